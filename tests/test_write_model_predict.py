@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from syncline.reading import Reading
 from syncline.write_model import parameters as parameter_file
+from syncline.write_model import recording
 from syncline.write_model.fit import fit
 from syncline.write_model.predict import predict
-from syncline.write_model.strace_calls import from_calls
 from syncline.write_model.writes import Write, Writes
 
 from tests.coretools import ROOT
@@ -134,46 +135,43 @@ def test_inputs_without_writes_are_refused(tmp_path: Path) -> None:
     assert not output.exists()
 
 
-def row(event: str, args: str | None, ret: int | None, **more: object) -> dict[str, object]:
-    empty = dict.fromkeys(("pid", "path", "dur_ns", "unfinished", "resumed"))
-    return {**empty, "ts_ns": 0, "tid": 1, "event": event, "args": args, "ret": ret, **more}
+# Thread 2 is killed in a write, and the return of its write before that is not in the log.
+TWO_PARTS = """\
+1 100.000010 write(3</f>, "a", 1) = 1 <0.000005>
+1 100.000020 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600 <unfinished ...>
+2 100.000025 openat(AT_FDCWD, "/g", O_WRONLY) = 4 <0.000001>
+1 100.000030 <... openat resumed>) = 3 <0.000010>
+1 100.000040 write(3, "x", 100 <unfinished ...>
+2 100.000045 fsync(4 <unfinished ...>
+1 100.000080 <... write resumed>) = 60 <0.000033>
+1 100.000090 write(3, "x", 40) = -1 ENOSPC (No space left on device) <0.000001>
+2 100.000095 <... fsync resumed>) = 0 <0.000049>
+1 100.000100 write(3, "x", 40) = 40 <0.000007>
+1 100.000110 write(3, "x", 40) = 40
+1 100.000120 write(1<pipe:[7]>, "x", 40) = 40 <0.000007>
+1 100.000130 fsync(3) = 0 <0.000015>
+2 100.000140 write(4, "x", 40 <unfinished ...>
+1 100.000150 pwrite64(3, "x", 40, 400 <unfinished ...>
+2 100.000160 <... fsync resumed>) = 0
+2 100.000170 write(4, "x", 50 <unfinished ...>
+1 100.000180 <... pwrite64 resumed>) = 40
+2 100.000190 +++ killed by SIGKILL +++
+"""
 
 
-def test_a_call_that_does_not_return_in_the_log_is_counted() -> None:
-    begun = row("write", '3, "x", 100', None, tid=2, pid=1, unfinished=1)
-    found = from_calls(
-        [
-            row("openat", 'AT_FDCWD, "/f", O_WRONLY', 3, path="/f"),
-            row("write", '3, "x", 40', 40, ts_ns=60, dur_ns=7),
-            begun,  # no return before the next call of its thread
-            begun,  # no return until the end of the log
-        ]
-    )
-    assert found.writes == [Write(60, 7, "cached", "/f", 0, 40)]
-    assert found.notes == ["not used: 2 calls whose return is not in the log"]
-
-
-def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used() -> None:
-    opened = row("openat", 'AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600', 3, path="/f")
-    found = from_calls(
-        [
-            row("write", '3</f>, "a", 1', 1, dur_ns=5),  # opened before the log begins
-            opened,
-            row("write", '3, "x", 100', None, ts_ns=10, unfinished=1),
-            row("write", None, 60, ts_ns=50, dur_ns=33, resumed=1),
-            row("write", '3, "x", 40', -28, dur_ns=1),
-            row("write", '3, "x", 40', 40, ts_ns=60, dur_ns=7),
-            row("write", '3, "x", 40', 40, ts_ns=70),  # no -T
-            row("write", '1<pipe:[7]>, "x", 40', 40, dur_ns=7),
-            row("fsync", "3", None, path="/f", ts_ns=80),
-            row("fsync_exit", None, 0, ts_ns=95),
-            row("fsync_exit", None, 0, ts_ns=99),
-        ]
-    )
-    assert found.writes == [
-        Write(10, 33, "cached", "/f", 0, 60),
-        Write(60, 7, "cached", "/f", 60, 40),
-        Write(80, 15, "sync", "/f", 0, 0),
+def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used(tmp_path: Path) -> None:
+    text = TWO_PARTS.replace("100.000", "1700000100.000")
+    log = tmp_path / "calls.log"
+    log.write_text(text)
+    begin = 1_700_000_100_000_000_000
+    found = recording.read(str(log), Reading())
+    assert [replace(one, start_ns=one.start_ns - begin) for one in found.writes] == [
+        Write(40_000, 33_000, "cached", "/f", 0, 60),
+        Write(45_000, 49_000, "sync", "/g", 0, 0),
+        Write(100_000, 7_000, "cached", "/f", 60, 40),
+        Write(130_000, 15_000, "sync", "/f", 0, 0),
+        # No duration is printed, but its return is a line.
+        Write(150_000, 30_000, "cached", "/f", 400, 40),
     ]
     assert sorted(found.notes) == [
         "not used: 1 calls on a file that was opened before the log begins",
@@ -181,7 +179,17 @@ def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used() -> 
         "not used: 1 calls that failed",
         "not used: 1 calls without a duration (strace -T)",
         "not used: 1 returns of calls whose start is not in the log",
+        "not used: 2 calls whose return is not in the log",
     ]
+
+
+def test_a_call_without_a_duration_has_none(tmp_path: Path) -> None:
+    # Not 0: strace without -T prints no time at which a call in one line returned.
+    log = tmp_path / "calls.log"
+    opened = 'openat(AT_FDCWD, "/f", O_WRONLY|O_SYNC) = 3'
+    log.write_text("".join(f"1 1700000100.0000{n} {call}\n" for n, call in enumerate((opened, 'write(3, "x", 9) = 9', "fsync(3) = 0"), 10)))  # fmt: skip
+    message = fails(3, "model", "predict", log, "--parameters", MACHINE)
+    assert "not used: 2 calls without a duration (strace -T)" in message
 
 
 def test_writes_that_overlap_are_counted() -> None:

@@ -2,34 +2,60 @@
 --
 -- `events` is a low-level log of strace.
 --
+-- In the log, the return of a call has the fields of its entry, too.
+--
 -- Columns:
---   ts_ns       time   Start of the call, or time of its return.
+--   part        text   call: all of it is known. entry: its return is
+--                      another row, if it is in the log. return: its entry is
+--                      not in the log.
+--   has_entry   count  1 for a call that has an entry among the rows.
+--   start_ns    time   Start of the call. Of a return, its own time.
 --   tid         id     Its thread.
 --   pid         id     Its process. Null if unknown.
---   event       text   The call; NAME_exit at the return of a sync call.
---   args        text   Its arguments as printed. Null at a return.
---   path        text   The file that it opens or syncs.
+--   event       text   The call.
+--   args        text   Its arguments as printed.
+--   path        text   The file that it opens.
 --   ret         count  What it returned. Null if unknown.
---   dur_ns      ns     How long it took. Null if unknown.
---   unfinished  count  1 for the first part of a call that has two parts.
---   resumed     count  1 for the second part.
+--   dur_ns      ns     How long it took, as printed, or else until its return.
+--                      Null if unknown.
+WITH
+  parts AS (
+    SELECT
+      *,
+      replace(event, '_exit', '') AS call,
+      coalesce(resumed, 0) = 1 OR event LIKE '%\_exit' ESCAPE '\' AS is_return,
+      CASE
+        WHEN NOT coalesce(untimed, FALSE) THEN ts_ns - entry_ns
+      END AS until_return_ns
+    FROM events
+  )
 SELECT
-  ts_ns,
+  CASE
+    WHEN is_return AND entry_ns IS NULL THEN 'return'
+    WHEN is_return THEN 'call'
+    WHEN
+      unfinished = 1
+      OR ret IS NULL
+      AND call IN (
+        'write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'fsync',
+        'fdatasync'
+      )
+      THEN 'entry'
+    ELSE 'call'
+  END AS part,
+  CASE WHEN entry_ns IS NULL THEN 0 ELSE 1 END AS has_entry,
+  coalesce(entry_ns, ts_ns) AS start_ns,
   tid,
   pid,
-  event,
+  call AS event,
   args,
   path,
   ret,
-  dur_ns,
-  unfinished,
-  resumed
-FROM events
+  coalesce(dur_ns, until_return_ns) AS dur_ns
+FROM parts
 WHERE
-  event IN (
-    'write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'write_exit',
-    'pwrite64_exit', 'writev_exit', 'pwritev_exit', 'pwritev2_exit', 'fsync',
-    'fdatasync', 'fsync_exit', 'fdatasync_exit', 'open', 'openat', 'openat2',
-    'creat', 'close', 'lseek', 'dup', 'dup2', 'dup3', 'fcntl', 'clone',
-    'clone3', 'fork', 'vfork'
+  call IN (
+    'write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'fsync', 'fdatasync',
+    'open', 'openat', 'openat2', 'creat', 'close', 'lseek', 'dup', 'dup2',
+    'dup3', 'fcntl', 'clone', 'clone3', 'fork', 'vfork'
   );

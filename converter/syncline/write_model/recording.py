@@ -17,7 +17,7 @@ __all__ = ["read"]
 _TYPES = {
     "ts_ns": "BIGINT", "tid": "BIGINT", "pid": "BIGINT", "event": "VARCHAR", "source": "VARCHAR",
     "args": "VARCHAR", "path": "VARCHAR", "ret": "BIGINT", "dur_ns": "BIGINT",
-    "unfinished": "BIGINT", "resumed": "BIGINT",
+    "unfinished": "BIGINT", "resumed": "BIGINT", "entry_ns": "BIGINT", "untimed": "BOOLEAN",
 }  # fmt: skip
 
 

@@ -40,41 +40,16 @@ class _Reader:
         self._files: dict[tuple[int, int], _Open] = {}
         # The end of each file, as far as it was written here.
         self._ends: dict[str, int] = {}
-        # Calls whose return is printed later, by thread.
-        self._begun: dict[int, Mapping[str, Any]] = {}
 
     def read(self, row: Mapping[str, Any]) -> None:
-        event: str = row["event"]
-        is_return = row["resumed"] or event.endswith("_exit")
-        has_no_result = event in (*_SYNCS, *_WRITES) and row["ret"] is None
-        if row["unfinished"] or (has_no_result and not is_return):
-            self._begin(row)
-        elif is_return:
-            self._return(event.removesuffix("_exit"), row)
-        else:
-            self._complete(event, row)
-
-    def end(self) -> None:
-        """Counts the calls that have not returned at the end of the log."""
-        self.unused[_WITHOUT_RETURN] += len(self._begun)
-        self._begun.clear()
-
-    def _begin(self, row: Mapping[str, Any]) -> None:
-        """Keeps a call until its return. The return of the thread's call before it was not printed."""
-        if row["tid"] in self._begun:
-            self.unused[_WITHOUT_RETURN] += 1
-        self._begun[row["tid"]] = row
-
-    def _return(self, event: str, row: Mapping[str, Any]) -> None:
-        """Joins the return of a call with its entry."""
-        entry = self._begun.pop(row["tid"], None)
-        if entry is None or entry["event"] != event:
-            self.unused["returns of calls whose start is not in the log"] += 1
-            return
-        # strace prints the duration with the return. Without it, the two times give it.
-        printed = (one["dur_ns"] for one in (entry, row) if one["dur_ns"] is not None)
-        duration = next(printed, row["ts_ns"] - entry["ts_ns"])
-        self._complete(event, {**entry, "ret": row["ret"], "dur_ns": duration})
+        match row["part"]:
+            case "entry":
+                self.unused[_WITHOUT_RETURN] += 1
+            case "return":
+                self.unused["returns of calls whose start is not in the log"] += 1
+            case _:
+                self.unused[_WITHOUT_RETURN] -= row["has_entry"]
+                self._complete(row["event"], row)
 
     def _complete(self, event: str, row: Mapping[str, Any]) -> None:
         process, args, result = row["pid"] or row["tid"], row["args"] or "", row["ret"]
@@ -128,7 +103,7 @@ class _Reader:
             self._ends[file.path] = max(self._ends.get(file.path, 0), offset + size)
             if event in ("write", "writev"):
                 file.position = offset + size
-        self.writes.append(Write(row["ts_ns"], row["dur_ns"], kind, file.path, offset, size))
+        self.writes.append(Write(row["start_ns"], row["dur_ns"], kind, file.path, offset, size))
 
     def _place(self, event: str, args: str, file: _Open) -> int:
         """Returns where a write begins; -1 if unknown."""
@@ -142,7 +117,7 @@ class _Reader:
 
 
 def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
-    """Returns the writes of calls, which are in the order of the log.
+    """Returns the writes of calls, which `sql/write_model/calls.sql` selects, in the order of the log.
 
     Raises:
         InputError: no write to a file is in the log.
@@ -150,9 +125,10 @@ def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
     reader = _Reader()
     for row in rows:
         reader.read(row)
-    reader.end()
     notes = [
-        f"not used: {number:,} {reason}" for reason, number in reader.unused.most_common() if number
+        f"not used: {number:,} {reason}"
+        for reason, number in reader.unused.most_common()
+        if number > 0
     ]
     if not any(one.kind != "sync" for one in reader.writes):
         raise InputError(

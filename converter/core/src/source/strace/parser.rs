@@ -21,6 +21,8 @@ const STEP_NS: i64 = 1000;
 /// Event names in the low-level log of lines that are not calls.
 const SIGNAL: &[u8] = b"signal";
 const ENDED: &[u8] = b"ended";
+/// Marks the first line of a call that has two, in the low-level log.
+pub(super) const UNFINISHED_KEY: &[u8] = b"unfinished";
 
 /// Returns the event name of a call in the low-level log, where `exit` would mean the end of a request.
 fn log_name(name: &[u8]) -> &[u8] {
@@ -469,7 +471,7 @@ impl Parser<'_> {
     fn extras(&mut self, line: &Line, known: Option<Known>, call: &Call<'_>) {
         match line.phase {
             Phase::Whole => {}
-            Phase::Begun => self.extra(b"unfinished", b"1"),
+            Phase::Begun => self.extra(UNFINISHED_KEY, b"1"),
             Phase::Resumed => self.extra(b"resumed", b"1"),
         }
         let args = call.args.text.trim_ascii();

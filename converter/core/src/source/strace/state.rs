@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use super::args::AT_FDCWD;
 use super::head::prefixes;
 use super::line::{Clock, Phase, continue_over_midnight};
-use super::parser::{DeferredLines, Line};
+use super::parser::{DeferredLines, Line, UNFINISHED_KEY};
 use super::syscall::{Action, Known, NO_FD, Sharing, join};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
@@ -20,6 +20,8 @@ use crate::source::{Batch, Extra, StatefulPass};
 
 /// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
+/// Time of the entry of a call, at its return in the low-level log.
+const ENTRY_KEY: &[u8] = b"entry_ns";
 
 #[derive(Clone)]
 struct File {
@@ -50,6 +52,16 @@ impl Pending {
     }
 }
 
+/// The first line of a call, for the low-level log, which has all that is known of a call at its return.
+struct Entry {
+    name: Box<[u8]>,
+    ts: i64,
+    fields: Vec<Field>,
+}
+
+/// Key and value.
+type Field = (Box<[u8]>, Box<[u8]>);
+
 struct Task {
     pid: u32,
     comm: Option<Rc<[u8]>>,
@@ -58,6 +70,8 @@ struct Task {
     /// The working directory, shared likewise. `None`: that in which the log begins, if no call has shown it.
     cwd: Rc<RefCell<Option<Rc<[u8]>>>>,
     pending: Option<Pending>,
+    /// Its last call that began; only for the low-level log.
+    entry: Option<Entry>,
     /// End of its last sync call.
     last_sync_end: i64,
     /// `Pending::number` of the call that created it; 0 if unknown.
@@ -76,6 +90,7 @@ impl Task {
             files: Rc::default(),
             cwd: Rc::default(),
             pending: None,
+            entry: None,
             last_sync_end: i64::MIN,
             born: 0,
             has_exited: false,
@@ -113,6 +128,7 @@ impl Task {
             files: share(&parent.files, files || thread),
             cwd: share(&parent.cwd, fs || thread),
             pending: None,
+            entry: None,
             last_sync_end: i64::MIN,
             born,
             has_exited: false,
@@ -479,6 +495,7 @@ impl StraceState {
                 task.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
             }
             task.pending = known.pending;
+            task.entry = known.entry;
             task.last_sync_end = known.last_sync_end;
             task.pid = if known.pid == UNKNOWN_TASK { task.pid } else { known.pid };
             task.comm = known.comm.or(task.comm);
@@ -531,7 +548,7 @@ struct LineContext<'a> {
 }
 
 impl LineContext<'_> {
-    fn event(&self, task: &Task, ts: i64, kind: Kind, suffix: &[u8], extras: bool, batch: &mut Batch) {
+    fn event(&self, task: &mut Task, ts: i64, kind: Kind, suffix: &[u8], extras: bool, batch: &mut Batch) {
         let line = self.line;
         let comm = match &task.comm {
             _ if line.comm.is_some() => line.comm,
@@ -546,17 +563,49 @@ impl LineContext<'_> {
                 batch.names.intern(&word)
             };
             batch.event_names.push(word);
-            if extras {
-                let event = batch.events.len() as u32;
-                let range = line.extras.0 as usize..line.extras.1 as usize;
-                batch.extras.extend(self.deferred.extras[range].iter().map(|&(key, value)| Extra {
-                    event,
-                    key,
-                    value,
-                }));
+            let fields = if extras { self.fields() } else { &[] };
+            match kind {
+                _ if line.phase == Phase::Begun => self.keep_entry(task, batch),
+                Kind::CallEnter { .. } if line.phase == Phase::Whole => self.keep_entry(task, batch),
+                Kind::CallExit { .. } => self.add_entry(task, fields, batch),
+                _ if line.phase == Phase::Resumed => self.add_entry(task, fields, batch),
+                _ => {}
             }
+            let event = batch.events.len() as u32;
+            batch.extras.extend(fields.iter().map(|&(key, value)| Extra { event, key, value }));
         }
         batch.events.push(Event { ts, tid: self.tid, pid: task.pid, comm, line: line.number, kind });
+    }
+
+    /// The fields of the line that only the low-level log shows.
+    fn fields(&self) -> &[(NameId, NameId)] {
+        let (from, to) = self.line.extras;
+        &self.deferred.extras[from as usize..to as usize]
+    }
+
+    /// Keeps what the first line of a call shows.
+    fn keep_entry(&self, task: &mut Task, batch: &Batch) {
+        let own = |name| Box::from(batch.names.get(name));
+        let fields = self.fields().iter().map(|&(key, value)| (own(key), own(value)));
+        let fields = fields.filter(|(key, _)| **key != *UNFINISHED_KEY).collect();
+        task.entry = Some(Entry { name: own(self.line.word), ts: self.ts, fields });
+    }
+
+    /// Adds the time and the fields of the first line of a call to its return. `fields` are those of the return, which take precedence.
+    fn add_entry(&self, task: &mut Task, fields: &[(NameId, NameId)], batch: &mut Batch) {
+        // If the return of that call is lost, this is the return of another one.
+        let Some(entry) = task.entry.take().filter(|entry| *entry.name == *batch.names.get(self.line.word)) else {
+            return;
+        };
+        let event = batch.events.len() as u32;
+        let is_own = |key: &[u8], batch: &Batch| fields.iter().any(|&(own, _)| batch.names.get(own) == key);
+        let time = (Box::from(ENTRY_KEY), Box::from(entry.ts.to_string().as_bytes()));
+        for (key, value) in std::iter::once(time).chain(entry.fields) {
+            if !is_own(&key, batch) {
+                let (key, value) = (batch.names.intern(&key), batch.names.intern(&value));
+                batch.extras.push(Extra { event, key, value });
+            }
+        }
     }
 
     /// Returns the number of pending child-creating calls that it discards.
@@ -609,7 +658,7 @@ impl LineContext<'_> {
 
     /// Appends an event that only the low-level log shows.
     #[inline]
-    fn other(&self, task: &Task, batch: &mut Batch) {
+    fn other(&self, task: &mut Task, batch: &mut Batch) {
         if self.keep_extras {
             self.other_event(task, batch);
         } else {
@@ -617,7 +666,7 @@ impl LineContext<'_> {
         }
     }
 
-    fn other_event(&self, task: &Task, batch: &mut Batch) {
+    fn other_event(&self, task: &mut Task, batch: &mut Batch) {
         self.event(task, self.ts, Kind::Other, b"", true, batch);
         if let (Action::Write { .. }, Some(ret)) = (self.line.action, self.line.ret) {
             let (key, value) = (batch.names.intern(b"ret"), batch.names.intern(ret.to_string().as_bytes()));
