@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import statistics
 import tarfile
 from pathlib import Path
@@ -219,6 +220,18 @@ def test_one_depth_tells_the_other(depths: dict[int, Path]) -> None:
         assert abs(check["p99_ns"] / real[depth]["p99_ns"] - 1) < 0.25
     assert abs(told[4]["p99_ns"] / real[4]["p99_ns"] - 1) < 0.25
     assert real[4]["p50_ns"] > 5 * real[31]["p50_ns"]
+
+
+def test_several_hardware_queues_are_an_assumption(depths: dict[int, Path], tmp_path: Path) -> None:
+    run = shutil.copytree(depths[31], tmp_path / "run")
+    devices = json.loads((run / "devices.json").read_text())
+    devices["253:0"]["hardware_queues"] = 8
+    (run / "devices.json").write_text(json.dumps(devices))
+    assumed = "assumed: the device has 8 hardware queues, each with tags of its own"
+    assert assumed in ok("whatif", run, "--queue-depth", "31")
+    devices["253:0"]["hardware_queues"] = "many"
+    (run / "devices.json").write_text(json.dumps(devices))
+    assert "devices.json is damaged" in fails(3, "whatif", run)
 
 
 def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -> None:

@@ -114,6 +114,8 @@ class Recording:
     frames: list[tuple[int, int, str]] = field(default_factory=list)
     # Names such as `sda`, by the kernel's device number: major << 20 | minor.
     device_names: dict[int, str] = field(default_factory=dict)
+    # Number of hardware queues, by `major,minor`, where it was recorded.
+    hardware_queues: dict[str, int] = field(default_factory=dict)
     # By file.
     hints: dict[str, InputHints] = field(default_factory=dict)
     # Tables of paths, which the core reads.
@@ -160,7 +162,8 @@ def read_recording(path: str) -> Recording:
             (_id(pid), whole_number(address, 2**64), text(name)) for pid, address, name in symbols
         ]
         file = devices_file
-        device_names = _device_names(_read(file)) if file.is_file() else {}
+        devices = _read(file) if file.is_file() else {}
+        device_names, hardware_queues = _device_names(devices), _hardware_queues(devices)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{file} is damaged: {_reason(error)}",
@@ -180,6 +183,7 @@ def read_recording(path: str) -> Recording:
         processes,
         frames,
         device_names,
+        hardware_queues,
         dict.fromkeys(readable, hints),
         _if_there(Path(path, FILES)),
         _if_there(Path(path, WRITERS)),
@@ -199,6 +203,14 @@ def _device_names(devices: dict[str, Any]) -> dict[int, str]:
         # The kernel has 12 bits for the major number, and 20 for the minor one.
         names[whole_number(major, 2**12) << 20 | whole_number(minor, 2**20)] = text(device["name"])
     return names
+
+
+def _hardware_queues(devices: dict[str, Any]) -> dict[str, int]:
+    return {
+        number.replace(":", ","): whole_number(count, 2**16, least=1)
+        for number, device in devices.items()
+        if (count := device.get("hardware_queues")) is not None
+    }
 
 
 def _read(file: Path) -> Any:
@@ -259,6 +271,11 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         {pid: name for recording in recordings for pid, name in recording.processes.items()},
         [frame for recording in recordings for frame in recording.frames],
         {dev: name for recording in recordings for dev, name in recording.device_names.items()},
+        {
+            dev: number
+            for recording in recordings
+            for dev, number in recording.hardware_queues.items()
+        },
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
         [table for recording in recordings for table in recording.file_tables],
         [table for recording in recordings for table in recording.writer_tables],

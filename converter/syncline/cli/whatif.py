@@ -16,6 +16,7 @@ from syncline.inputs import opened
 from syncline.model.device import DISCIPLINES
 from syncline.model.policy.paper import PATTERNS
 from syncline.reading import Reading
+from syncline.recordings import read_recording
 
 
 class _Depths(click.ParamType):
@@ -101,7 +102,12 @@ def command(
     options.refuse_for_converted(input_, reading)
     with bar("reading") as progress, opened(input_, reading, engine, progress) as open_engine:
         warnings = caveats(open_engine)
-        read = recording.read(open_engine, dev, lost_is_ok=reading.max_loss is not None)
+        read = recording.read(
+            open_engine,
+            dev,
+            lost_is_ok=reading.max_loss is not None,
+            hardware_queues=read_recording(input_).hardware_queues,
+        )
     model = prepare(read, parallelism)
     policies: list[Policy] = [Fixed(depth) for depth in depths]
     if policy is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,11 +88,18 @@ class Recording:
         return max(one.end_ns for one in (*self.requests, *self.syncs))
 
 
-def read(engine: SqlEngine, dev: str | None = None, *, lost_is_ok: bool = False) -> Recording:
+def read(
+    engine: SqlEngine,
+    dev: str | None = None,
+    *,
+    lost_is_ok: bool = False,
+    hardware_queues: Mapping[str, int] | None = None,
+) -> Recording:
     """Reads the recording.
 
     Args:
         dev: the device, as `major,minor`; by default that with most syncs.
+        hardware_queues: their number, by device, where it is known.
         lost_is_ok: uses a recording in which events are lost.
 
     Raises:
@@ -106,6 +113,12 @@ def read(engine: SqlEngine, dev: str | None = None, *, lost_is_ok: bool = False)
     _refuse_unissued(requests, syncs)
     notes = list(_losses(unfit, lost_is_ok=lost_is_ok))
     dev = _device(requests, syncs, dev, notes)
+    queues = (hardware_queues or {}).get(dev, 1)
+    if queues > 1:
+        notes.append(
+            f"the device has {queues} hardware queues, each with tags of its own, and a recording does not say which request went"
+            f" to which: the replay has one queue, so its depth is that of all {queues} together"
+        )
     of_dev = [row for row in requests if row["dev"] == dev]
     used = {row["sync_id"] for row in of_dev}
     kept = [row for row in syncs if row["dev"] == dev or row["sync_id"] in used]

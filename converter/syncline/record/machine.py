@@ -61,6 +61,7 @@ def devices() -> dict[str, dict[str, Any]]:
             "fua": _number(queue / "fua"),
             "scheduler": _text(queue / "scheduler"),
             "nr_requests": _number(queue / "nr_requests"),
+            "hardware_queues": len(list((queue.parent / "mq").glob("*"))) or None,
             "wbt_lat_usec": _number(queue / "wbt_lat_usec"),
         }
     return found
