@@ -147,19 +147,28 @@ wait_for_exit() {
 }
 
 # select_cases [PATTERN...]: prints the rows of cases.tsv whose name, file system, device or workload matches a pattern; all without one.
+# Fails if a pattern matches no row.
 select_cases() {
-  local name setup device workload options pattern
+  local name setup device workload options pattern chosen
+  local -A unused=()
+  [ $# -gt 0 ] || set -- '*'
+  for pattern in "$@"; do unused[$pattern]=1; done
   while IFS=$'\t' read -r name setup device workload options; do
     [[ $name == \#* ]] && continue
-    [ $# -gt 0 ] || set -- '*'
+    chosen=''
     for pattern in "$@"; do
       # shellcheck disable=SC2053  # this is a pattern
       if [[ $name == $pattern || $setup == $pattern || $device == $pattern || $workload == $pattern ]]; then
-        printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$setup" "$device" "$workload" "${options/#-/}"
-        break
+        chosen=1
+        unset "unused[$pattern]"
       fi
     done
+    if [ -n "$chosen" ]; then printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$setup" "$device" "$workload" "${options/#-/}"; fi
   done <"$KERNEL_TESTS/cases.tsv"
+  if [ ${#unused[@]} != 0 ]; then
+    echo "cases.tsv: no row matches: ${!unused[*]}" >&2
+    return 1
+  fi
 }
 
 # sync_event SETUP: prints the trace events of the sync functions of a file system.

@@ -6,8 +6,11 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # One case for each kind of sync and for each file system.
-read -ra cases <<<"${CASES:-small4 small-uring parallel4 overwrite-unaligned-cold rename msync odsync rwf-sync empty syncfs ranges odd-names
-  sqlite-wal-full valkey io-error small4-null-cache small4-nojournal small4-fast-commit small4-xfs small4-btrfs small4-f2fs}"
+cases=(
+  small4 small-uring parallel4 overwrite-unaligned-cold rename msync odsync rwf-sync empty syncfs ranges odd-names
+  sqlite-wal-full valkey io-error small4-null-cache small4-nojournal small4-fast-commit small4-xfs small4-btrfs small4-f2fs
+)
+if [ -n "${CASES:-}" ]; then read -ra cases <<<"${CASES//$'\n'/ }"; fi
 if [ ! -e ../../.venv/.installed ]; then
   echo "kernel: the checkout is not built, and the guest runs it: make kernel-test builds it first"
   echo "kernel: 0 passed, 1 failed, 0 skipped"

@@ -14,6 +14,8 @@ mkdir -p "$trace"
 
 # 9p is slow for many small writes, so results are collected in memory first.
 work=$(mktemp -d)
+cases=$(mktemp)
+select_cases "$@" >"$cases"
 while IFS=$'\t' read -r name setup device workload options <&3; do
   if ! mount_case "$setup" "$device"; then
     echo "no file system $setup on $device" >"$work/$name.err"
@@ -40,7 +42,7 @@ while IFS=$'\t' read -r name setup device workload options <&3; do
   echo 0 >"$trace/tracing_on"
   cat "$trace"/per_cpu/*/stats | awk '/^(entries|overrun):/ { n += $2 } END { print n + 0 }' >"$work/$name.requests"
   echo "$name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
-done 3< <(select_cases "$@")
+done 3<"$cases"
 umount "$DATA"
 cp -r "$work/." "$results/"
 python3 "$KERNEL_TESTS/compare_truth.py" "$results"
