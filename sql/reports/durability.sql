@@ -37,7 +37,7 @@
 --   sync_id      id     The first one.
 --   run          text   Name of the run, if the input holds several.
 WITH
-  good AS MATERIALIZED (
+  good AS NOT MATERIALIZED (
     SELECT
       run,
       sync_id,
@@ -58,7 +58,7 @@ WITH
       ret = 0
       AND dur_ns IS NOT NULL
   ),
-  bio AS MATERIALIZED (
+  bio AS NOT MATERIALIZED (
     SELECT
       run,
       bio_id,
@@ -80,7 +80,7 @@ WITH
   -- The flushes: before bios of a device, and those that the thread of a sync
   -- of a file system waits for.
   flush AS MATERIALIZED (
-    SELECT run, 'device ' || dev AS place, ts_ns AS begin_ns, end_ns
+    SELECT run, 'device' AS place, dev, ts_ns AS begin_ns, end_ns
     FROM bio
     WHERE
       has_flush
@@ -88,7 +88,8 @@ WITH
     UNION ALL
     SELECT
       wait.run,
-      'file system ' || sync.dev,
+      'file system',
+      sync.dev,
       wait.ts_ns,
       wait.ts_ns + wait.dur_ns
     FROM syncline_wait AS wait
@@ -97,113 +98,235 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE
       wait.wait = 'flush'
-  ),
-  -- The ends of the bios of syncs.
-  done AS MATERIALIZED (
-    SELECT run, 'device ' || dev AS place, bio_id, end_ns
-    FROM bio
-    WHERE
-      sync_id IS NOT NULL
-      AND end_ns IS NOT NULL
-    UNION ALL
-    SELECT bio.run, 'file system ' || good.dev, bio.bio_id, bio.end_ns
-    FROM bio
-    JOIN good ON good.run = bio.run AND good.sync_id = bio.sync_id
-    WHERE
-      bio.end_ns IS NOT NULL
-  ),
-  -- From the last one to the first one: after the end of a bio, the earliest
-  -- end of a flush that begins later, and of any flush that ends later.
-  edge AS (
-    SELECT
-      run,
-      place,
-      begin_ns AS at_ns,
-      end_ns AS whole_ns,
-      NULL AS part_ns,
-      NULL AS bio_id
-    FROM flush
-    UNION ALL
-    SELECT run, place, end_ns, NULL, end_ns, NULL FROM flush
-    UNION ALL
-    SELECT run, place, end_ns, NULL, NULL, bio_id FROM done
-  ),
-  later AS (
-    SELECT
-      run,
-      bio_id,
-      MIN(whole_ns) OVER (
-        PARTITION BY
-          run,
-          place
-        ORDER BY at_ns DESC, CASE WHEN bio_id IS NULL THEN 0 ELSE 1 END
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS whole_ns,
-      MIN(part_ns) OVER (
-        PARTITION BY
-          run,
-          place
-        ORDER BY at_ns DESC, CASE WHEN bio_id IS NULL THEN 0 ELSE 1 END
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS part_ns
-    FROM edge
-  ),
-  next_flush AS (
-    SELECT run, bio_id, MIN(whole_ns) AS whole_ns, MIN(part_ns) AS part_ns
-    FROM later
-    WHERE
-      bio_id IS NOT NULL
-    GROUP BY
-      run,
-      bio_id
-  ),
-  -- The syncs whose thread waited for a flush, and those that waited for a
-  -- commit.
-  own_flush AS (
-    SELECT DISTINCT run, sync_id FROM syncline_wait WHERE wait = 'flush'
+      AND wait.dur_ns IS NOT NULL
   ),
   -- The journal marks its bios as metadata.
   journal_seen AS (
     SELECT DISTINCT run, dev FROM bio WHERE sync_id IS NULL AND rwbs LIKE '%M%'
   ),
-  in_commit AS (
-    SELECT DISTINCT run, sync_id FROM syncline_wait WHERE wait <> 'flush'
-  ),
-  data AS (
+  -- The bios of a sync on one device. Only bios without FUA need a flush.
+  written AS (
     SELECT
-      good.run AS run,
-      good.sync_id AS sync_id,
+      run,
+      sync_id,
+      dev,
       COUNT(*) AS bios,
-      SUM(CASE WHEN bio.error < 0 THEN 1 ELSE 0 END) AS failed,
-      SUM(CASE WHEN bio.has_fua THEN 1 ELSE 0 END) AS with_fua,
+      SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS failed,
+      SUM(CASE WHEN has_fua THEN 1 ELSE 0 END) AS with_fua,
       SUM(
         CASE
-          WHEN bio.end_ns IS NULL
-          OR bio.rwbs IS NULL
-          OR bio.dev IS NULL THEN 1
+          WHEN end_ns IS NULL
+          OR rwbs IS NULL
+          OR dev IS NULL THEN 1
           ELSE 0
         END
       ) AS unknown,
-      SUM(
-        CASE
-          WHEN bio.has_fua
-          OR next_flush.whole_ns <= good.end_ns THEN 0
-          ELSE 1
-        END
-      ) AS uncovered,
-      COUNT(CASE WHEN next_flush.part_ns <= good.end_ns THEN 1 END) AS partly,
-      SUM(CASE WHEN journal_seen.dev IS NULL THEN 1 ELSE 0 END) AS unseen
-    FROM good
-    JOIN bio ON bio.run = good.run AND bio.sync_id = good.sync_id
-    LEFT JOIN next_flush
-      ON next_flush.run = bio.run
-      AND next_flush.bio_id = bio.bio_id
-    LEFT JOIN journal_seen
-      ON journal_seen.run = bio.run
-      AND journal_seen.dev = bio.dev
+      MIN(end_ns) AS first_ns,
+      MAX(CASE WHEN has_fua THEN NULL ELSE end_ns END) AS last_ns
+    FROM bio
+    WHERE
+      sync_id IS NOT NULL
     GROUP BY
-      good.run,
-      good.sync_id
+      run,
+      sync_id,
+      dev
+  ),
+  place(place) AS (VALUES ('device'), ('file system')),
+  -- A flush of the device, or of the file system, may cover them. So each has
+  -- two rows.
+  need AS (
+    SELECT
+      written.*,
+      own.place AS place,
+      CASE own.place WHEN 'device' THEN written.dev ELSE good.dev END AS of_dev,
+      good.end_ns AS end_ns
+    FROM written
+    JOIN good ON good.run = written.run AND good.sync_id = written.sync_id
+    CROSS JOIN place AS own
+  ),
+  -- At the end of a sync: the latest begin of a flush that has ended, and the
+  -- latest end of one. An engine keeps the rows of a window in memory. So a
+  -- window is of 2^36 ns, about a minute, and begins with a row that has the
+  -- latest of the minutes before.
+  minute AS (
+    SELECT
+      run,
+      place,
+      dev,
+      end_ns - end_ns % 68719476736 AS minute_ns,
+      MAX(begin_ns) AS begin_ns,
+      MAX(end_ns) AS end_ns
+    FROM flush
+    GROUP BY
+      1,
+      2,
+      3,
+      4
+    UNION ALL
+    SELECT DISTINCT
+      flushed.run,
+      flushed.place,
+      flushed.dev,
+      ended.minute_ns,
+      CAST(NULL AS BIGINT),
+      CAST(NULL AS BIGINT)
+    FROM (SELECT DISTINCT run, place, dev FROM flush) AS flushed
+    JOIN (
+      SELECT DISTINCT run, end_ns - end_ns % 68719476736 AS minute_ns FROM good
+    ) AS ended
+      ON ended.run = flushed.run
+  ),
+  before AS (
+    SELECT
+      run,
+      place,
+      dev,
+      minute_ns,
+      MAX(MAX(begin_ns)) OVER earlier AS begin_ns,
+      MAX(MAX(end_ns)) OVER earlier AS end_ns
+    FROM minute
+    GROUP BY
+      run,
+      place,
+      dev,
+      minute_ns
+    WINDOW
+      earlier AS (
+        PARTITION BY
+          run,
+          place,
+          dev
+        ORDER BY minute_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )
+  ),
+  edge AS (
+    SELECT
+      run,
+      place,
+      of_dev,
+      end_ns - end_ns % 68719476736 AS minute_ns,
+      end_ns AS at_ns,
+      CAST(NULL AS BIGINT) AS begin_ns,
+      CAST(NULL AS BIGINT) AS end_ns,
+      sync_id,
+      dev,
+      bios,
+      failed,
+      with_fua,
+      unknown,
+      first_ns,
+      last_ns
+    FROM need
+    UNION ALL
+    SELECT
+      run,
+      place,
+      dev,
+      end_ns - end_ns % 68719476736,
+      end_ns,
+      begin_ns,
+      end_ns,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL
+    FROM flush
+    UNION ALL
+    SELECT
+      run,
+      place,
+      dev,
+      minute_ns,
+      minute_ns - 1,
+      begin_ns,
+      end_ns,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL
+    FROM before
+  ),
+  -- What ended at the same time is included.
+  flushed AS (
+    SELECT
+      run,
+      sync_id,
+      dev,
+      bios,
+      failed,
+      with_fua,
+      unknown,
+      first_ns,
+      last_ns,
+      MAX(begin_ns) OVER in_order AS flush_begin_ns,
+      MAX(end_ns) OVER in_order AS flush_end_ns
+    FROM edge
+    WINDOW
+      in_order AS (PARTITION BY run, place, of_dev, minute_ns ORDER BY at_ns)
+  ),
+  on_device AS (
+    SELECT
+      run,
+      sync_id,
+      dev,
+      MIN(bios) AS bios,
+      MIN(failed) AS failed,
+      MIN(with_fua) AS with_fua,
+      MIN(unknown) AS unknown,
+      MAX(
+        CASE WHEN last_ns IS NULL OR flush_begin_ns >= last_ns THEN 1 ELSE 0 END
+      ) AS covered,
+      MAX(CASE WHEN flush_end_ns >= first_ns THEN 1 ELSE 0 END) AS partly
+    FROM flushed
+    WHERE
+      sync_id IS NOT NULL
+    GROUP BY
+      run,
+      sync_id,
+      dev
+  ),
+  data AS (
+    SELECT
+      on_device.run AS run,
+      on_device.sync_id AS sync_id,
+      SUM(bios) AS bios,
+      SUM(failed) AS failed,
+      SUM(with_fua) AS with_fua,
+      SUM(unknown) AS unknown,
+      MIN(covered) AS covered,
+      MAX(partly) AS partly,
+      SUM(CASE WHEN journal_seen.dev IS NULL THEN 1 ELSE 0 END) AS unseen
+    FROM on_device
+    LEFT JOIN journal_seen
+      ON journal_seen.run = on_device.run
+      AND journal_seen.dev = on_device.dev
+    GROUP BY
+      on_device.run,
+      on_device.sync_id
+  ),
+  -- The syncs whose thread waited for a flush, and those that waited for a
+  -- commit.
+  waited AS (
+    SELECT
+      run,
+      sync_id,
+      MAX(CASE WHEN wait = 'flush' THEN 1 ELSE 0 END) AS for_flush,
+      MAX(CASE WHEN wait <> 'flush' THEN 1 ELSE 0 END) AS for_commit
+    FROM syncline_wait
+    WHERE
+      sync_id IS NOT NULL
+    GROUP BY
+      run,
+      sync_id
   ),
   -- Writes of files that failed: by syncs, and in the background. These have an
   -- inode, and a device that is not always that of the file system.
@@ -273,24 +396,19 @@ WITH
         OR good.bios IS NULL
         OR data.unknown > 0 THEN 'unknown'
         WHEN good.bios = 0
-        AND own_flush.sync_id IS NOT NULL THEN 'flush only'
+        AND waited.for_flush = 1 THEN 'flush only'
         WHEN good.bios = 0 THEN 'no data'
         WHEN data.with_fua = data.bios THEN 'fua'
-        WHEN data.uncovered = 0 THEN 'flush'
+        WHEN data.covered = 1 THEN 'flush'
         WHEN good.flush_ns IS NULL
         OR data.partly > 0
-        OR (in_commit.sync_id IS NOT NULL AND data.unseen > 0)
+        OR (waited.for_commit = 1 AND data.unseen > 0)
         OR data.bios IS NULL THEN 'unknown'
         ELSE 'no flush'
       END AS verdict
     FROM good
     LEFT JOIN data ON data.run = good.run AND data.sync_id = good.sync_id
-    LEFT JOIN own_flush
-      ON own_flush.run = good.run
-      AND own_flush.sync_id = good.sync_id
-    LEFT JOIN in_commit
-      ON in_commit.run = good.run
-      AND in_commit.sync_id = good.sync_id
+    LEFT JOIN waited ON waited.run = good.run AND waited.sync_id = good.sync_id
     LEFT JOIN unheard
       ON unheard.run = good.run
       AND unheard.sync_id = good.sync_id

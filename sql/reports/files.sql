@@ -46,7 +46,6 @@ WITH
       SUM(bytes) AS bytes,
       COUNT(syscall_ns) AS latencies,
       SUM(syscall_ns) AS latency_sum_ns,
-      percentile(syscall_ns, 99) AS latency_p99_ns,
       MAX(syscall_ns) AS latency_max_ns,
       SUM(writeback_ns) AS writeback_sum_ns,
       SUM(dur_ns) AS sync_time_sum_ns
@@ -63,7 +62,92 @@ WITH
       tid,
       pid
   ),
-  threads AS (SELECT path, COUNT(*) AS threads FROM thread GROUP BY path)
+  threads AS (SELECT path, COUNT(*) AS threads FROM thread GROUP BY path),
+  latency AS NOT MATERIALIZED (
+    SELECT
+      COALESCE(path, '[unknown file]') AS path,
+      syscall_ns - syscall_ns % 65536 AS slice_start,
+      syscall_ns
+    FROM syncline_sync
+    WHERE
+      syscall_ns IS NOT NULL
+  ),
+  -- An engine keeps all values of a percentile in memory. So the values are
+  -- counted in slices first, and then one by one in the slices that hold the
+  -- percentile.
+  slice AS MATERIALIZED (
+    SELECT
+      path,
+      slice_start,
+      COUNT(*) AS latencies,
+      (SUM(COUNT(*)) OVER by_start) - COUNT(*) AS before
+    FROM latency
+    GROUP BY
+      path,
+      slice_start
+    WINDOW
+      by_start AS (PARTITION BY path ORDER BY slice_start)
+  ),
+  -- The percentile is between the value at `position` (from 0) and the next
+  -- one. Whole numbers make it exact.
+  target AS MATERIALIZED (
+    SELECT
+      path,
+      CAST((hundredths - hundredths % 100) / 100 AS BIGINT) AS position,
+      hundredths % 100 AS rest
+    FROM (
+      SELECT path, 99 * (SUM(latencies) - 1) AS hundredths
+      FROM slice
+      GROUP BY
+        path
+    ) AS exact
+  ),
+  wanted AS MATERIALIZED (
+    SELECT slice.path, slice.slice_start, slice.before
+    FROM slice
+    JOIN target
+      ON target.path = slice.path
+      AND slice.before <= target.position + 1
+      AND slice.before + slice.latencies > target.position
+  ),
+  counted AS (
+    SELECT wanted.path, wanted.before, latency.syscall_ns, COUNT(*) AS latencies
+    -- CROSS JOIN makes SQLite look up the few slices of each value.
+    FROM latency
+    CROSS JOIN wanted
+    WHERE
+      wanted.path = latency.path
+      AND wanted.slice_start = latency.slice_start
+    GROUP BY
+      wanted.path,
+      wanted.before,
+      latency.syscall_ns
+  ),
+  ordered AS MATERIALIZED (
+    SELECT
+      path,
+      syscall_ns,
+      latencies,
+      before
+      + (SUM(latencies) OVER (PARTITION BY path, before ORDER BY syscall_ns))
+      - latencies AS before
+    FROM counted
+  ),
+  quantile AS (
+    SELECT
+      target.path,
+      MIN(ordered.syscall_ns)
+      + CAST(MAX(ordered.syscall_ns) - MIN(ordered.syscall_ns) AS DOUBLE)
+      * MIN(target.rest)
+      / 100 AS latency_p99_ns
+    FROM target
+    JOIN ordered
+      ON ordered.path = target.path
+      AND ordered.before <= target.position + 1
+      AND ordered.before + ordered.latencies > target.position
+    GROUP BY
+      target.path
+  )
 SELECT
   file.path,
   file.syncs,
@@ -71,7 +155,7 @@ SELECT
   CAST(file.bytes AS BIGINT) AS bytes,
   CAST(file.latency_sum_ns AS BIGINT) AS latency_sum_ns,
   CAST(latency_sum_ns AS DOUBLE) / NULLIF(latencies, 0) AS latency_avg_ns,
-  file.latency_p99_ns,
+  quantile.latency_p99_ns,
   file.latency_max_ns,
   CAST(file.writeback_sum_ns AS BIGINT) AS writeback_sum_ns,
   CAST(file.sync_time_sum_ns AS BIGINT) AS sync_time_sum_ns,
@@ -80,6 +164,7 @@ SELECT
   file.container_path
 FROM file
 JOIN threads ON threads.path = file.path
+LEFT JOIN quantile ON quantile.path = file.path
 ORDER BY
   COALESCE(file.sync_time_sum_ns, 0) DESC,
   file.bytes DESC,

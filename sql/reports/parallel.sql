@@ -27,53 +27,56 @@
 --                        syncs in flight at once.
 --   run           text   Name of the run, if the input holds several.
 WITH
-  request AS MATERIALIZED (
+  label AS (
     SELECT
       run,
-      sync_id,
-      pid,
-      comm,
-      process,
-      COALESCE(path, '[unknown file]') AS path,
-      ts_ns,
-      ts_ns + dur_ns AS end_ns,
-      DENSE_RANK() OVER (
-        PARTITION BY
-          run
-        ORDER BY COALESCE(path, '[unknown file]')
-      ) AS file
+      'process' AS scope,
+      pid AS id,
+      COALESCE(MIN(process), MIN(comm)) AS name
     FROM syncline_sync
     WHERE
-      dur_ns IS NOT NULL
-  ),
-  named AS (
-    SELECT run, pid, COALESCE(MIN(process), MIN(comm)) AS name
-    FROM request
-    WHERE
       pid IS NOT NULL
+      AND dur_ns IS NOT NULL
     GROUP BY
       run,
       pid
+    UNION ALL
+    SELECT run, 'mark', mark_id, name FROM syncline_mark
+  ),
+  file AS MATERIALIZED (
+    SELECT run, path, ROW_NUMBER() OVER (PARTITION BY run ORDER BY path) AS file
+    FROM (
+      SELECT DISTINCT run, COALESCE(path, '[unknown file]') AS path
+      FROM syncline_sync
+      WHERE
+        dur_ns IS NOT NULL
+    ) AS found
+  ),
+  -- CROSS JOIN makes SQLite look up the number of each path.
+  request AS NOT MATERIALIZED (
+    SELECT
+      sync.run AS run,
+      sync.pid AS pid,
+      CASE WHEN sync.pid IS NULL THEN sync.comm END AS comm,
+      file.file AS file,
+      sync.ts_ns AS ts_ns,
+      sync.ts_ns + sync.dur_ns AS end_ns
+    FROM syncline_sync AS sync
+    CROSS JOIN file
+    WHERE
+      sync.dur_ns IS NOT NULL
+      AND file.run = sync.run
+      AND file.path = COALESCE(sync.path, '[unknown file]')
   ),
   member AS MATERIALIZED (
-    SELECT
-      request.run AS run,
-      'process' AS scope,
-      request.pid AS id,
-      COALESCE(named.name, request.comm) AS name,
-      path,
-      file,
-      ts_ns,
-      end_ns
+    SELECT run, 'process' AS scope, pid AS id, comm, file, ts_ns, end_ns
     FROM request
-    LEFT JOIN named ON named.run = request.run AND named.pid = request.pid
     UNION ALL
     SELECT
       mark.run,
       'mark',
       mark.mark_id,
-      mark.name,
-      request.path,
+      NULL,
       request.file,
       request.ts_ns,
       request.end_ns
@@ -87,27 +90,39 @@ WITH
   ),
   -- With the sum of the file numbers and of their squares, it is known whether
   -- all syncs in flight are of one file: only then n * squares = sum * sum.
-  edge AS (
+  edge AS NOT MATERIALIZED (
     SELECT
       run,
       scope,
       id,
-      name,
+      comm,
+      -- 2^36 ns, about a minute.
+      ts_ns - ts_ns % 68719476736 AS minute_ns,
       ts_ns AS edge_ns,
       1 AS syncs,
       file AS files,
       file * file AS squares
     FROM member
     UNION ALL
-    SELECT run, scope, id, name, end_ns, -1, -file, -file * file FROM member
-  ),
-  moment AS (
     SELECT
       run,
       scope,
       id,
-      name,
-      edge_ns,
+      comm,
+      end_ns - end_ns % 68719476736,
+      end_ns,
+      -1,
+      -file,
+      -file * file
+    FROM member
+  ),
+  minute AS (
+    SELECT
+      run,
+      scope,
+      id,
+      comm,
+      minute_ns,
       SUM(syncs) AS syncs,
       SUM(files) AS files,
       SUM(squares) AS squares
@@ -116,46 +131,96 @@ WITH
       run,
       scope,
       id,
-      name,
-      edge_ns
+      comm,
+      minute_ns
   ),
+  -- What is in flight when a minute begins.
+  before AS MATERIALIZED (
+    SELECT
+      run,
+      scope,
+      id,
+      comm,
+      minute_ns,
+      (LEAD(minute_ns) OVER in_order) AS next_ns,
+      (SUM(syncs) OVER in_order) - syncs AS syncs,
+      (SUM(files) OVER in_order) - files AS files,
+      (SUM(squares) OVER in_order) - squares AS squares
+    FROM minute
+    WINDOW
+      in_order AS (PARTITION BY run, scope, id, comm ORDER BY minute_ns)
+  ),
+  -- An engine keeps the rows of a window in memory. So a window is of a minute.
+  -- It begins with what is in flight, and ends when the next one begins.
+  windowed AS (
+    SELECT run, scope, id, comm, minute_ns, edge_ns, syncs, files, squares
+    FROM edge
+    UNION ALL
+    SELECT run, scope, id, comm, minute_ns, minute_ns, syncs, files, squares
+    FROM before
+    UNION ALL
+    SELECT run, scope, id, comm, minute_ns, next_ns, 0, 0, 0
+    FROM before
+    WHERE
+      next_ns IS NOT NULL
+  ),
+  -- Edges at the same time are added together: only the last one has a gap.
   flight AS (
     SELECT
       run,
       scope,
       id,
-      name,
+      comm,
       CAST(SUM(syncs) OVER in_order AS BIGINT) AS syncs,
       CAST(SUM(files) OVER in_order AS BIGINT) AS files,
       CAST(SUM(squares) OVER in_order AS BIGINT) AS squares,
-      LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
-    FROM moment
+      (LEAD(edge_ns) OVER in_order) - edge_ns AS gap_ns
+    FROM windowed
     WINDOW
-      in_order AS (PARTITION BY run, scope, id, name ORDER BY edge_ns)
+      in_order AS (
+        PARTITION BY
+          run,
+          scope,
+          id,
+          comm,
+          minute_ns
+        ORDER BY edge_ns
+      )
   ),
   span AS MATERIALIZED (
-    SELECT
+    SELECT run, scope, id, comm, syncs, file, SUM(gap_ns) AS gap_ns
+    FROM (
+      SELECT
+        run,
+        scope,
+        id,
+        comm,
+        syncs,
+        CASE
+          WHEN syncs = 1 THEN files
+          WHEN syncs * squares = files * files THEN files / syncs
+        END AS file,
+        gap_ns
+      FROM flight
+      WHERE
+        syncs > 0
+        AND gap_ns > 0
+    ) AS one
+    GROUP BY
       run,
       scope,
       id,
-      name,
+      comm,
       syncs,
-      gap_ns,
-      CASE
-        WHEN syncs = 1 THEN files
-        WHEN syncs * squares = files * files THEN files / syncs
-      END AS file
-    FROM flight
-    WHERE
-      syncs > 0
-      AND gap_ns > 0
+      file
   ),
-  total AS (
+  of_file AS MATERIALIZED (
     SELECT
       run,
       scope,
       id,
-      name,
+      comm,
+      file,
       COUNT(*) AS syncs,
       SUM(end_ns - ts_ns) AS time_sum_ns
     FROM member
@@ -163,19 +228,35 @@ WITH
       run,
       scope,
       id,
-      name
+      comm,
+      file
   ),
-  wall AS (
-    SELECT run, scope, id, name, SUM(gap_ns) AS wall_ns, MAX(syncs) AS number
+  total AS (
+    SELECT
+      run,
+      scope,
+      id,
+      comm,
+      SUM(syncs) AS syncs,
+      SUM(time_sum_ns) AS time_sum_ns
+    FROM of_file
+    GROUP BY
+      run,
+      scope,
+      id,
+      comm
+  ),
+  wall AS MATERIALIZED (
+    SELECT run, scope, id, comm, SUM(gap_ns) AS wall_ns, MAX(syncs) AS number
     FROM span
     GROUP BY
       run,
       scope,
       id,
-      name
+      comm
   ),
   saved AS (
-    SELECT run, scope, id, name, file, SUM(gap_ns) AS wall_ns
+    SELECT run, scope, id, comm, file, SUM(gap_ns) AS wall_ns
     FROM span
     WHERE
       file IS NOT NULL
@@ -183,35 +264,16 @@ WITH
       run,
       scope,
       id,
-      name,
+      comm,
       file
-  ),
-  of_file AS (
-    SELECT
-      run,
-      scope,
-      id,
-      name,
-      file,
-      path,
-      COUNT(*) AS syncs,
-      SUM(end_ns - ts_ns) AS time_sum_ns
-    FROM member
-    GROUP BY
-      run,
-      scope,
-      id,
-      name,
-      file,
-      path
   ),
   ranked AS (
     SELECT
       saved.run AS run,
       saved.scope AS scope,
       saved.id AS id,
-      saved.name AS name,
-      of_file.path AS path,
+      saved.comm AS comm,
+      file.path AS path,
       of_file.syncs AS syncs,
       of_file.time_sum_ns AS time_sum_ns,
       saved.wall_ns AS wall_ns,
@@ -220,26 +282,27 @@ WITH
           saved.run,
           saved.scope,
           saved.id,
-          saved.name
-        ORDER BY saved.wall_ns DESC, of_file.path
+          saved.comm
+        ORDER BY saved.wall_ns DESC, file.path
       ) AS place
     FROM saved
     JOIN of_file
       ON of_file.run = saved.run
       AND of_file.scope = saved.scope
       AND of_file.id IS NOT DISTINCT FROM saved.id
-      AND of_file.name IS NOT DISTINCT FROM saved.name
+      AND of_file.comm IS NOT DISTINCT FROM saved.comm
       AND of_file.file = saved.file
+    JOIN file ON file.run = saved.run AND file.file = saved.file
     -- Requests without a path may be of several files.
     WHERE
-      of_file.path <> '[unknown file]'
+      file.path <> '[unknown file]'
   ),
   part AS (
     SELECT
       run,
       scope,
       id,
-      name,
+      comm,
       1 AS place,
       'at once' AS kind,
       syncs AS number,
@@ -253,14 +316,14 @@ WITH
       run,
       scope,
       id,
-      name,
+      comm,
       syncs
     UNION ALL
     SELECT
       run,
       scope,
       id,
-      name,
+      comm,
       2,
       'without file',
       NULL,
@@ -277,7 +340,7 @@ WITH
       total.run,
       total.scope,
       total.id,
-      total.name,
+      total.comm,
       0,
       'all',
       COALESCE(wall.number, 0),
@@ -291,12 +354,12 @@ WITH
       ON wall.run = total.run
       AND wall.scope = total.scope
       AND wall.id IS NOT DISTINCT FROM total.id
-      AND wall.name IS NOT DISTINCT FROM total.name
+      AND wall.comm IS NOT DISTINCT FROM total.comm
   )
 SELECT
   part.scope AS scope,
   part.id AS id,
-  part.name AS name,
+  COALESCE(label.name, part.comm) AS name,
   part.kind AS kind,
   part.number AS number,
   part.path AS path,
@@ -314,12 +377,16 @@ LEFT JOIN wall
   ON wall.run = part.run
   AND wall.scope = part.scope
   AND wall.id IS NOT DISTINCT FROM part.id
-  AND wall.name IS NOT DISTINCT FROM part.name
+  AND wall.comm IS NOT DISTINCT FROM part.comm
+LEFT JOIN label
+  ON label.run = part.run
+  AND label.scope = part.scope
+  AND label.id = part.id
 ORDER BY
   part.run,
   part.scope DESC,
   COALESCE(wall.wall_ns, 0) DESC,
   part.id NULLS LAST,
-  part.name NULLS LAST,
+  COALESCE(label.name, part.comm) NULLS LAST,
   part.place,
   part.position;
