@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -18,6 +21,12 @@ from syncline.cli.progress import bar
 from syncline.inputs import opened
 from syncline.reading import Reading
 from syncline.render import human
+
+if TYPE_CHECKING:
+    from syncline.report import Report
+
+# Longer outputs than this are kept in a file until they are complete. In characters.
+_IN_MEMORY = 1 << 24
 
 
 def _reports() -> list[str]:
@@ -105,29 +114,43 @@ def command(
     # For people, a report without rows says why.
     says_why = form in ("table", "md")
     needed += statements_of_why() if says_why and reports else []
-    with (
-        bar("reading") as progress,
-        opened(input, reading, engine, progress, statements=needed) as open_engine,
-    ):
-        stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
-        first = rendered.render(answer.read(open_engine), catalogue.names()) if wants_answer else ""
-        tables = [(run_report(open_engine, report.name), report) for report in reports]
-        if says_why:
-            tables = [
-                (
-                    table
-                    if table.rows
-                    else replace(table, why_empty=why_empty(open_engine, report.name)),
-                    report,
-                )
-                for table, report in tables
-            ]
-    sys.stderr.write(stderr_preface)
-    export = render.exporter(form)
-    # jq reads several JSON objects as a stream.
-    between = "" if form == "json" else "\n"
-    text = between.join(export(table, report) for table, report in tables)
-    show(stdout_preface + first + text)
+    parts = render.streamed(form)
+    # Not all rows of a large dataset fit the memory, and half an output would look like a whole one.
+    with tempfile.SpooledTemporaryFile(
+        _IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass", newline=""
+    ) as out:
+        with (
+            bar("reading") as progress,
+            opened(input, reading, engine, progress, statements=needed) as open_engine,
+        ):
+            stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
+            out.write(stdout_preface)
+            if wants_answer:
+                out.write(rendered.render(answer.read(open_engine), catalogue.names()))
+            for number, report in enumerate(reports):
+                if parts:
+                    # `writelines` would move to a file only after the last one.
+                    for part in _in_parts(open_engine, report, parts):
+                        out.write(part)
+                    continue
+                table = run_report(open_engine, report.name)
+                if says_why and not table.rows:
+                    table = replace(table, why_empty=why_empty(open_engine, report.name))
+                out.write(("\n" if number else "") + render.exporter(form)(table, report))
+        sys.stderr.write(stderr_preface)
+        out.seek(0)
+        while text := out.read(_IN_MEMORY):
+            show(text)
+
+
+def _in_parts(engine: Any, report: Report, parts: Callable[..., Iterator[str]]) -> Iterator[str]:
+    """Yields the text of a report. jq reads several JSON objects as a stream."""
+    from syncline.report.run import run_report_in_batches
+
+    batches = run_report_in_batches(engine, report.name)
+    first = next(batches)
+    rows = (batch.rows for batch in itertools.chain([first], batches))
+    yield from parts(first.columns, rows, report)
 
 
 def _write_page(

@@ -12,10 +12,11 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline import interruptible, scratch
 from syncline.kinds import is_columns
@@ -41,6 +42,9 @@ __all__ = [
     "words",
 ]
 
+_Found = TypeVar("_Found")
+# Rows.
+_BATCH = 10_000
 # The memory that DuckDB may use, such as 2G.
 MEMORY_VARIABLE = "SYNCLINE_MEMORY"
 _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
@@ -95,6 +99,31 @@ class ColumnsEngine:
             EngineError: the files cannot be read, the engine is closed, or the SQL names a column
                 that was not to be read.
         """
+        with self._open(sql):
+            columns, rows = interruptible.call(lambda: self._run(sql), cancel=self._db.interrupt)
+        return Result(columns, [tuple(map(_plain, row)) for row in rows])
+
+    def batches(self, sql: str) -> Iterator[Result]:
+        """Yields the rows of one statement in batches, at least one, so that they need not fit the memory.
+
+        The engine runs no other statement until the last batch. The errors are those of `query`.
+        """
+        with self._open(sql):
+            columns, rows = interruptible.call(
+                lambda: self._run(sql, _BATCH), cancel=self._db.interrupt
+            )
+            while True:
+                yield Result(columns, [tuple(map(_plain, row)) for row in rows])
+                rows = interruptible.call(
+                    lambda: self._work(lambda: self._db.fetchmany(_BATCH)),
+                    cancel=self._db.interrupt,
+                )
+                if not rows:
+                    break
+
+    @contextmanager
+    def _open(self, sql: str) -> Iterator[None]:
+        """Holds the engine for a statement, and explains its errors."""
         if absent := self._absent & words(sql):
             raise EngineError(
                 f"{self.path}: {', '.join(sorted(absent))}: not read, because no announced statement names it",
@@ -106,9 +135,7 @@ class ColumnsEngine:
                     f"{self.path}: the engine is closed", "Query inside the `with` block."
                 )
             try:
-                columns, rows = interruptible.call(
-                    lambda: self._run(sql), cancel=self._db.interrupt
-                )
+                yield
             except import_duckdb().Error as error:
                 if isinstance(error, import_duckdb().PermissionException):
                     raise SqlError(_first_line(str(error)), NO_FILES) from error
@@ -126,16 +153,23 @@ class ColumnsEngine:
                 if isinstance(error, import_duckdb().ProgrammingError | import_duckdb().DataError):
                     raise SqlError(_sql_reason(str(error))) from error
                 raise EngineError(f"{self.path}: {error}") from error
-        return Result(columns, [tuple(map(_plain, row)) for row in rows])
 
-    def _run(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        self._working = True
-        try:
+    def _run(self, sql: str, most: int | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
+        def run() -> tuple[list[str], list[tuple[Any, ...]]]:
             if not self._allow_files:
                 refuse_file_access(self._db, sql)
             cursor = self._db.execute(sql)
             columns = [column[0] for column in cursor.description or ()]
-            return columns, cursor.fetchall() if columns else []
+            if not columns:
+                return columns, []
+            return columns, cursor.fetchall() if most is None else cursor.fetchmany(most)
+
+        return self._work(run)
+
+    def _work(self, work: Callable[[], _Found]) -> _Found:
+        self._working = True
+        try:
+            return work()
         finally:
             self._working = False
 

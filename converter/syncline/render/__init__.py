@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from syncline.printable import printable
@@ -11,7 +11,7 @@ from syncline.printable import printable
 if TYPE_CHECKING:
     from syncline.report import Report, Table
 
-__all__ = ["FORMATS", "exporter", "preface"]
+__all__ = ["FORMATS", "exporter", "preface", "streamed"]
 
 # Name on the command line -> module in this package.
 FORMATS = {"table": "table", "csv": "csv", "json": "json", "md": "markdown"}
@@ -21,6 +21,14 @@ def exporter(name: str) -> Callable[[Table, Report | None], str]:
     """Returns the `render` of a format; `report` is None for the result of a query."""
     # Imported on demand: only the terminal table needs rich.
     return importlib.import_module(f".{FORMATS[name]}", __package__).render
+
+
+def streamed(name: str) -> Callable[..., Iterator[str]] | None:
+    """Returns the `parts` of a format; None for a format that needs all rows for its first line."""
+    found: Callable[..., Iterator[str]] | None = getattr(
+        importlib.import_module(f".{FORMATS[name]}", __package__), "parts", None
+    )
+    return found
 
 
 def preface(name: str, caveats: Sequence[str]) -> tuple[str, str]:

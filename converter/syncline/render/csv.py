@@ -7,23 +7,36 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from syncline.engine import Value
 from syncline.printable import printable
 from syncline.report import Report, Table
 
-__all__ = ["render"]
+__all__ = ["parts", "render"]
 
 
 def render(table: Table, report: Report | None = None) -> str:
     """Renders a line with the column names, then a line for each row."""
+    return "".join(parts(table.columns, [table.rows], report))
+
+
+def parts(
+    columns: Sequence[str],
+    batches: Iterable[Sequence[tuple[Value, ...]]],
+    report: Report | None = None,
+) -> Iterator[str]:
+    """Yields what `render` returns, batch by batch of the rows."""
+    text = printable if sys.stdout.isatty() else str
+    yield _lines([tuple(map(text, columns))])
+    for rows in batches:
+        yield _lines([tuple(_field(value, text) for value in row) for row in rows])
+
+
+def _lines(rows: Iterable[tuple[str | int | float, ...]]) -> str:
     lines = _Lines()
     # The writer quotes a field with one of the characters that end its lines.
-    writer = csv.writer(lines, lineterminator="\r\n")
-    text = printable if sys.stdout.isatty() else str
-    writer.writerow(map(text, table.columns))
-    writer.writerows([_field(value, text) for value in row] for row in table.rows)
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return "".join(lines)
 
 

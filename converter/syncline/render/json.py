@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 
 from syncline.engine import Value
 from syncline.printable import json_text
 from syncline.report import Report, Table
 
-__all__ = ["render"]
+__all__ = ["parts", "render"]
 
 
 def render(table: Table, report: Report | None = None) -> str:
@@ -16,16 +17,30 @@ def render(table: Table, report: Report | None = None) -> str:
 
     Several reports form a stream of objects, which jq reads.
     """
-    rows = ",\n".join(
-        json_text({name: _value(value) for name, value in zip(table.columns, row, strict=True)})
-        for row in table.rows
-    )
-    body = f"[\n{rows}\n]" if rows else "[]"
-    if report is None:
-        return body + "\n"
-    columns = [{"name": name, "unit": report.unit(name)} for name in table.columns]
-    head = json_text({"report": report.name, "title": report.title, "columns": columns})
-    return f'{head[:-1]}, "rows": {body}}}\n'
+    return "".join(parts(table.columns, [table.rows], report))
+
+
+def parts(
+    columns: Sequence[str],
+    batches: Iterable[Sequence[tuple[Value, ...]]],
+    report: Report | None = None,
+) -> Iterator[str]:
+    """Yields what `render` returns, batch by batch of the rows."""
+    end = "\n"
+    if report is not None:
+        units = [{"name": name, "unit": report.unit(name)} for name in columns]
+        head = json_text({"report": report.name, "title": report.title, "columns": units})
+        yield f'{head[:-1]}, "rows": '
+        end = "}\n"
+    before = "[\n"
+    for rows in batches:
+        if rows:
+            yield before + ",\n".join(
+                json_text({name: _value(value) for name, value in zip(columns, row, strict=True)})
+                for row in rows
+            )
+            before = ",\n"
+    yield ("[]" if before == "[\n" else "\n]") + end
 
 
 def _value(value: Value) -> Value:

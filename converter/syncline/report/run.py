@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from syncline import losses
 from syncline.engine import EngineError, SqlError, Value
-from syncline.engine.columns import WITH_TABLES
+from syncline.engine.columns import WITH_TABLES, ColumnsEngine
 
 from . import catalogue, failures
 from .sql_hints import hint
@@ -24,6 +24,7 @@ __all__ = [
     "read_failures",
     "run_query",
     "run_report",
+    "run_report_in_batches",
     "statements",
 ]
 
@@ -86,6 +87,18 @@ def run_report(engine: SqlEngine, name: str) -> Table:
     report = catalogue.load(name)
     check_trace(engine)
     return run_query(engine, report.sql)
+
+
+def run_report_in_batches(engine: SqlEngine, name: str) -> Iterator[Table]:
+    """Yields the rows of a report in batches, at least one. Other engines than DuckDB have one.
+
+    The engine runs no other statement until the last batch. The errors are those of `run_report`.
+    """
+    if not isinstance(engine, ColumnsEngine):
+        yield run_report(engine, name)
+        return
+    for result in engine.batches(catalogue.load(name).sql):
+        yield Table(result.columns, result.rows)
 
 
 def check_trace(engine: SqlEngine) -> None:
