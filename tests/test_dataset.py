@@ -23,13 +23,14 @@ import duckdb
 import pytest
 from syncline import _core
 from syncline.dataset import index, ingest, layout
-from syncline.dataset.store import FolderStore, open_store
+from syncline.dataset.store import FolderStore, ObjectStore, open_store
 from syncline.dataset.tables import open_dataset
 from syncline.engine import EngineError, SqlError
 from syncline.engine.columns import open_columns
 from syncline.errors import InputError
 from syncline.reading import Reading
-from syncline.report import caveats, names, run_report, sql_root
+from syncline.render import exporter, streamed
+from syncline.report import Table, caveats, load, names, run_report, sql_root
 
 from tests.coretools import DATA
 from tests.sqltools import same
@@ -453,6 +454,112 @@ def test_a_store_that_stops_during_a_query_is_named(bucket: str, dataset: Path) 
         with pytest.raises((EngineError, InputError)) as failed:
             engine.query("SELECT SUM(bytes), MAX(path) FROM syncline_sync")
     assert "run=small1-" in str(failed.value)
+
+
+def replaced(url: str, host: str) -> str:
+    described = ingest.Described(host=host, replace=True)
+    return ingest.ingest(str(DATA / "small1.log"), open_store(url), Reading(), described).status
+
+
+def claims(url: str) -> dict[str, int]:
+    return open_store(url).sizes(layout.CLAIMS)
+
+
+def test_two_replaces_of_one_run_at_once_leave_one_of_it_in_an_object_store(
+    monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    url = f"{bucket}/twice"
+    ok("ingest", "-q", DATA / "small1.log", "--into", url, "--host", "old")
+    # Both wait here for each other, if both get here.
+    meeting = threading.Barrier(2)
+    publish = ObjectStore.publish
+
+    def slow(self: ObjectStore, *arguments: Any) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meeting.wait(1)
+        publish(self, *arguments)
+
+    monkeypatch.setattr(ObjectStore, "publish", slow)
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda host: replaced(url, host), ("one", "two")))
+    assert both == ["replaced", "replaced"]
+    selection = index.select(open_store(url))
+    assert not selection.left_out
+    (entry,) = selection.entries
+    assert entry.host in ("one", "two")
+    assert not claims(url)
+    folders = {host: open_store(url).sizes(entry.partition.replace(f"host={entry.host}", f"host={host}")) for host in ("old", "one", "two")}  # fmt: skip
+    assert [host for host, files in folders.items() if files] == [entry.host]
+
+
+def test_a_run_that_another_command_changes_in_an_object_store_is_refused(
+    monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    url = f"{bucket}/claimed"
+    log = DATA / "small1.log"
+    ok("ingest", "-q", log, "--into", url)
+    monkeypatch.setenv("SYNCLINE_STORE_TIMEOUT", "1")
+    store = open_store(url)
+    (entry,) = index.read_entries(store)[0]
+    _, of_input, _ = entry.file.split(".")
+    for claim in (f"input-{of_input}.other", f"rows-{entry.run.rpartition('-')[2]}.other"):
+        store.write(f"{layout.CLAIMS}/{claim}", b"another host, process 1")
+        refused = fails(3, "ingest", log, "--into", url, "--replace", "--host", "new").stderr
+        assert f"another command is changing the same run: {url}/_claims/{claim}" in refused
+        # Other runs do not wait, and nothing else is left.
+        assert set(claims(url)) == {claim}
+        store.remove(f"{layout.CLAIMS}/{claim}")
+    ok("ingest", "-q", DATA / "empty.log", "--into", url)
+    assert {one.host for one in index.read_entries(store)[0]} == {None}
+    # A killed command does not write its claim again.
+    store.write(f"{layout.CLAIMS}/input-{of_input}.killed", b"")
+    time.sleep(1.1)
+    monkeypatch.setattr("syncline.dataset.store._CLAIM_LIFE_S", 0.5)
+    assert replaced(url, "new") == "replaced"
+    assert not claims(url)
+
+
+def test_a_command_whose_claim_is_removed_does_not_finish(
+    monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    url = f"{bucket}/removed"
+    ok("ingest", "-q", DATA / "small1.log", "--into", url, "--host", "old")
+    publish = ObjectStore.publish
+
+    def late(self: ObjectStore, *arguments: Any) -> None:
+        publish(self, *arguments)
+        # Longer than the pause between two writes of a claim.
+        time.sleep(0.3)
+        assert claims(url)
+        for claim in claims(url):
+            self.remove(f"{layout.CLAIMS}/{claim}")
+        time.sleep(0.3)
+
+    monkeypatch.setattr("syncline.dataset.store._CLAIM_LIFE_S", 0.8)
+    monkeypatch.setattr(ObjectStore, "publish", late)
+    with pytest.raises(InputError, match="was removed, so another command may be changing"):
+        replaced(url, "new")
+    (entry,) = index.select(open_store(url)).entries
+    assert entry.host == "old"
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_report_in_batches_has_the_same_text(
+    monkeypatch: pytest.MonkeyPatch, dataset: Path, form: str
+) -> None:
+    parts = streamed(form)
+    assert parts
+    scatter = load("scatter")
+    none = f"SELECT * FROM ({scatter.sql.partition('ORDER BY')[0]}) AS one WHERE run = 'none'"
+    monkeypatch.setattr("syncline.engine.columns._BATCH", 7)
+    with open_dataset(str(dataset)) as engine:
+        for sql, report in ((scatter.sql, scatter), (none, scatter), (none, None)):
+            whole = engine.query(sql)
+            batches = [*engine.batches(sql)]
+            assert [len(one.rows) for one in batches[:-1]] == [7] * (len(whole.rows) // 7)
+            text = "".join(parts(whole.columns, [one.rows for one in batches], report))
+            assert text == exporter(form)(Table(whole.columns, whole.rows), report)
+        assert len(engine.query(scatter.sql).rows) > 100
 
 
 def test_other_commands_take_a_dataset_or_refuse_it(dataset: Path, tmp_path: Path) -> None:

@@ -31,9 +31,12 @@ from pathlib import Path
 import duckdb
 from syncline.dataset import index, ingest, layout
 from syncline.dataset.layout import TableFile
+from syncline.dataset.spark import open_spark
 from syncline.dataset.store import open_store
+from syncline.engine import EngineError, SqlError
 from syncline.engine.run_files import TABLES
 from syncline.reading import Reading
+from syncline.report import run_report
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "tests" / "data" / "known-truth" / "postgres.tar.xz"
@@ -196,36 +199,49 @@ def shuffle(folder: Path, runs: list[int], reports: list[str]) -> None:
     for number in runs:
         names = ", ".join(f"'{entry.run}'" for entry in entries[:number])
         requests = sum(entry.requests for entry in entries[:number])
-        for report in reports:
-            with tempfile.TemporaryDirectory() as temporary:
-                events = Path(temporary, "events")
-                events.mkdir()
-                Path(temporary, "spark-defaults.conf").write_text(
-                    f"spark.eventLog.enabled true\nspark.eventLog.dir {events.as_uri()}\n"
-                    "spark.eventLog.compress false\nspark.driver.memory 2g\n"
-                )
-                env = {**os.environ, "SPARK_CONF_DIR": temporary, "TMPDIR": temporary}
-                command = [str(Path(sys.executable).with_name("syncline"))]
-                command += ["report", str(folder), report, "--where", f"run IN ({names})"]
-                command += ["--engine", "local[2]", "--format", "json"]
-                done = subprocess.run(command, env=env, capture_output=True, check=False)
-                sums = dict.fromkeys(
-                    ("input", "shuffle", "shuffle_records", "spilled", "cpu_ns"), 0
-                )
-                for file in events.rglob("events_*"):
-                    for line in file.open() if file.is_file() else ():
-                        one = json.loads(line)
-                        metrics = one.get("Task Metrics")
-                        if one["Event"] != "SparkListenerTaskEnd" or not metrics:
-                            continue
-                        written = metrics["Shuffle Write Metrics"]
-                        sums["input"] += metrics["Input Metrics"]["Bytes Read"]
-                        sums["shuffle"] += written["Shuffle Bytes Written"]
-                        sums["shuffle_records"] += written["Shuffle Records Written"]
-                        sums["spilled"] += metrics["Disk Bytes Spilled"]
-                        sums["cpu_ns"] += metrics["Executor CPU Time"]
-            told = {"requests": requests, "report": report, "code": done.returncode, **sums}
-            print(json.dumps(told | {"error": done.stderr.decode()[-300:] if done.returncode else ""}), flush=True)  # fmt: skip
+        spans = []
+        with tempfile.TemporaryDirectory() as temporary:
+            events = Path(temporary, "events")
+            events.mkdir()
+            Path(temporary, "spark-defaults.conf").write_text(
+                f"spark.eventLog.enabled true\nspark.eventLog.dir {events.as_uri()}\n"
+                "spark.eventLog.compress false\nspark.driver.memory 2g\n"
+            )
+            # Spark reads it when it starts.
+            os.environ["SPARK_CONF_DIR"] = temporary
+            with open_spark(str(folder), f"run IN ({names})", "local[2]") as engine:
+                for report in reports:
+                    begun = time.time()
+                    try:
+                        run_report(engine, report)
+                        error = ""
+                    except (EngineError, SqlError) as failed:
+                        error = str(failed)[-300:]
+                    spans.append((report, begun * 1000, time.time() * 1000, error))
+            tasks = [
+                one
+                for file in events.rglob("events_*")
+                if file.is_file()
+                for one in map(json.loads, file.open())
+                if one["Event"] == "SparkListenerTaskEnd" and one.get("Task Metrics")
+            ]
+        for report, begun, ended, error in spans:
+            keys = ("tasks", "input", "shuffle", "shuffle_records", "spilled", "cpu_ns")
+            sums = dict.fromkeys(keys, 0)
+            for one in tasks:
+                # Reports run one after the other.
+                if not begun <= one["Task Info"]["Launch Time"] <= ended:
+                    continue
+                metrics = one["Task Metrics"]
+                written = metrics["Shuffle Write Metrics"]
+                sums["tasks"] += 1
+                sums["input"] += metrics["Input Metrics"]["Bytes Read"]
+                sums["shuffle"] += written["Shuffle Bytes Written"]
+                sums["shuffle_records"] += written["Shuffle Records Written"]
+                sums["spilled"] += metrics["Disk Bytes Spilled"]
+                sums["cpu_ns"] += metrics["Executor CPU Time"]
+            told = {"requests": requests, "report": report, "wall_s": round((ended - begun) / 1000, 1)}  # fmt: skip
+            print(json.dumps(told | sums | {"error": error}), flush=True)
 
 
 def watch_size(folder: str, done: threading.Event, peak: list[int]) -> None:

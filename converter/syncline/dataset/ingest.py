@@ -153,13 +153,32 @@ def ingest(
         _convert(path, f"{tables}/", reading, progress)
         entry = _entry(path, tables, input_id, described)
         # Two that replace the same run at once would each remove what the other has written.
-        with store.locked():
-            return _publish(store, tables, entry, described)
+        names = _identities(entry.file)
+        while True:
+            with store.locked(names) as check:
+                found = _same_run(store, entry)
+                # Those that are replaced are also of other identities.
+                wanted = names.union(*map(_identities, found))
+                if wanted == names:
+                    return _publish(store, tables, entry, described, found, check)
+            names = wanted
 
 
-def _publish(store: Store, tables: Path, entry: Entry, described: Described) -> Outcome:
-    """Publishes a partition and its entry, in this order."""
-    present = [_read(store, name) for name in _same_run(store, entry)]
+def _publish(
+    store: Store,
+    tables: Path,
+    entry: Entry,
+    described: Described,
+    found: list[str],
+    check: Callable[[], None],
+) -> Outcome:
+    """Publishes a partition and its entry, in this order.
+
+    Args:
+        found: the entries of the same run.
+        check: fails if another command may be changing them.
+    """
+    present = [_read(store, name) for name in found]
     equal = [one for one in present if not _changes(one, entry, described)]
     if equal and not described.replace:
         damage = index.problem(store, equal[0])
@@ -179,6 +198,7 @@ def _publish(store: Store, tables: Path, entry: Entry, described: Described) -> 
     moved = [one.partition for one in present if one.partition != entry.partition]
     # A kill between these two leaves the old entry with files of other sizes, which readers leave out and name.
     store.publish(tables, entry.partition)
+    check()
     store.write(f"{layout.ENTRIES}/{entry.file}", data)
     for one in present:
         if one.file != entry.file:
@@ -203,14 +223,16 @@ def _with_kept(entry: Entry, present: list[Entry], described: Described) -> Entr
 
 def _same_run(store: Store, entry: Entry) -> list[str]:
     """Returns the names of the entries with the same rows, or of the same input."""
-    _, rows = entry.run.rsplit("-", 1)
-    _, wanted, _ = entry.file.split(".")
-    found = []
-    for name in store.sizes(layout.ENTRIES):
-        parts = name.split(".")
-        if len(parts) == 3 and (parts[0].endswith(f"-{rows}") or parts[1] == wanted):
-            found.append(name)
-    return sorted(found)
+    wanted = _identities(entry.file)
+    return sorted(name for name in store.sizes(layout.ENTRIES) if _identities(name) & wanted)
+
+
+def _identities(name: str) -> set[str]:
+    """Returns the identities of the rows and of the input in the name of an entry; none if it has another form."""
+    parts = name.split(".")
+    if len(parts) != 3:
+        return set()
+    return {"rows-" + parts[0].rpartition("-")[2], "input-" + parts[1]}
 
 
 def _read(store: Store, name: str) -> Entry:

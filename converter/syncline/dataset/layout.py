@@ -4,6 +4,7 @@
       syncline_dataset.json               the version of this layout
       _runs/RUN.INPUT.json                the entry of a run: facts, files, figures. It is written last.
       _staging/                           partitions that are being written
+      _claims/NAME.TOKEN                  in an object store: what a command is changing
       host=HOST/day=DAY/run=RUN/          a partition: the tables of a run, and a copy of its entry
 
 A run is in the dataset if it has an entry. docs/reference/datasets.md describes the format.
@@ -23,6 +24,7 @@ from syncline.kinds import DATASET as MARKER
 from syncline.structured import parse_json, text, whole_number
 
 __all__ = [
+    "CLAIMS",
     "ENTRIES",
     "ENTRY",
     "FACT",
@@ -46,6 +48,7 @@ VERSION = 1
 
 ENTRIES = "_runs"
 STAGING = "_staging"
+CLAIMS = "_claims"
 # The copy of the entry in the partition. Readers of Parquet folders skip names that begin with `_`.
 ENTRY = "_run.json"
 

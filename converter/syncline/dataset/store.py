@@ -7,8 +7,13 @@ import errno
 import fcntl
 import importlib
 import os
+import random
+import secrets
 import shutil
-from collections.abc import Callable, Iterator
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -31,6 +36,9 @@ _TIMEOUT_S = 20.0
 _ATTEMPTS = 3
 _CHUNK = 1 << 22
 _THREADS = 16
+# A command writes its claim again and again. One that is older than this, in seconds by the store's clock, is of a
+# killed command.
+_CLAIM_LIFE_S = 120.0
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -61,8 +69,11 @@ class Store(Protocol):
     def link(self, folder: str) -> str | None:
         """Returns the part of the path of a folder, or the file in it, that is a symbolic link; None without one."""
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Lets one command at a time change the index."""
+    def locked(self, names: Iterable[str]) -> AbstractContextManager[Callable[[], None]]:
+        """Lets one command at a time change the runs that have one of the names.
+
+        Yields a function that fails if this command no longer has them for itself.
+        """
 
 
 def is_url(path: str) -> bool:
@@ -129,7 +140,8 @@ class FolderStore:
         return None
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, names: Iterable[str]) -> Iterator[Callable[[], None]]:
+        # One lock for all names.
         # The kernel frees the lock of a command that is killed.
         # The marker is there from the start and never changes. NFS locks only files that are open for writing.
         file = self.owned(layout.MARKER)
@@ -143,7 +155,7 @@ class FolderStore:
                 # A file system without locks still takes runs.
                 if error.errno not in _NO_LOCKS:
                     raise
-            yield
+            yield lambda: None
         finally:
             os.close(lock)
 
@@ -250,9 +262,81 @@ class ObjectStore:
     def link(self, folder: str) -> str | None:
         return None
 
-    def locked(self) -> AbstractContextManager[None]:
-        # S3 has no locks.
-        return contextlib.nullcontext()
+    @contextmanager
+    def locked(self, names: Iterable[str]) -> Iterator[Callable[[], None]]:
+        # S3 has no locks. So a command writes a claim for each name, and then lists the claims. Of two commands, at
+        # least the later one finds the claim of the other, removes its own, and tries again.
+        token = secrets.token_hex(8)
+        claims = {f"{name}.{token}" for name in names}
+        deadline = time.monotonic() + timeout_s()
+        ended = threading.Event()
+        try:
+            while True:
+                self._write_claims(claims)
+                other = self._other_claim(claims)
+                if other is None:
+                    break
+                self._remove_claims(claims)
+                if time.monotonic() > deadline:
+                    raise InputError(
+                        f"another command is changing the same run: {self.url}/{layout.CLAIMS}/{other}",
+                        "repeat the command when the other one has ended; a claim of a killed command ends after"
+                        f" {_CLAIM_LIFE_S:.0f} s",
+                    )
+                time.sleep(random.uniform(0.1, 1))
+            renewing = threading.Thread(target=self._renew, args=(claims, ended), daemon=True)
+            renewing.start()
+            yield lambda: self._check(claims)
+        finally:
+            ended.set()
+            self._remove_claims(claims)
+
+    def _write_claims(self, claims: set[str]) -> None:
+        holder = f"{socket.gethostname()}, process {os.getpid()}\n".encode()
+        for claim in sorted(claims):
+            self.write(f"{layout.CLAIMS}/{claim}", holder)
+
+    def _remove_claims(self, claims: set[str]) -> None:
+        for claim in sorted(claims):
+            self._asked(lambda claim=claim: self._delete(f"{layout.CLAIMS}/{claim}"), layout.CLAIMS)
+
+    def _claims(self) -> dict[str, float]:
+        """Returns the claims, and when each was written, by the store's clock."""
+        selector = _arrow().FileSelector(f"{self._prefix}/{layout.CLAIMS}", allow_not_found=True)
+        found = self.filesystem.get_file_info(selector)
+        return {one.base_name: one.mtime.timestamp() for one in found if one.is_file}
+
+    def _other_claim(self, claims: set[str]) -> str | None:
+        """Returns the claim of another command for one of the same names, and removes those of killed commands."""
+        found = self._asked(self._claims, layout.CLAIMS)
+        now = max((found[claim] for claim in claims & found.keys()), default=0.0)
+        names = {claim.partition(".")[0] for claim in claims}
+        for claim in sorted(found.keys() - claims):
+            if claim.partition(".")[0] not in names:
+                continue
+            if now - found[claim] <= _CLAIM_LIFE_S:
+                return claim
+            self._remove_claims({claim})
+        return None
+
+    def _renew(self, claims: set[str], ended: threading.Event) -> None:
+        """Writes the claims again and again, until `ended`. One that another command has removed stays so."""
+        while not ended.wait(_CLAIM_LIFE_S / 8):
+            # A store that does not answer is noticed by `_check`.
+            with contextlib.suppress(OSError):
+                for claim in claims & self._claims().keys():
+                    path = f"{self._prefix}/{layout.CLAIMS}/{claim}"
+                    if ended.is_set():
+                        return
+                    with self.filesystem.open_output_stream(path) as file:
+                        file.write(b"renewed\n")
+
+    def _check(self, claims: set[str]) -> None:
+        if lost := sorted(claims - self._asked(self._claims, layout.CLAIMS).keys()):
+            raise InputError(
+                f"{self.url}/{layout.CLAIMS}/{lost[0]} was removed, so another command may be changing the same run",
+                "repeat the command with --replace when no other one is running",
+            )
 
     def _delete(self, path: str) -> None:
         info = self.filesystem.get_file_info(f"{self._prefix}/{path}")
