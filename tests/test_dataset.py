@@ -31,6 +31,7 @@ from syncline.errors import InputError
 from syncline.reading import Reading
 from syncline.render import exporter, streamed
 from syncline.report import Table, caveats, load, names, run_report, sql_root
+from syncline.report.catalogue import EACH_RUN
 
 from tests.coretools import DATA
 from tests.sqltools import same
@@ -560,6 +561,21 @@ def test_a_report_in_batches_has_the_same_text(
             text = "".join(parts(whole.columns, [one.rows for one in batches], report))
             assert text == exporter(form)(Table(whole.columns, whole.rows), report)
         assert len(engine.query(scatter.sql).rows) > 100
+
+
+def test_reports_run_by_run_have_the_same_rows(
+    monkeypatch: pytest.MonkeyPatch, dataset: Path
+) -> None:
+    # Some runs alone, and some together.
+    monkeypatch.setattr("syncline.dataset.tables._REQUESTS_AT_ONCE", 150)
+    with open_dataset(str(dataset)) as engine:
+        for name in sorted(EACH_RUN):
+            whole = engine.query(load(name).sql)
+            assert whole.rows, name
+            assert run_report(engine, name) == Table(whole.columns, whole.rows), name
+        # All runs are there again.
+        assert engine.query("SELECT COUNT(DISTINCT run) FROM syncline_sync").rows == [(RUNS,)]
+        assert len([*engine.batches("SELECT 1", each_run=True)]) in range(2, RUNS)
 
 
 def test_other_commands_take_a_dataset_or_refuse_it(dataset: Path, tmp_path: Path) -> None:

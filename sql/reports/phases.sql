@@ -198,8 +198,8 @@ LEFT JOIN syncline_meta AS device_name
   ON device_name.run = total.run
   AND device_name.key = 'device_name.' || total.dev
 ORDER BY
-  COALESCE(total.time_ns, 0) DESC,
   total.run,
+  COALESCE(total.time_ns, 0) DESC,
   total.op NULLS LAST,
   total.fs NULLS LAST,
   total.dev NULLS LAST,

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["by_columns", "facts_of_tables", "files_of", "open_dataset"]
 
+# A report on each run reads runs together as long as they have no more requests than this.
+_REQUESTS_AT_ONCE = 2_000_000
+
 
 def open_dataset(
     url: str,
@@ -45,16 +48,34 @@ def open_dataset(
             db.register_filesystem(_filesystem(store))
         _attach(db, store, selection)
 
+    groups = _groups(selection.entries)
     return open_attached(
         # Only messages use it.
         store.url,  # type: ignore[arg-type]
         attach,
+        show=lambda db, group: _create_views(
+            db, store, selection.entries if group is None else groups[group]
+        ),
+        groups=len(groups),
         folders=[store.root + "/"],
         allow_files=allow_files,
         left_out=tuple(selection.left_out),
         is_dataset=True,
         explain=lambda reason: _explained(store, selection, reason),
     )
+
+
+def _groups(entries: list[Entry]) -> list[list[Entry]]:
+    """Divides the runs into groups of about as many requests, in the order of the column `run`."""
+    groups: list[list[Entry]] = []
+    requests = 0
+    for entry in sorted(entries, key=lambda entry: entry.run.encode()):
+        if not groups or requests + entry.requests > _REQUESTS_AT_ONCE:
+            groups.append([])
+            requests = 0
+        groups[-1].append(entry)
+        requests += entry.requests
+    return groups
 
 
 def _filesystem(store: ObjectStore) -> Any:
@@ -108,6 +129,18 @@ def _attach(db: duckdb.DuckDBPyConnection, store: Store, selection: Selection) -
 
 
 def _create_files(db: duckdb.DuckDBPyConnection, store: Store, entries: list[Entry]) -> None:
+    declared = _create_views(db, store, entries)
+    lacks, logs = facts_of_tables(entries, declared)
+    if lacks:
+        db.executemany("INSERT INTO _syncline_lacks VALUES (?, ?)", lacks)
+    if logs:
+        db.executemany("INSERT INTO _syncline_log VALUES (?, NULL, ?)", logs)
+
+
+def _create_views(
+    db: duckdb.DuckDBPyConnection, store: Store, entries: list[Entry]
+) -> dict[str, dict[str, str]]:
+    """Makes the tables those of the runs, and returns the types of their columns."""
     declared = {}
     for table in TABLES:
         described = db.execute(f"DESCRIBE _syncline_columns_{table}").fetchall()
@@ -117,12 +150,9 @@ def _create_files(db: duckdb.DuckDBPyConnection, store: Store, entries: list[Ent
             for columns, found in by_columns(entries, table)
         ]
         parts = parts or [f"SELECT *, '' AS run FROM _syncline_columns_{table}"]
-        db.execute(f"CREATE VIEW _syncline_file_{table} AS " + " UNION ALL ".join(parts))
-    lacks, logs = facts_of_tables(entries, declared)
-    if lacks:
-        db.executemany("INSERT INTO _syncline_lacks VALUES (?, ?)", lacks)
-    if logs:
-        db.executemany("INSERT INTO _syncline_log VALUES (?, NULL, ?)", logs)
+        sql = " UNION ALL ".join(parts)
+        db.execute(f"CREATE OR REPLACE VIEW _syncline_file_{table} AS {sql}")
+    return declared
 
 
 def _select(types: dict[str, str], columns: dict[str, str], files: list[str]) -> str:

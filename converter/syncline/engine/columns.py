@@ -6,6 +6,7 @@ itself. CSV and JSON lines are parsed once, into a table.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
@@ -29,6 +30,8 @@ from .statements import NO_FILES, refuse_file_access
 
 if TYPE_CHECKING:
     import duckdb
+
+    Show = Callable[[duckdb.DuckDBPyConnection, int | None], object]
 
 __all__ = [
     "DERIVED",
@@ -75,6 +78,8 @@ class ColumnsEngine:
         left_out: tuple[str, ...] = (),
         is_dataset: bool = False,
         explain: Callable[[str], EngineError] | None = None,
+        show: Show | None = None,
+        groups: int = 1,
     ) -> None:
         self.path = path
         self.is_dataset = is_dataset
@@ -86,6 +91,8 @@ class ColumnsEngine:
         self._allow_files = allow_files
         self._absent = absent
         self._explain = explain
+        self._show = show
+        self._groups = groups
         self._lock = threading.Lock()
         self._closed = False
         # Whether DuckDB is running a query: an interrupted one may not have ended yet.
@@ -103,11 +110,34 @@ class ColumnsEngine:
             columns, rows = interruptible.call(lambda: self._run(sql), cancel=self._db.interrupt)
         return Result(columns, [tuple(map(_plain, row)) for row in rows])
 
-    def batches(self, sql: str) -> Iterator[Result]:
+    def batches(self, sql: str, *, each_run: bool = False) -> Iterator[Result]:
         """Yields the rows of one statement in batches, at least one, so that they need not fit the memory.
 
         The engine runs no other statement until the last batch. The errors are those of `query`.
+
+        Args:
+            each_run: the rows are those that it would give for each run, run by run. So it needs memory and temporary
+                space for some runs of a dataset at a time.
         """
+        show = self._show
+        if not each_run or self._groups < 2 or show is None:
+            yield from self._batches(sql)
+            return
+        try:
+            for group in range(self._groups):
+                self._show_group(sql, show, group)
+                yield from self._batches(sql)
+        except (Exception, GeneratorExit):
+            with contextlib.suppress(EngineError):
+                self._show_group(sql, show, None)
+            raise
+        self._show_group(sql, show, None)
+
+    def _show_group(self, sql: str, show: Show, group: int | None) -> None:
+        with self._open(sql):
+            interruptible.call(lambda: show(self._db, group), cancel=self._db.interrupt)
+
+    def _batches(self, sql: str) -> Iterator[Result]:
         with self._open(sql):
             columns, rows = interruptible.call(
                 lambda: self._run(sql, _BATCH), cancel=self._db.interrupt
@@ -250,6 +280,8 @@ def open_attached(
     left_out: tuple[str, ...] = (),
     is_dataset: bool = False,
     explain: Callable[[str], EngineError] | None = None,
+    show: Show | None = None,
+    groups: int = 1,
 ) -> ColumnsEngine:
     """Opens a database to which `attach` adds the tables.
 
@@ -261,6 +293,8 @@ def open_attached(
         left_out: a sentence for each reason why runs are left out.
         is_dataset: `attach` adds syncline_run too.
         explain: returns what is wrong with the files, when a query cannot read them.
+        show: makes the tables those of a group of the runs, or of all (None).
+        groups: the number of groups, in the order of the column `run`.
 
     The other arguments are those of `open_columns`.
 
@@ -314,6 +348,8 @@ def open_attached(
         left_out=left_out,
         is_dataset=is_dataset,
         explain=explain,
+        show=show,
+        groups=groups,
     )
 
 

@@ -23,7 +23,17 @@ from pathlib import Path
 
 from syncline.folders import folder
 
-__all__ = ["UNITS", "Column", "Report", "UnknownReport", "load", "names", "read_sql", "sql_root"]
+__all__ = [
+    "EACH_RUN",
+    "UNITS",
+    "Column",
+    "Report",
+    "UnknownReport",
+    "load",
+    "names",
+    "read_sql",
+    "sql_root",
+]
 
 # Unit of a column -> description. It decides how a value is formatted for people; programs get the plain value.
 UNITS = {
@@ -40,6 +50,9 @@ UNITS = {
     "tree": "text, indented by the column `depth`",
     "unit": "the unit that the column `unit` of the row names",
 }
+
+# Reports whose rows are of one run each, in the order of the runs. They may be computed run by run.
+EACH_RUN = frozenset({"device", "durability", "groups", "parallel", "phases", "scatter"})
 
 _COLUMN = re.compile(r"  (?P<name>\w+) +(?P<unit>\w+) +(?P<text>\S.*)")
 

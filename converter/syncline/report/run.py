@@ -84,6 +84,9 @@ def run_report(engine: SqlEngine, name: str) -> Table:
         UnknownReport: there is no report of that name.
         EngineError: the report cannot run, or the trace was not written by Syncline.
     """
+    if name in catalogue.EACH_RUN and isinstance(engine, ColumnsEngine):
+        batches = [*run_report_in_batches(engine, name)]
+        return Table(batches[0].columns, [row for batch in batches for row in batch.rows])
     report = catalogue.load(name)
     check_trace(engine)
     return run_query(engine, report.sql)
@@ -97,7 +100,8 @@ def run_report_in_batches(engine: SqlEngine, name: str) -> Iterator[Table]:
     if not isinstance(engine, ColumnsEngine):
         yield run_report(engine, name)
         return
-    for result in engine.batches(catalogue.load(name).sql):
+    each_run = name in catalogue.EACH_RUN
+    for result in engine.batches(catalogue.load(name).sql, each_run=each_run):
         yield Table(result.columns, result.rows)
 
 
