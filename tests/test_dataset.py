@@ -566,7 +566,7 @@ def test_a_report_in_batches_has_the_same_text(
 def test_reports_run_by_run_have_the_same_rows(
     monkeypatch: pytest.MonkeyPatch, dataset: Path
 ) -> None:
-    # Some runs alone, and some together.
+    # Some runs by themselves, and some together.
     monkeypatch.setattr("syncline.dataset.tables._REQUESTS_AT_ONCE", 150)
     with open_dataset(str(dataset)) as engine:
         for name in sorted(EACH_RUN):
