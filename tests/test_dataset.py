@@ -529,12 +529,19 @@ def test_a_command_whose_claim_is_removed_does_not_finish(
 
     def late(self: ObjectStore, *arguments: Any) -> None:
         publish(self, *arguments)
-        # Longer than the pause between two writes of a claim.
-        time.sleep(0.3)
-        assert claims(url)
-        for claim in claims(url):
-            self.remove(f"{layout.CLAIMS}/{claim}")
-        time.sleep(0.3)
+        written = {f"{layout.CLAIMS}/{claim}" for claim in claims(url)}
+        assert len(written) == 2
+        for _ in range(100):
+            if all(self.read(claim) == b"renewed\n" for claim in written):
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the claims are not written again")
+        # The next time is long after the end.
+        monkeypatch.setattr("syncline.dataset.store._CLAIM_LIFE_S", 1000)
+        time.sleep(0.5)
+        for claim in written:
+            self.remove(claim)
 
     monkeypatch.setattr("syncline.dataset.store._CLAIM_LIFE_S", 0.8)
     monkeypatch.setattr(ObjectStore, "publish", late)
