@@ -609,6 +609,16 @@ def test_the_memory_of_duckdb_can_be_set(dataset: Path, monkeypatch: pytest.Monk
         assert "SYNCLINE_MEMORY" in fails(3, "query", dataset, sql).stderr
 
 
+def test_a_marker_that_another_command_is_writing_is_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / f"d/.{layout.MARKER}.syncline-Ab12Cd.part").write_bytes(b"")
+    ok("ingest", DATA / "small1.log", "--into", tmp_path / "d")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/.notes.part").write_bytes(b"")
+    refused = fails(3, "ingest", DATA / "small1.log", "--into", tmp_path / "other")
+    assert "holds other files" in refused.stderr
+
+
 def test_two_ingests_at_once_add_all_runs(tmp_path: Path) -> None:
     groups = [["small1", "empty", "append"], ["small1", "rename", "append"]]
     results: list[int] = []

@@ -43,7 +43,7 @@ macro_rules! reasons {
 
 reasons! {
     LostByTracer "lost_by_tracer" Loss
-        "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer; trace-cmd and blktrace: -b; tracefs: buffer_size_kb; perf: -m; bpftrace: BPFTRACE_PERF_RB_PAGES)"
+        "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer, unless it says that probes missed them; trace-cmd and blktrace: -b; tracefs: buffer_size_kb; perf: -m; bpftrace: BPFTRACE_PERF_RB_PAGES)"
     UnparsedLine "unparsed_line" Loss
         "lines that are not in the format of their log: torn by the recorder, or written by another tool"
     MissingEvent "missing_event" Loss

@@ -67,7 +67,8 @@ def create(store: Store) -> None:
     except FileNotFoundError:
         if isinstance(store, FolderStore):
             folder = Path(store.root)
-            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            # Another command may be writing the marker, or have written it since.
+            if not _is_empty(folder) and not (folder / layout.MARKER).is_file():
                 raise InputError(
                     f"{store.url} is not a dataset, and holds other files",
                     "name a folder that does not exist yet",
@@ -76,6 +77,16 @@ def create(store: Store) -> None:
     except NotADirectoryError:
         raise InputError(f"{store.url} is not a folder", "name a folder") from None
     index.check_dataset(store)
+
+
+def _is_empty(folder: Path) -> bool:
+    """Returns whether a folder does not exist, or has nothing but a marker that is being written."""
+    if not folder.is_dir():
+        return not folder.exists()
+    return all(
+        file.name.startswith(f".{layout.MARKER}.") and file.suffix == ".part"
+        for file in folder.iterdir()
+    )
 
 
 def find_inputs(paths: Iterable[str]) -> list[str]:

@@ -136,7 +136,7 @@ if grep -q freezer /sys/power/pm_test; then
   echo freezer >/sys/power/pm_test
   dynamic -o /tmp/frozen -- sh -c "python3 /tmp/workload.py $DATA/before 5 0; cat /proc/uptime >/tmp/uptime; echo freeze >/sys/power/state; cat /proc/uptime >>/tmp/uptime; python3 /tmp/workload.py $DATA/after 5 0" &>"$SAID"
   check 'all programs frozen: the syncs before and after it are recorded' holds /tmp/frozen \
-    'len([r for r in rows if "/before/" in r["path"] or "/after/" in r["path"]]) == 10 and not any(r["incomplete"] for r in rows)'
+    'len([r for r in rows if "/before/" in r["path"] or "/after/" in r["path"]]) == 10 and len([r for r in rows if r["incomplete"]]) <= manifest["inputs"][0]["missed"]'
   # Not each emulated CPU waits as long as the kernel says.
   check '... as far apart as they were' holds /tmp/frozen \
     'min(int(r["start_ns"]) for r in rows if "/after/" in r["path"]) - max(int(r["start_ns"]) for r in rows if "/before/" in r["path"]) >= 1e9 * (lambda a, b: b - a)(*(float(line.split()[0]) for line in open("/tmp/uptime")))'
