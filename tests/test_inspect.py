@@ -268,8 +268,8 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 # Threads by name have no process id.
                 allowed |= {"id"} if name == "parallel" else set()
                 if name == "bystanders":
-                    # Only what a kernel worker writes has a writer.
-                    allowed |= {"writers"}
+                    # Only what a kernel worker writes has a writer, and only a run directory knows processes.
+                    allowed |= {"writers", "process", "cgroup"}
                 assert null <= allowed, (name, null)
             elif name == "durability" and entry["answer"] == "part":
                 # Without waits for flushes, it does not say that there was none.
@@ -313,9 +313,9 @@ ADVICE = {
 # Columns that need more than the route: bpftrace next to it, a run directory, a container, or the waits of the newest patch
 # (tests/test_waits.py).
 NEEDS_MORE = {
-    "ring-buffer": {"stack", "pid", "process", "journal_ns", "flush_ns", "residue_ns"},
-    "bpftrace": {"pid", "process"},
-    "dynamic-events": {"stack", "pid", "process", "container_path"},
+    "ring-buffer": {"stack", "pid", "process", "cgroup", "journal_ns", "flush_ns", "residue_ns"},
+    "bpftrace": {"pid", "process", "cgroup"},
+    "dynamic-events": {"stack", "pid", "process", "cgroup", "container_path"},
     "strace": set(),
 }
 

@@ -88,6 +88,7 @@ class Reading:
             "filter": self.filter.over(recording.filter).for_core(recording.cgroups),
             "processes": recording.threads,
             "process_names": recording.processes,
+            "cgroups": recording.cgroups,
             "frames": recording.frames,
             "device_names": recording.device_names,
             "file_tables": recording.file_tables,

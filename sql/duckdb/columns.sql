@@ -13,6 +13,7 @@ CREATE OR REPLACE TABLE _syncline_columns_sync(
   pid BIGINT,
   comm VARCHAR,
   process VARCHAR,
+  cgroup VARCHAR,
   op VARCHAR,
   datasync BOOLEAN,
   path VARCHAR,
@@ -68,7 +69,10 @@ CREATE OR REPLACE TABLE _syncline_columns_bio(
   tid BIGINT,
   pid BIGINT,
   comm VARCHAR,
+  process VARCHAR,
+  cgroup VARCHAR,
   writers VARCHAR,
+  writers_cgroup VARCHAR,
   origin VARCHAR,
   confidence VARCHAR,
   incomplete VARCHAR

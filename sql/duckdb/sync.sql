@@ -9,6 +9,7 @@ SELECT
   pid,
   comm,
   process,
+  cgroup,
   op,
   datasync,
   path,

@@ -13,6 +13,7 @@ SELECT
   COUNT(pid) AS pid,
   COUNT(comm) AS comm,
   COUNT(process) AS process,
+  COUNT(cgroup) AS cgroup,
   COUNT(op) AS op,
   COUNT(datasync) AS datasync,
   COUNT(path) AS path,

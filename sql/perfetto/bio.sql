@@ -78,11 +78,20 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   pid LONG,
   -- Name of that thread. Null if unknown.
   comm STRING,
+  -- Name of that process. Null if unknown.
+  process STRING,
+  -- Control group of that process, as a path. It is the one in which the
+  -- recorder last saw the process. That of a flusher thread is not that of the
+  -- writers. Null if unknown.
+  cgroup STRING,
   -- Process that made the page cache dirty which the bio writes: its name, or
   -- `several (a, b)`, who made most dirty first. It is inferred: who made
   -- folios of the same file dirty during the recording. Null if none is known,
   -- if the bio writes several files, or no page cache of a file.
   writers STRING,
+  -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
+  -- if there is no writer, or if that of one of them is not known.
+  writers_cgroup STRING,
   -- `sync` if the bio belongs to a request, else `background`. Null if the log
   -- records no submits: the row is then a request of the block layer, with any
   -- number of bios.
@@ -210,7 +219,10 @@ SELECT
   counted.tid AS tid,
   COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid) AS pid,
   COALESCE(extract_arg(arg_set_id, 'debug.comm'), thread.comm) AS comm,
+  COALESCE(extract_arg(arg_set_id, 'debug.process'), known.process) AS process,
+  COALESCE(extract_arg(arg_set_id, 'debug.cgroup'), known.cgroup) AS cgroup,
   extract_arg(arg_set_id, 'debug.writers') AS writers,
+  extract_arg(arg_set_id, 'debug.writers_cgroup') AS writers_cgroup,
   CASE
     WHEN owner IS NOT NULL THEN 'sync'
     WHEN extract_arg(arg_set_id, 'debug.unsubmitted') IS NULL THEN 'background'
@@ -230,6 +242,9 @@ LEFT JOIN _syncline_track AS track
 LEFT JOIN _syncline_thread AS thread
   ON counted.derives
   AND thread.tid = counted.tid
+LEFT JOIN _syncline_process AS known
+  ON counted.derives
+  AND known.pid = COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid)
 ORDER BY
   ts_ns,
   bio_id;

@@ -51,7 +51,8 @@ ORDER BY
 CREATE OR REPLACE PERFETTO TABLE _syncline_process AS
 SELECT
   extract_arg(arg_set_id, 'debug.pid') AS pid,
-  extract_arg(arg_set_id, 'debug.process') AS process
+  extract_arg(arg_set_id, 'debug.process') AS process,
+  extract_arg(arg_set_id, 'debug.cgroup') AS cgroup
 FROM slice
 WHERE
   category = 'syncline.process'

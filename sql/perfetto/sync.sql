@@ -23,6 +23,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   comm STRING,
   -- Name of the process. Null if unknown.
   process STRING,
+  -- Control group of the process, as a path: of a container, a pod or a
+  -- service. It is the one in which the recorder last saw the process. Null if
+  -- unknown.
+  cgroup STRING,
   -- Name of the sync call: fsync, fdatasync, msync, sync, syncfs,
   -- sync_file_range, or `write` for a durable write. Null if the request has no
   -- call.
@@ -236,6 +240,7 @@ SELECT
   timed.pid AS pid,
   comm,
   COALESCE(extract_arg(arg_set_id, 'debug.process'), known.process) AS process,
+  COALESCE(extract_arg(arg_set_id, 'debug.cgroup'), known.cgroup) AS cgroup,
   op,
   COALESCE(
     extract_arg(arg_set_id, 'debug.datasync'),

@@ -3,7 +3,7 @@
 WITH
   bio AS (
     SELECT
-      COALESCE(process, sync.comm, writers, bio.comm, 'not known') AS owner,
+      COALESCE(sync.process, sync.comm, writers, bio.comm) AS owner,
       bio.origin,
       bio.bytes,
       bio.dur_ns
@@ -11,7 +11,7 @@ WITH
     LEFT JOIN syncline_sync AS sync ON sync.sync_id = bio.sync_id
   )
 SELECT
-  owner,
+  COALESCE(owner, 'not known') AS owner,
   origin,
   COUNT(*) AS bios,
   iif(COUNT(bytes) = COUNT(*), SUM(bytes), NULL) AS bytes,

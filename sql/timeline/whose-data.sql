@@ -13,7 +13,7 @@ SELECT
     END,
     COALESCE(bio.path, sync.path, bio.rwbs, 'bio')
   ) AS name,
-  COALESCE(process, sync.comm, writers, bio.comm, 'not known') AS owner
+  COALESCE(sync.process, sync.comm, writers, bio.comm, 'not known') AS owner
 FROM syncline_bio AS bio
 LEFT JOIN syncline_sync AS sync ON sync.sync_id = bio.sync_id
 WHERE

@@ -130,7 +130,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
-/// For `filter` see `FilterOf`. `processes` are pairs of a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
+/// For `filter` see `FilterOf`. `processes` are pairs of a thread and its process, `process_names` and `cgroups` are keyed by process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `writer_tables` are paths of files with the threads that made files dirty.
 /// `device_names` maps major << 20 | minor to a name such as `sda`. `max_idle_name_bytes` limits the stacks and paths that are kept although
@@ -139,7 +139,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -161,6 +161,7 @@ fn convert<'py>(
     filter: Option<FilterOf>,
     processes: Vec<(u32, u32)>,
     process_names: BTreeMap<u32, String>,
+    cgroups: BTreeMap<u32, String>,
     frames: Vec<(u32, u64, String)>,
     file_tables: Vec<String>,
     writer_tables: Vec<String>,
@@ -192,7 +193,7 @@ fn convert<'py>(
         count_other_events,
         one_of_several,
         filter: filter.map_or_else(Filter::default, filter_of),
-        thread_table: ThreadTable::new(processes, process_names),
+        thread_table: ThreadTable::new(processes, process_names, cgroups),
         file_table,
         writer_table,
         symbols: Symbols::new(frames),

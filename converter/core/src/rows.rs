@@ -152,6 +152,19 @@ impl Missing {
     }
 }
 
+/// Name and control group of a process, `NONE` where they are not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    pub name: NameId,
+    pub cgroup: NameId,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self { name: NameId::NONE, cgroup: NameId::NONE }
+    }
+}
+
 /// The fields of a request's call that its row needs.
 #[derive(Clone, Copy, Debug)]
 pub struct CallOf {
@@ -326,6 +339,8 @@ pub struct Request {
     pub pid: u32,
     pub comm: NameId,
     pub process: NameId,
+    /// Control group of its process.
+    pub cgroup: NameId,
     pub fs: NameId,
     pub path: NameId,
     /// Its path in the container of the thread.
@@ -373,6 +388,7 @@ impl Request {
             pid: UNKNOWN_TASK,
             comm: NameId::NONE,
             process: NameId::NONE,
+            cgroup: NameId::NONE,
             fs: NameId::NONE,
             path: NameId::NONE,
             container_path: NameId::NONE,
@@ -567,6 +583,7 @@ impl Row for Request {
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
         f("process", Value::name(self.process));
+        f("cgroup", Value::name(self.cgroup));
         f("op", self.call.map_or(Value::Null, |c| Value::Word(c.op.name())));
         f("datasync", self.datasync.map_or(Value::Null, Value::Bool));
         f("path", Value::name(self.path));
@@ -810,8 +827,12 @@ pub struct Bio {
     pub tid: u32,
     pub pid: u32,
     pub comm: NameId,
-    /// Who made the page cache dirty that it writes.
+    /// Name and control group of the process.
+    pub process: NameId,
+    pub cgroup: NameId,
+    /// Who made the page cache dirty that it writes, and their control groups.
     pub writers: NameId,
+    pub writers_cgroup: NameId,
     pub first_event: i64,
     pub submit: Option<i64>,
     /// When the block layer handed it, or the first part of it, to the driver.
@@ -916,7 +937,10 @@ impl Row for Bio {
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
+        f("process", Value::name(self.process));
+        f("cgroup", Value::name(self.cgroup));
         f("writers", Value::name(self.writers));
+        f("writers_cgroup", Value::name(self.writers_cgroup));
         f("origin", self.origin());
         f("confidence", self.sync_id.map_or(Value::Null, |_| Value::Word(self.confidence.name())));
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
@@ -931,8 +955,7 @@ pub struct Call {
     pub tid: u32,
     pub pid: u32,
     pub comm: NameId,
-    /// Name of its process.
-    pub process: NameId,
+    pub process: Process,
     pub stack: NameId,
     /// Path of its file, if the tracer records it with the call.
     pub path: NameId,

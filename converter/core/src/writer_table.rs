@@ -40,22 +40,30 @@ impl WriterTable {
     }
 
     /// Returns who made each file dirty, as text: the name of the process, or `several (a, b)`, who wrote most first. The name is that of the
-    /// thread where its process is not known.
-    pub fn texts(&self, threads: &ThreadTable) -> impl Iterator<Item = ((Dev, u64), String)> {
+    /// thread where its process is not known. The second text are their control groups; `None` if that of one of them is not known.
+    pub fn texts(&self, threads: &ThreadTable) -> impl Iterator<Item = ((Dev, u64), (String, Option<String>))> {
         let processes: BTreeMap<u32, &str> = threads.process_names().collect();
+        let cgroups: BTreeMap<u32, &str> = threads.cgroups().collect();
         self.by_file.iter().map(move |(&file, writers)| {
-            let mut folios: BTreeMap<&str, u64> = BTreeMap::new();
-            for writer in writers {
-                let process = processes.get(&threads.process_of(writer.tid)).copied();
-                let sum = folios.entry(process.unwrap_or(&writer.comm)).or_default();
-                *sum = sum.saturating_add(writer.folios);
-            }
-            (file, text_of(folios.into_iter().collect()))
+            let process = |writer: &Writer| threads.process_of(writer.tid);
+            let names = writers
+                .iter()
+                .map(|writer| (processes.get(&process(writer)).copied().unwrap_or(&writer.comm), writer.folios));
+            let groups: Option<Vec<_>> =
+                writers.iter().map(|writer| Some((cgroups.get(&process(writer)).copied()?, writer.folios))).collect();
+            (file, (text_of(names), groups.map(text_of)))
         })
     }
 }
 
-fn text_of(mut names: Vec<(&str, u64)>) -> String {
+/// Returns the only name, or `several (a, b)`: that of the most folios first.
+fn text_of<'a>(names: impl IntoIterator<Item = (&'a str, u64)>) -> String {
+    let mut folios: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, number) in names {
+        let sum = folios.entry(name).or_default();
+        *sum = sum.saturating_add(number);
+    }
+    let mut names: Vec<_> = folios.into_iter().collect();
     names.sort_by_key(|&(_, folios)| std::cmp::Reverse(folios));
     if let [(name, _)] = names[..] {
         return name.to_owned();
@@ -74,7 +82,7 @@ mod tests {
     fn texts(text: &str, threads: &ThreadTable) -> Vec<(u64, String)> {
         let mut table = WriterTable::default();
         table.add(text.as_bytes()).unwrap();
-        table.texts(threads).map(|((_, ino), text)| (ino, text)).collect()
+        table.texts(threads).map(|((_, ino), (names, _))| (ino, names)).collect()
     }
 
     fn line(ino: u64, tid: u32, comm: &str, folios: u64) -> String {
@@ -92,9 +100,28 @@ mod tests {
 
     #[test]
     fn threads_of_a_process_are_one_writer() {
-        let threads = ThreadTable::new([(11, 10), (12, 10), (20, 20)], BTreeMap::from([(10, "mysqld".to_owned())]));
+        let names = BTreeMap::from([(10, "mysqld".to_owned())]);
+        let threads = ThreadTable::new([(11, 10), (12, 10), (20, 20)], names, BTreeMap::new());
         let text = [line(7, 11, "ib_pg_flush-1", 5), line(7, 12, "ib_pg_flush-2", 5), line(8, 20, "cp", 1)].concat();
         assert_eq!(texts(&text, &threads), [(7, "mysqld".to_owned()), (8, "cp".to_owned())]);
+    }
+
+    #[test]
+    fn control_groups_are_known_only_if_those_of_all_writers_are() {
+        let groups = [(10, "/a"), (20, "/b"), (30, "/a")].map(|(pid, name)| (pid, name.to_owned()));
+        let processes = [(10, 10), (20, 20), (30, 30), (40, 40)];
+        let threads = ThreadTable::new(processes, BTreeMap::new(), BTreeMap::from(groups));
+        let groups_of = |tids: &[u32]| {
+            let mut table = WriterTable::default();
+            for &tid in tids {
+                table.add(line(7, tid, "cp", u64::from(tid)).as_bytes()).unwrap();
+            }
+            table.texts(&threads).next().unwrap().1.1
+        };
+        assert_eq!(groups_of(&[10, 30]).as_deref(), Some("/a"));
+        assert_eq!(groups_of(&[10, 20]).as_deref(), Some("several (/b, /a)"));
+        assert_eq!(groups_of(&[10, 20, 30]).as_deref(), Some("several (/a, /b)"));
+        assert_eq!(groups_of(&[10, 40]), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
         "",
     ),
     (
-        ("pid", "process"),
+        ("pid", "process", "cgroup"),
         ("ring-buffer", "dynamic-events", "bpftrace"),
         "the processes of the threads, which `syncline record` saves next to the log",
         "the processes of the other requests had exited before `syncline record` looked them up",

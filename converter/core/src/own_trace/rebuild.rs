@@ -8,8 +8,8 @@ use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op
 use crate::names::NameId;
 use crate::rows::derived::column;
 use crate::rows::{
-    Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Request, Row, StartedBy, Value,
-    WaitInterval, WriteWait, values,
+    Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Process, Request, Row, StartedBy,
+    Value, WaitInterval, WriteWait, values,
 };
 use crate::sink::perfetto::journal::sync_of_flow;
 
@@ -131,6 +131,7 @@ pub(super) fn request<const N: usize>(
         pid: task(v[at!(Request, "pid")]),
         comm: name(v[at!(Request, "comm")]),
         process: name(v[at!(Request, "process")]),
+        cgroup: name(v[at!(Request, "cgroup")]),
         fs,
         path: name(v[at!(Request, "path")]),
         container_path: name(v[at!(Request, "container_path")]),
@@ -205,7 +206,10 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
         tid: task(v[at!(Bio, "tid")]),
         pid: task(v[at!(Bio, "pid")]),
         comm: name(v[at!(Bio, "comm")]),
+        process: name(v[at!(Bio, "process")]),
+        cgroup: name(v[at!(Bio, "cgroup")]),
         writers: name(v[at!(Bio, "writers")]),
+        writers_cgroup: name(v[at!(Bio, "writers_cgroup")]),
         first_event: ts,
         submit,
         issue,
@@ -245,7 +249,7 @@ pub(super) fn call<const N: usize>(v: &[Value; N], enter: i64) -> Option<Call> {
         tid: task(v[at!(Call, "tid")]),
         pid: task(v[at!(Call, "pid")]),
         comm: name(v[at!(Call, "comm")]),
-        process: NameId::NONE,
+        process: Process::default(),
         stack: name(v[at!(Call, "stack")]),
         path: NameId::NONE,
         call_only: false,

@@ -8,12 +8,12 @@ use crate::event::WaitKind;
 use crate::losses::Reason;
 use crate::names::NameId;
 use crate::rows::derived::{
-    Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
-    visit_names,
+    Common, CommonRequest, KnownCall, KnownProcess, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call,
+    derive_request, visit_names,
 };
 use crate::rows::{
-    Bio, Call, CallOf, Commit, CommitKind, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait,
-    columns,
+    Bio, Call, CallOf, Commit, CommitKind, Confidence, PhaseKind, PhaseSpan, Process, Request, Value, WaitInterval,
+    WriteWait, columns,
 };
 use crate::sink::perfetto::fields::{Category, whole_address};
 use crate::sink::perfetto::proto::{annotation, event};
@@ -485,7 +485,8 @@ impl Reader<'_> {
     fn process(&mut self, data: &[u8]) -> Result<(), Stop> {
         let (values, _) = self.arguments::<Request, { columns::SYNC.len() }>(data)?;
         let pid = u32::try_from(int(values[at!(Request, "pid")])?).map_err(|_| Stop::DAMAGED)?;
-        let is_new = self.known.add_process(pid, values[at!(Request, "process")]);
+        let process = KnownProcess { name: values[at!(Request, "process")], cgroup: values[at!(Request, "cgroup")] };
+        let is_new = self.known.add_process(pid, process);
         if is_new { Ok(()) } else { Err(Stop::DAMAGED) }
     }
 
@@ -598,7 +599,7 @@ fn call_of(request: &Request, of: &CallOf) -> Call {
         tid: request.tid,
         pid: request.pid,
         comm: request.comm,
-        process: request.process,
+        process: Process { name: request.process, cgroup: request.cgroup },
         stack: of.stack,
         path: NameId::NONE,
         call_only: true,

@@ -440,7 +440,10 @@ impl Pairer {
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
+            process: NameId::NONE,
+            cgroup: NameId::NONE,
             writers: NameId::NONE,
+            writers_cgroup: NameId::NONE,
             first_event: e.ts,
             submit: None,
             issue: None,
@@ -645,10 +648,13 @@ impl Pairer {
 
     /// Writes the row of a bio, and settles its request if that has waited for it.
     pub(super) fn close_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        let process = self.process(self.bios[slot].row.pid);
         let bio = &mut self.bios[slot];
+        (bio.row.process, bio.row.cgroup) = (process.name, process.cgroup);
         (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
         if let Some((dev, ino)) = bio.pages.file() {
-            bio.row.writers = self.files.writers(dev, ino);
+            let writers = self.files.writers(dev, ino);
+            (bio.row.writers, bio.row.writers_cgroup) = (writers.names, writers.cgroups);
             // A request says whose page cache its bios write.
             if bio.row.sync_id.is_none() {
                 (bio.row.ino, bio.row.path) = (ino, self.files.path(dev, ino));

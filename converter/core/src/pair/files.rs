@@ -44,11 +44,18 @@ struct File {
     path: NameId,
 }
 
+/// Who made a file dirty: names of processes, and their control groups. `NONE` if they are not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Writers {
+    pub names: NameId,
+    pub cgroups: NameId,
+}
+
 /// What is known of files by device and inode, from syncs and from the recorder's tables.
 #[derive(Debug, Default)]
 pub struct Files {
     by_inode: Map<(Dev, u64), File>,
-    writers: Map<(Dev, u64), NameId>,
+    writers: Map<(Dev, u64), Writers>,
 }
 
 impl Files {
@@ -72,13 +79,13 @@ impl Files {
     }
 
     /// Takes note of who made a file dirty.
-    pub fn see_writers(&mut self, dev: Dev, ino: u64, writers: NameId) {
+    pub fn see_writers(&mut self, dev: Dev, ino: u64, writers: Writers) {
         self.writers.insert((dev, ino), writers);
     }
 
-    /// Returns who made a file dirty; `NONE` if it is not known.
-    pub(super) fn writers(&self, dev: Dev, ino: u64) -> NameId {
-        self.writers.get(&(dev, ino)).copied().unwrap_or(NameId::NONE)
+    /// Returns who made a file dirty.
+    pub(super) fn writers(&self, dev: Dev, ino: u64) -> Writers {
+        self.writers.get(&(dev, ino)).copied().unwrap_or(Writers { names: NameId::NONE, cgroups: NameId::NONE })
     }
 
     /// Returns the path of a file; `NONE` if it is not known, or not which of several files it is.

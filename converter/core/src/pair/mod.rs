@@ -49,7 +49,7 @@ use hashbrown::HashMap;
 use self::bios::{Bios, set_issue};
 use self::commits::Commits;
 use self::damaged::HeldEvent;
-pub use self::files::Files;
+pub use self::files::{Files, Writers};
 use self::journals::Journals;
 use self::marks::Marks;
 use self::probes::Probes;
@@ -65,7 +65,8 @@ use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID};
 use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
-use crate::names::{NameId, Names};
+use crate::names::Names;
+use crate::rows::Process;
 use crate::sink::Sink;
 
 /// How long an ended request waits for its bios, in time of the log.
@@ -117,8 +118,8 @@ pub struct Pairer {
     held: Vec<HeldEvent>,
     /// A held event is being used.
     is_replaying: bool,
-    /// Names of processes, where they are known.
-    process_names: Map<u32, NameId>,
+    /// What is known of processes.
+    processes: Map<u32, Process>,
     /// The inputs report waits.
     has_waits: bool,
     next_call_id: u64,
@@ -138,12 +139,7 @@ pub struct Pairer {
 impl Pairer {
     /// `ids_are_processes`: the inputs know processes only, so the calls of a task may overlap.
     /// `files` are those of the recorder's tables.
-    pub fn new(
-        ids_are_processes: bool,
-        locations: Arc<Locations>,
-        process_names: Map<u32, NameId>,
-        files: Files,
-    ) -> Self {
+    pub fn new(ids_are_processes: bool, locations: Arc<Locations>, processes: Map<u32, Process>, files: Files) -> Self {
         Self {
             tasks: Tasks::new(ids_are_processes),
             requests: Requests::new(),
@@ -162,7 +158,7 @@ impl Pairer {
             marks: Marks::default(),
             held: Vec::new(),
             is_replaying: false,
-            process_names,
+            processes,
             has_waits: false,
             next_call_id: 1,
             now: i64::MIN,
@@ -311,8 +307,8 @@ impl Pairer {
             .collect()
     }
 
-    fn process_name(&self, pid: u32) -> NameId {
-        self.process_names.get(&pid).copied().unwrap_or(NameId::NONE)
+    fn process(&self, pid: u32) -> Process {
+        self.processes.get(&pid).copied().unwrap_or_default()
     }
 
     /// Where the current event is in the inputs.

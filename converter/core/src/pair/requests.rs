@@ -470,11 +470,13 @@ impl Pairer {
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
         self.leave_write_waits(task_id, e.ts);
+        let process = self.process(e.pid);
         let row = Request {
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
-            process: self.process_name(e.pid),
+            process: process.name,
+            cgroup: process.cgroup,
             in_flight: (self.requests.in_flight, self.requests.in_flight),
             ..Request::new(self.requests.take_sync_id(), id, e.ts)
         };

@@ -1,5 +1,6 @@
 //! Events become rows: the reorder window, dedup, pairing, and the sink.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::run_facts::run_facts;
@@ -19,7 +20,8 @@ use crate::merge::reorder::Reorder;
 use crate::merge::simultaneous::{Simultaneous, Use};
 use crate::names::{NameId, Names};
 use crate::options::Options;
-use crate::pair::{Files, Out, Pairer};
+use crate::pair::{Files, Out, Pairer, Writers};
+use crate::rows::Process;
 use crate::sink::Sink;
 use crate::source::{Batch, NoteKind};
 use crate::stacks::Stacks;
@@ -51,14 +53,20 @@ impl<'a> PairingPipeline<'a> {
         let locations =
             Arc::new(Locations { files: inputs.iter().map(|open| open.input.path.clone()).collect(), logs });
         let mut names = Names::default();
-        let process_names =
-            options.thread_table.process_names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
+        let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+        for (pid, name) in options.thread_table.process_names() {
+            processes.entry(pid).or_default().name = names.intern(name.as_bytes());
+        }
+        for (pid, cgroup) in options.thread_table.cgroups() {
+            processes.entry(pid).or_default().cgroup = names.intern(cgroup.as_bytes());
+        }
         let mut files = Files::default();
         for (dev, ino, generation, path) in options.file_table.paths() {
             files.see(dev, ino, generation, names.intern_passing(path.as_bytes()));
         }
-        for ((dev, ino), writers) in options.writer_table.texts(&options.thread_table) {
-            files.see_writers(dev, ino, names.intern(writers.as_bytes()));
+        for ((dev, ino), (writers, cgroups)) in options.writer_table.texts(&options.thread_table) {
+            let cgroups = cgroups.map_or(NameId::NONE, |cgroups| names.intern(cgroups.as_bytes()));
+            files.see_writers(dev, ino, Writers { names: names.intern(writers.as_bytes()), cgroups });
         }
         Ok(Self {
             adopter: Adopter {
@@ -73,7 +81,7 @@ impl<'a> PairingPipeline<'a> {
             simultaneous: Simultaneous::new(inputs.len()),
             pairing: Pairing {
                 dedup: Dedup::new(Arc::clone(&locations), !ids_are_processes),
-                pairer: Pairer::new(ids_are_processes, locations, process_names, files),
+                pairer: Pairer::new(ids_are_processes, locations, processes.into_iter().collect(), files),
                 has_begun: false,
                 sink,
             },

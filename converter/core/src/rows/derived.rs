@@ -211,6 +211,13 @@ pub struct Thread {
     pub comm: Value,
 }
 
+/// Name and control group of a process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownProcess {
+    pub name: Value,
+    pub cgroup: Value,
+}
+
 /// What a trace says once for all rows.
 #[derive(Debug, Default)]
 pub struct Known {
@@ -222,7 +229,7 @@ pub struct Known {
     /// What the id of a request is more than its `sync_id`.
     pub id_offset: Common<i64>,
     threads: HashMap<u32, Thread, FixedState>,
-    processes: HashMap<u32, Value, FixedState>,
+    processes: HashMap<u32, KnownProcess, FixedState>,
 }
 
 impl Known {
@@ -240,18 +247,18 @@ impl Known {
         true
     }
 
-    /// Describes a process by its name, which may be null. Returns whether it was new.
-    pub fn add_process(&mut self, pid: u32, name: Value) -> bool {
+    /// Describes a process. Returns whether it was new.
+    pub fn add_process(&mut self, pid: u32, process: KnownProcess) -> bool {
         if self.processes.len() >= MAX_DESCRIBED || self.processes.contains_key(&pid) {
             return false;
         }
-        self.processes.insert(pid, name);
+        self.processes.insert(pid, process);
         true
     }
 
     /// Visits every name.
     pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
-        visit_names(self.processes.values(), f);
+        visit_names(self.processes.values().flat_map(|process| [&process.name, &process.cgroup]), f);
         visit_names(self.threads.values().map(|thread| &thread.comm), f);
         if let Common::Is(request) = &self.request {
             visit_names([&request.fs], f);
@@ -283,6 +290,18 @@ fn derive_thread(row: &mut impl Derive, known: &Known, [tid, pid, comm]: [usize;
     } else {
         row.may_derive(pid);
         row.may_derive(comm);
+    }
+}
+
+/// Derives name and control group of the process whose number the row has.
+fn derive_process(row: &mut impl Derive, known: &Known, [pid, process, cgroup]: [usize; 3]) {
+    let Some(number) = task_number(row.get(pid)) else { return };
+    if let Some(of) = known.processes.get(&number) {
+        row.derive(process, of.name);
+        row.derive(cgroup, of.cgroup);
+    } else {
+        row.may_derive(process);
+        row.may_derive(cgroup);
     }
 }
 
@@ -330,6 +349,7 @@ pub fn derive_bio(row: &mut impl Derive, known: &Known, dev: Value) {
     }
     row.derive(const { column::<Bio>("last_offset") }, Value::int(add(row.int(FIRST), bytes)));
     derive_thread(row, known, [TID, PID, COMM]);
+    derive_process(row, known, [PID, const { column::<Bio>("process") }, const { column::<Bio>("cgroup") }]);
     if sync_id.is_some() {
         row.derive(const { column::<Bio>("confidence") }, Value::Word(Confidence::Exact.name()));
     }
@@ -435,7 +455,6 @@ pub fn derive_request(row: &mut impl Derive, known: &Known, place: &RequestPlace
     const TID: usize = column::<Request>("tid");
     const PID: usize = column::<Request>("pid");
     const COMM: usize = column::<Request>("comm");
-    const PROCESS: usize = column::<Request>("process");
     const OP: usize = column::<Request>("op");
     const DEV: usize = column::<Request>("dev");
     const FS: usize = column::<Request>("fs");
@@ -447,12 +466,7 @@ pub fn derive_request(row: &mut impl Derive, known: &Known, place: &RequestPlace
 
     row.derive(TID, place.tid);
     derive_thread(row, known, [TID, PID, COMM]);
-    if let Some(pid) = task_number(row.get(PID)) {
-        match known.processes.get(&pid) {
-            Some(&name) => row.derive(PROCESS, name),
-            None => row.may_derive(PROCESS),
-        }
-    }
+    derive_process(row, known, [PID, const { column::<Request>("process") }, const { column::<Request>("cgroup") }]);
     row.derive(const { column::<Request>("confidence") }, Value::Word(Confidence::Exact.name()));
     if let Some(call) = place.call {
         row.derive(OP, Value::Word(call.op));

@@ -7,7 +7,7 @@ use super::proto::event;
 use crate::error::Result;
 use crate::event::{NO_ID, UNKNOWN_TASK};
 use crate::names::{NameId, Names};
-use crate::rows::derived::{CommonRequest, Thread, column};
+use crate::rows::derived::{CommonRequest, KnownProcess, Thread, column};
 use crate::rows::{Bio, Call, Request, Value};
 
 impl PerfettoTrace {
@@ -20,13 +20,7 @@ impl PerfettoTrace {
     /// Takes the values of a request that others may have too.
     pub(super) fn note_request(&mut self, request: &Request, names: &Names) -> Result<()> {
         self.note_thread(request.ts(), (request.tid, request.pid, request.comm), names)?;
-        if request.pid != UNKNOWN_TASK && self.known.add_process(request.pid, Value::name(request.process)) {
-            let columns = self.names.sync;
-            let pid = (columns.iid(const { column::<Request>("pid") }), Value::Int(i64::from(request.pid)));
-            let process = (columns.iid(const { column::<Request>("process") }), Value::name(request.process));
-            let name = self.interner.event_name(&names.text(request.process));
-            self.known_instant(request.ts(), Category::Process, name, &[pid, process], names)?;
-        }
+        self.note_process(request.ts(), request.pid, (request.process, request.cgroup), names)?;
         self.note_id(request.ts(), Some(request.sync_id), request.id)?;
         if let Some(common) = self.known.request.decide(|| CommonRequest::of(request)) {
             let columns = self.names.sync;
@@ -53,6 +47,7 @@ impl PerfettoTrace {
 
     pub(super) fn note_bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
         self.note_thread(bio.ts(), (bio.tid, bio.pid, bio.comm), names)?;
+        self.note_process(bio.ts(), bio.pid, (bio.process, bio.cgroup), names)?;
         self.note_id(bio.ts(), bio.sync_id, bio.id)?;
         if let Some(error) = self.known.bio.decide(|| bio.error.filter(|&error| error == 0).map(i64::from)) {
             let error = (self.names.bio.iid(const { column::<Bio>("error") }), Value::Int(error));
@@ -87,6 +82,22 @@ impl PerfettoTrace {
         ];
         let name = self.interner.event_name(&thread_name(tid, &names.text(comm)));
         self.known_instant(ts, Category::Thread, name, &values, names)
+    }
+
+    /// Describes a process the first time.
+    fn note_process(&mut self, ts: i64, pid: u32, (process, cgroup): (NameId, NameId), names: &Names) -> Result<()> {
+        let known = KnownProcess { name: Value::name(process), cgroup: Value::name(cgroup) };
+        if pid == UNKNOWN_TASK || !self.known.add_process(pid, known) {
+            return Ok(());
+        }
+        let columns = self.names.sync;
+        let values = [
+            (columns.iid(const { column::<Request>("pid") }), Value::Int(i64::from(pid))),
+            (columns.iid(const { column::<Request>("process") }), known.name),
+            (columns.iid(const { column::<Request>("cgroup") }), known.cgroup),
+        ];
+        let name = self.interner.event_name(&names.text(process));
+        self.known_instant(ts, Category::Process, name, &values, names)
     }
 
     fn common_instant(&mut self, ts: i64, name: &'static str, values: &[(u64, Value)], names: &Names) -> Result<()> {

@@ -44,7 +44,7 @@ impl PerfettoTrace {
             self.note_call(call, names)?;
         }
         group.requests.iter().try_for_each(|r| self.note_request(r.request, names))?;
-        let process = group.call.map(|c| c.process).or_else(|| group.requests.first().map(|r| r.request.process));
+        let process = group.call.map(|c| c.process.name).or_else(|| group.requests.first().map(|r| r.request.process));
         if let Some(process) = process.filter(|process| process.is_some()) {
             self.process_track(task.1, process, names)?;
         }
