@@ -196,7 +196,7 @@ def test_a_flusher_thread_that_fills_the_queue(known: Callable) -> None:
     assert one.cost_ns == sum(
         ns
         for of_sync in delays.values()
-        for (kind, comm, writers, _), ns in of_sync.items()
+        for (kind, comm, _, _, writers, _), ns in of_sync.items()
         if (kind, comm, writers) == ("background", one.places[0].comm, "neighbour")
     )
     # The neighbour was there for six of the syncs, and its dirty pages for a little longer.

@@ -32,7 +32,8 @@ def report(path: Path | str, engine: str) -> list[dict[str, Any]]:
 
 def key_of(row: dict[str, Any]) -> bystanders.Key:
     """The key of a row. Without requests, its path follows from its bios."""
-    return row["kind"], row["comm"], row["writers"], row["path"] if row["kind"] == "sync" else None
+    who = row["comm"], row["process"], row["cgroup"], row["writers"]
+    return row["kind"], *who, row["path"] if row["kind"] == "sync" else None
 
 
 def check(source: Path, folder: Path) -> set[str]:
@@ -110,8 +111,10 @@ def test_the_neighbour_is_named_with_what_it_cost(case: str, tmp_path: Path) -> 
     found = known_truth.converted(case, tmp_path)
     neighbour = neighbour_of(report(tmp_path / f"{case}.tables", "duckdb"))
     assert (neighbour["kind"], neighbour["comm"]) == ("background", "neighbour")
+    truth = found.truth["neighbour"]
+    assert (neighbour["process"], neighbour["cgroup"]) == (truth["comm"], truth["cgroup"])
     assert 1 <= neighbour["threads"] <= len(found.truth["neighbour"]["tids"])
-    key = ("background", "neighbour", None, None)
+    key = ("background", "neighbour", "neighbour", truth["cgroup"], None, None)
     delays = bystanders.delays(found.tables)
     assert neighbour["ahead_ns"] == sum(of_sync.get(key, 0) for of_sync in delays.values())
     syncs = {row["sync_id"]: row for row in found.tables["sync"]}
@@ -146,6 +149,8 @@ def test_behind_a_flusher_thread_is_who_made_the_data_dirty(tmp_path: Path) -> N
     [flushed] = [row for row in rows if row["writers"] is not None]
     assert (flushed["writers"], flushed["path"]) == (truth["comm"], truth["path"])
     assert flushed["comm"].startswith("kworker/")
+    # Not the group of the flusher thread.
+    assert flushed["cgroup"] == truth["cgroup"]
     bios = tables(tmp_path / "tables")["bio"]
     of_file = [row for row in bios if row["path"] == truth["path"]]
     assert {row["writers"] for row in of_file} == {truth["comm"]}
@@ -157,6 +162,28 @@ def test_behind_a_flusher_thread_is_who_made_the_data_dirty(tmp_path: Path) -> N
     assert {row["writers"] for row in bios if row["ino"] is None and row["sync_id"] is None} == {
         None
     }
+
+
+def test_processes_and_control_groups_are_those_of_the_recorder(tmp_path: Path) -> None:
+    run = known_truth.unpacked("neighbour-buffered", tmp_path)
+    tasks = json.loads((run / "tasks.json").read_text())
+    groups = {pid: name for name, pids in tasks["cgroups"].items() for pid in pids}
+    threads = dict(tasks["threads"])
+    for output in ("tables/", "out.pftrace"):
+        Reading().convert([str(run)], f"{tmp_path}/{output}")
+    sources = (("tables", "duckdb"), ("out.pftrace", "embedded"), ("out.pftrace", "duckdb"))
+    for table in ("sync", "bio"):
+        query = f"SELECT {table}_id, tid, pid, process, cgroup FROM syncline_{table} ORDER BY 1"
+        found = []
+        for path, engine in sources:
+            with opened(str(tmp_path / path), Reading(), engine=engine) as opened_engine:
+                found.append([tuple(row) for row in run_query(opened_engine, query).rows])
+        assert found[0] == found[1] == found[2]
+        assert len({process for *_, process, _ in found[0]} - {None}) > (table == "bio")
+        for _, tid, pid, process, cgroup in found[0]:
+            assert pid == threads[tid]
+            assert process == tasks["processes"].get(str(pid))
+            assert cgroup == groups.get(pid)
 
 
 @pytest.mark.parametrize("name", ["fsync", "exact", "a, b", 'näme \\"x\\"', "7"])

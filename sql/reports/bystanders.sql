@@ -16,6 +16,10 @@
 --                     all other bios, such as direct I/O and writeback by the
 --                     kernel.
 --   comm       text   Name of the thread that submitted the bios.
+--   process    text   Name of its process.
+--   cgroup     text   Control group of the process. Of what a flusher thread
+--                     writes, that of the writers, if it is known. Null for a
+--                     journal, which works for all groups.
 --   writers    text   Name of the process that made the data dirty that these
 --                     bios wrote, or several names; for bios of no request. It
 --                     is inferred from the file.
@@ -66,6 +70,16 @@ WITH
       dev,
       tid,
       comm,
+      process,
+      -- A flusher thread works for the groups of the writers, and has another
+      -- one itself.
+      CASE
+        WHEN sync_id IS NULL
+        AND writers IS NOT NULL THEN writers_cgroup
+        WHEN sync_id IS NULL
+        AND comm GLOB 'kworker/*' THEN NULL
+        ELSE cgroup
+      END AS cgroup,
       -- A request has its own thread and file.
       CASE WHEN sync_id IS NULL THEN writers END AS writers,
       path AS file,
@@ -203,6 +217,8 @@ WITH
       bio.sync_id AS other_id,
       bio.tid AS tid,
       bio.comm AS comm,
+      bio.process AS process,
+      bio.cgroup AS cgroup,
       bio.writers AS writers,
       bio.file AS file,
       bio.bytes AS bytes,
@@ -236,6 +252,9 @@ WITH
       other.kind AS kind,
       other.tid AS tid,
       other.comm AS comm,
+      other.process AS process,
+      -- A journal commits for all groups.
+      CASE WHEN other.kind <> 'journal' THEN other.cgroup END AS cgroup,
       other.writers AS writers,
       sync.path AS path,
       other.file AS file,
@@ -270,6 +289,8 @@ WITH
       NULL,
       NULL,
       NULL,
+      NULL,
+      NULL,
       from_ns,
       until_ns
     FROM waiting
@@ -281,6 +302,8 @@ WITH
       sync_id,
       kind,
       comm,
+      process,
+      cgroup,
       writers,
       path,
       from_ns,
@@ -291,6 +314,8 @@ WITH
           sync_id,
           kind,
           comm,
+          process,
+          cgroup,
           writers,
           path
         ORDER BY from_ns, until_ns
@@ -304,6 +329,8 @@ WITH
       sync_id,
       kind,
       comm,
+      process,
+      cgroup,
       writers,
       path,
       SUM(
@@ -320,6 +347,8 @@ WITH
       sync_id,
       kind,
       comm,
+      process,
+      cgroup,
       writers,
       path
   ),
@@ -331,6 +360,8 @@ WITH
           run,
           kind,
           comm,
+          process,
+          cgroup,
           writers,
           path
         ORDER BY ahead_ns DESC, sync_id
@@ -342,6 +373,8 @@ WITH
       run,
       kind,
       comm,
+      process,
+      cgroup,
       writers,
       path,
       COUNT(*) AS syncs,
@@ -353,22 +386,48 @@ WITH
       run,
       kind,
       comm,
+      process,
+      cgroup,
       writers,
       path
   ),
   -- A bio may be ahead of several requests, or several times of one.
   each_bio AS (
-    SELECT DISTINCT run, kind, comm, writers, path, file, bio_id, tid, bytes
+    SELECT DISTINCT
+      run,
+      kind,
+      comm,
+      process,
+      cgroup,
+      writers,
+      path,
+      file,
+      bio_id,
+      tid,
+      bytes
     FROM ahead
     WHERE
       bio_id IS NOT NULL
     UNION
-    SELECT DISTINCT run, 'commit', NULL, NULL, NULL, NULL, bio_id, tid, bytes
+    SELECT DISTINCT
+      run,
+      'commit',
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      bio_id,
+      tid,
+      bytes
     FROM commit_bio
     UNION
     SELECT DISTINCT
       slow.run,
       'itself',
+      NULL,
+      NULL,
       NULL,
       NULL,
       NULL,
@@ -384,6 +443,8 @@ WITH
       run,
       kind,
       comm,
+      process,
+      cgroup,
       writers,
       path,
       CASE
@@ -398,12 +459,16 @@ WITH
       run,
       kind,
       comm,
+      process,
+      cgroup,
       writers,
       path
   )
 SELECT
   cost.kind AS kind,
   cost.comm AS comm,
+  cost.process AS process,
+  cost.cgroup AS cgroup,
   cost.writers AS writers,
   COALESCE(cost.path, amount.file) AS path,
   amount.threads AS threads,
@@ -422,6 +487,8 @@ LEFT JOIN amount
   ON amount.run = cost.run
   AND amount.kind = cost.kind
   AND amount.comm IS NOT DISTINCT FROM cost.comm
+  AND amount.process IS NOT DISTINCT FROM cost.process
+  AND amount.cgroup IS NOT DISTINCT FROM cost.cgroup
   AND amount.writers IS NOT DISTINCT FROM cost.writers
   AND amount.path IS NOT DISTINCT FROM cost.path
 ORDER BY
@@ -430,5 +497,7 @@ ORDER BY
   cost.ahead_ns DESC,
   cost.kind,
   cost.comm NULLS LAST,
+  cost.process NULLS LAST,
+  cost.cgroup NULLS LAST,
   cost.writers NULLS LAST,
   cost.path NULLS LAST;

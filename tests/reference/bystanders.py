@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 Row = dict[str, Any]
-# (kind, comm, writers, path)
-Key = tuple[str, str | None, str | None, str | None]
+# (kind, comm, process, cgroup, writers, path)
+Key = tuple[str, str | None, str | None, str | None, str | None, str | None]
 # From, until, and before when a bio of somebody else must have been issued to be ahead.
 Waiting = tuple[int, int, int]
 
@@ -46,8 +46,8 @@ def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
                 others[_key(bio, journals, paths)].append(bio)
         lengths: dict[Key, int] = {}
         for key, spans in (
-            (("itself", None, None, None), _covered(itself)),
-            (("commit", None, None, None), _covered(waiting)),
+            (("itself", *[None] * 5), _covered(itself)),
+            (("commit", *[None] * 5), _covered(waiting)),
             *((key, _ahead([*itself, *waiting], theirs)) for key, theirs in others.items()),
         ):
             if spans:
@@ -72,10 +72,17 @@ def _itself(sync: Row, tables: dict[str, list[Row]]) -> list[Waiting]:
 
 
 def _key(bio: Row, journals: set[int], paths: dict[int, str]) -> Key:
+    thread = bio["comm"], bio["process"]
     if bio["sync_id"] is not None:
-        return "sync", bio["comm"], None, paths[bio["sync_id"]]
-    kind = "journal" if bio["tid"] in journals else "background"
-    return kind, bio["comm"], bio["writers"], None
+        return "sync", *thread, bio["cgroup"], None, paths[bio["sync_id"]]
+    if bio["tid"] in journals:
+        return "journal", *thread, None, bio["writers"], None
+    cgroup = bio["cgroup"]
+    if bio["writers"] is not None:
+        cgroup = bio["writers_cgroup"]
+    elif (bio["comm"] or "").startswith("kworker/"):
+        cgroup = None
+    return "background", *thread, cgroup, bio["writers"], None
 
 
 def _commit(

@@ -226,17 +226,31 @@ def _bystander(answer: Answer) -> str:
             "nobody was ahead of the slowest syncs." if answer.is_device_seen else "not recorded."
         )
         return f"Others at the device: {known}"
-    path = f", for {text(row['path'], 'text')}," if row["path"] else ""
-    # A flusher thread writes what a process made dirty.
-    writers = f", with data of {text(row['writers'], 'text')}," if row["writers"] else ""
+    # The root says nothing: all processes are below it.
+    group = (
+        f" in control group {text(row['cgroup'], 'text')}"
+        if row["cgroup"] not in (None, "/")
+        else ""
+    )
+    who = _comm(row)
+    if row["process"] not in (None, row["comm"]):
+        who += f" of {text(row['process'], 'text')}"
+    if row["writers"]:
+        # A flusher thread writes what a process made dirty.
+        who += f", with data of {text(row['writers'], 'text')}{group},"
+    else:
+        who += group + (f", for {text(row['path'], 'text')}," if row["path"] else "")
+    volume = f" with {_count(row['bios'], 'bio')}"
+    if row["bytes"] is not None:
+        volume = f" with {text(row['bytes'], 'bytes')} in {_count(row['bios'], 'bio')}"
     unseen = (
         f" The filter leaves out the bios of other syncs; {_WITHOUT_FILTER}"
         if answer.is_filtered
         else ""
     )
     return (
-        f"Others at the device: {_comm(row)}{writers or path} was ahead of {row['syncs']:,} of the"
-        f" {row['of_syncs']:,} slowest syncs, for {text(row['ahead_ns'], 'ns')}"
+        f"Others at the device: {who} was ahead of {row['syncs']:,} of the"
+        f" {row['of_syncs']:,} slowest syncs,{volume}, for {text(row['ahead_ns'], 'ns')}"
         f" ({text(row['share'], 'share')} of their time).{unseen}"
     )
 

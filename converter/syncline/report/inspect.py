@@ -85,6 +85,8 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 # (report, column) -> the column that the report uses instead of an unknown one.
 INSTEAD = {
+    ("bystanders", "cgroup"): "comm",
+    ("bystanders", "process"): "comm",
     ("files", "pid"): "tid",
     ("parallel", "pid"): "comm",
     ("parallel", "process"): "comm",

@@ -27,7 +27,7 @@ export const bystandersView = {
       h('p.answer', {}, answer),
       h('div.shares', {}, shown.flatMap((row) => [
         h('span.lane.start', {title: `${name(row)}: ${KINDS[row.kind]}`}, h('bdi', {}, shortName(row))),
-        h('div.room', {}, h('div.stack', {role: 'img', 'aria-label': `${name(row)}: ${format.ns(row.ns)}`, style: {width: `${(100 * row.ns) / scale.max}%`}}, h('span', {class: `by ${row.kind}`, 'data-kind': row.kind, 'data-comm': row.comm ?? '', 'data-value': row.ns, title: `${KINDS[row.kind]}\n${format.count(row.bios)} bios, ${format.bytes(row.bytes)}`, style: {flexGrow: 1}}))),
+        h('div.room', {}, h('div.stack', {role: 'img', 'aria-label': `${name(row)}: ${format.ns(row.ns)}`, style: {width: `${(100 * row.ns) / scale.max}%`}}, h('span', {class: `by ${row.kind}`, 'data-kind': row.kind, 'data-comm': row.comm ?? '', 'data-cgroup': row.cgroup ?? '', 'data-value': row.ns, title: `${KINDS[row.kind]}\n${format.count(row.bios)} bios, ${format.bytes(row.bytes)}`, style: {flexGrow: 1}}))),
         h('span.sum', {}, `${format.ns(row.ns)}, ${format.count(row.bios)} bios, ${format.bytes(row.bytes)}`),
       ])),
       h('ul.legend', {}, [...new Set(shown.map(({kind}) => kind))].map((kind) => h('li', {}, h(`span.swatch.by.${kind}`), KINDS[kind]))),
@@ -37,20 +37,25 @@ export const bystandersView = {
 };
 
 function rows(side) {
-  const {kind, comm, writers, path, syncs, of_syncs, bios, bytes, ahead_ns, share} = side.raw.bystanders;
-  return kind.map((_, row) => ({kind: kind[row], comm: comm[row], writers: writers[row], path: path[row], syncs: syncs[row], of: of_syncs[row], bios: bios[row], bytes: bytes[row], ns: ahead_ns[row], share: share[row]}));
+  const {kind, comm, process, cgroup, writers, path, syncs, of_syncs, bios, bytes, ahead_ns, share} = side.raw.bystanders;
+  return kind.map((_, row) => ({kind: kind[row], comm: comm[row], process: process[row], cgroup: cgroup[row], writers: writers[row], path: path[row], syncs: syncs[row], of: of_syncs[row], bios: bios[row], bytes: bytes[row], ns: ahead_ns[row], share: share[row]}));
 }
 
-function name({kind, comm, writers, path}) {
+function name({kind, comm, process, cgroup, writers, path}) {
   if (kind === 'itself' || kind === 'commit') return KINDS[kind];
-  const thread = format.printable(comm ?? '[no name]');
-  if (writers) return `${thread} for ${format.printable(writers)}`;
-  return path ? `${thread}: ${format.printable(path)}` : thread;
+  let who = format.printable(comm ?? '[no name]');
+  if (process && process !== comm) who += ` of ${format.printable(process)}`;
+  if (writers) who += ` for ${format.printable(writers)}`;
+  // The root says nothing: all processes are below it.
+  if (cgroup && cgroup !== '/') who += ` in ${format.printable(cgroup)}`;
+  return path && !writers ? `${who}: ${format.printable(path)}` : who;
 }
 
-// A name that fits next to a bar: of a path, its end.
+// A name that fits next to a bar: of a path and of a control group, its end.
 function shortName(row) {
-  const {path, writers, kind} = row;
-  if (!path || writers || kind === 'itself' || kind === 'commit' || path.length <= PATH) return name(row);
-  return name({...row, path: `…${[...path].slice(1 - PATH).join('')}`});
+  return name({...row, path: endOf(row.path), cgroup: endOf(row.cgroup)});
+}
+
+function endOf(path) {
+  return path && path.length > PATH ? `…${[...path].slice(1 - PATH).join('')}` : path;
 }
