@@ -13,6 +13,11 @@ const parts = {
   QUERIES: files('plugin'),
   REPORTS: files('reports'),
 };
+// The panel of a sync asks the same of one sync as the report of the slowest ones.
+const SLOWEST = '(place <= 10 OR (place <= 100 AND place * 100 <= syncs))';
+const bystanders = parts.REPORTS.bystanders.split(SLOWEST);
+if (bystanders.length !== 2) throw new Error('sql/reports/bystanders.sql does not select the slowest syncs in the known way');
+parts.QUERIES['bystanders'] = bystanders.join('sync_id = $sync_id');
 mkdirSync(OUT, {recursive: true});
 const constants = Object.entries(parts).map(
   ([name, texts]) => `export const ${name}: Readonly<Record<string, string>> = ${JSON.stringify(texts, null, 1)};`,

@@ -112,6 +112,27 @@ const SYNC: Row = {
 };
 
 describe('sync', () => {
+  it('names who was ahead at the device, without itself', () => {
+    const none = {comm: null, process: null, cgroup: null, writers: null, path: null, bios: 1n, bytes: 4096n, ahead_ns: 5000n};
+    const rows: Row[] = [
+      {...none, kind: 'itself'},
+      {...none, kind: 'commit', comm: 'jbd2/vdb-8'},
+      {...none, kind: 'background', comm: 'dd', process: 'backup', cgroup: '/batch.slice', bios: 4n, bytes: 262144n, ahead_ns: 155000000n},
+      {...none, kind: 'background', comm: 'kworker/u8:1', writers: 'backup'},
+      {...none, kind: 'sync', path: '/db/wal'},
+    ];
+    const seen = syncView(SYNC, [], [], [], [], rows).bystanders;
+    expect(seen.map(({who, what, path}) => [who, what, path])).toEqual([
+      ['the commit that it waits for', 'journal', ''],
+      ['backup, /batch.slice', 'no sync', ''],
+      ['kworker/u8:1, for backup', 'no sync', ''],
+      ['not known', 'another sync', '/db/wal'],
+    ]);
+    expect(seen[1]).toMatchObject({ahead: '155 ms', amount: '256 KiB in 4 bios'});
+    expect(QUERIES['bystanders']).toContain('sync_id = $sync_id');
+    expect(QUERIES['bystanders']).not.toContain('place <= 10');
+  });
+
   it('places phases and bios to scale, with times above 2^53', () => {
     const phases: Row[] = [
       {phase: 'before submit', ts_ns: START + 100n, dur_ns: 200n},
@@ -123,7 +144,7 @@ describe('sync', () => {
       {bio_id: 3n, slice_id: 600n, ts_ns: START + 300n, dur_ns: 500n, queue_ns: 100n, device_ns: 400n, bytes: 8192n, rwbs: 'WS', dev: '254,16', sector: 8n, error: 0n, confidence: 'exact', incomplete: null},
       {bio_id: 4n, slice_id: null, ts_ns: START + 310n, dur_ns: null, queue_ns: null, device_ns: null, bytes: null, rwbs: null, dev: null, sector: null, error: null, confidence: 'inferred', incomplete: 'end'},
     ];
-    const view = syncView(SYNC, phases, bios, [], [], 3);
+    const view = syncView(SYNC, phases, bios, [], [], [], 3);
     expect(view.title).toBe('fsync /db/wal: 1.00 µs');
     expect(view.segments.map(({name, left, width}) => [name, left, width])).toEqual([['before submit', 0.1, 0.2], ['device', 0.3, 0.5]]);
     expect(view.phases.map(({name, share}) => [name, share])).toEqual([['device', 0.5], ['before submit', 0.2], ['not explained', 0.3]]);
@@ -137,7 +158,7 @@ describe('sync', () => {
 
   it('leaves out what is not known, and says what is missing', () => {
     const none = Object.fromEntries(Object.keys(SYNC).map((name) => [name, null]));
-    const view = syncView({...none, sync_id: 1n, ts_ns: 5n, incomplete: 'end', confidence: 'unknown'}, [], [], [], []);
+    const view = syncView({...none, sync_id: 1n, ts_ns: 5n, incomplete: 'end', confidence: 'unknown'}, [], [], [], [], []);
     expect(view.title).toBe('sync of a file that is not known: length not known');
     expect(view.segments).toEqual([]);
     expect(view.sliceId).toBeNull();
@@ -145,12 +166,12 @@ describe('sync', () => {
     expect(Object.keys(facts)).toEqual(['relations', 'not recorded']);
     expect(facts['not recorded']).toBe('the end of the sync');
     // An empty sync is not one of which nothing is known.
-    expect(Object.fromEntries(syncView({...SYNC, bios: 0n, ret: -5n}, [], [], [], []).facts)).toMatchObject({amount: 'no bio: nothing was written', result: 'failed with errno 5'});
+    expect(Object.fromEntries(syncView({...SYNC, bios: 0n, ret: -5n}, [], [], [], [], []).facts)).toMatchObject({amount: 'no bio: nothing was written', result: 'failed with errno 5'});
   });
 
   it('says which commit a sync waited for, and who else', () => {
     const wait: Row = {wait: 'commit wait', ts_ns: START, dur_ns: 72_700_000n, transaction_id: 22n, commit_id: 9n, commit_dur_ns: 35_800_000n, journal: 'jbd2/vdb-8', others: 1n};
-    const views = syncView(SYNC, [], [], [wait, {...wait, wait: 'flush', transaction_id: null, commit_id: null, others: 0n}], []).waits;
+    const views = syncView(SYNC, [], [], [wait, {...wait, wait: 'flush', transaction_id: null, commit_id: null, others: 0n}], [], []).waits;
     expect(views).toEqual([
       {what: 'commit wait', length: '72.7 ms', commit: 'transaction 22: jbd2/vdb-8 committed it in 35.8 ms', others: '1 other sync waited for it'},
       {what: 'flush', length: '72.7 ms', commit: null, others: null},

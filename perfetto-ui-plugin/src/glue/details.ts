@@ -60,6 +60,11 @@ function syncContent(trace: Trace, view: SyncView): m.Children {
     boxes.length > 0 && [bar(boxes), legend(view.phases)],
     m('.syncline-columns', [
       m('div', m('h2', 'Sync'), facts(view.facts)),
+      view.bystanders.length > 0 &&
+        m('div', m('h2', 'Ahead of it at the device'), table(
+          ['who', 'at most', 'bios', 'for', 'file'],
+          view.bystanders.map((other) => [other.who, other.ahead, other.amount, other.what, other.path]),
+        )),
       view.waits.length > 0 &&
         m('div', m('h2', 'Waits for the journal and the cache flush'), table(
           ['wait', 'length', 'commit', 'who else'],

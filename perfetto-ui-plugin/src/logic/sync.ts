@@ -46,6 +46,15 @@ export interface Other {
   readonly common: string;
 }
 
+/** Whose bios the device had before those of a sync. `ahead`: for how long while the sync waited. */
+export interface Bystander {
+  readonly who: string;
+  readonly what: string;
+  readonly path: string;
+  readonly ahead: string;
+  readonly amount: string;
+}
+
 export interface SyncView {
   readonly syncId: number;
   readonly sliceId: number | null;
@@ -58,6 +67,7 @@ export interface SyncView {
   readonly stack: readonly string[];
   readonly bios: readonly Bio[];
   readonly waits: readonly Wait[];
+  readonly bystanders: readonly Bystander[];
   readonly others: readonly Other[];
   readonly othersInAll: number;
 }
@@ -74,13 +84,14 @@ export async function readSync(db: Database, syncId: number, bioId: number | nul
   const of = {sync_id: syncId};
   const row = (await db.query('sync', of))[0];
   if (row === undefined) return null;
-  const [phases, bios, waits, others] = [
+  const [phases, bios, waits, others, bystanders] = [
     await db.query('phases', of),
     await db.query('bios', of),
     await db.query('waits', of),
     await db.query('others', of),
+    await db.query('bystanders', of),
   ];
-  return syncView(row, phases, bios, waits, others, bioId);
+  return syncView(row, phases, bios, waits, others, bystanders, bioId);
 }
 
 /** Makes the view of rows of sql/plugin/. */
@@ -90,6 +101,7 @@ export function syncView(
   bios: readonly Row[],
   waits: readonly Row[],
   others: readonly Row[],
+  bystanders: readonly Row[],
   bioId: number | null = null,
 ): SyncView {
   const start = BigInt(row['ts_ns'] as bigint);
@@ -107,8 +119,23 @@ export function syncView(
     stack: text(row['stack'])?.split(';') ?? [],
     bios: bios.map((bio) => bioView(bio, start, bioId)),
     waits: waits.map(waitView),
+    bystanders: bystanders.filter((other) => text(other['kind']) !== 'itself').map(bystanderView),
     others: others.map(otherView),
     othersInAll: num(others[0]?.['others']) ?? 0,
+  };
+}
+
+// Whose bios were at the device before those of the sync.
+function bystanderView(row: Row): Bystander {
+  const kind = text(row['kind'])!;
+  const who = [text(row['process']) ?? text(row['comm']), text(row['cgroup'])].filter((part) => part !== null).join(', ') || 'not known';
+  const writers = text(row['writers']);
+  return {
+    who: kind === 'commit' ? 'the commit that it waits for' : writers === null ? who : `${who}, for ${writers}`,
+    what: {commit: 'journal', journal: 'journal, other commits', sync: 'another sync', background: 'no sync'}[kind] ?? kind,
+    path: text(row['path']) ?? '',
+    ahead: duration(num(row['ahead_ns'])),
+    amount: `${bytes(num(row['bytes']))} in ${count(num(row['bios']) ?? 0, 'bio')}`,
   };
 }
 
