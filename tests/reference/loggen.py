@@ -740,7 +740,12 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         opening = first(lines_with_id(request))
         begin = call.entry if call else opening
         row: Row = {"ts_ns": ns(begin), "dur_ns": None} | thread_columns(request.thread.tid)
-        row |= {"comm": text(opening.comm), "process": None, "op": call.op if call else None}
+        row |= {
+            "comm": text(opening.comm),
+            "process": None,
+            "cgroup": None,
+            "op": call.op if call else None,
+        }
         row |= {"datasync": request.datasync if start else None}
         row |= {"path": text(request.path) if start else None, "container_path": None}
         row |= {"dev": "254,16" if start and extra else None}

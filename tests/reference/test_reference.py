@@ -366,6 +366,7 @@ def test_example_log_of_the_docs_gives_these_rows() -> None:
             "pid": None,
             "comm": "wl",
             "process": None,
+            "cgroup": None,
             "op": "fsync",
             "datasync": False,
             "path": "/run/s-0",

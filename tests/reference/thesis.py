@@ -33,7 +33,7 @@ COLUMNS = {
     table: names.split()
     for table, names in {
         "sync": (
-            "ts_ns dur_ns tid pid comm process op datasync path container_path dev ino fs id ret syscall_ns"
+            "ts_ns dur_ns tid pid comm process cgroup op datasync path container_path dev ino fs id ret syscall_ns"
             " writeback_ns before_submit_ns after_complete_ns journal_ns flush_ns residue_ns bytes folios bios ranges"
             " first_offset last_offset stack confidence incomplete sync_id start_ns"
         ),
@@ -861,6 +861,7 @@ def _sync_row(request: Request) -> Row:
         "dur_ns": end.ts - ts if start and end else None,
         "comm": (start or request.first_event).comm,
         "process": None,
+        "cgroup": None,
         "op": call.entry.fields["op"] if call else None,
         "datasync": start.fields["datasync"] if start else None,
         "path": (start.fields["path"] or None) if start else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .blocks import block_count
-from .comparability import differences
+from .comparability import differences, same_runs
 from .comparison import CUT_OFF, Comparison
 from .contributors import contributors
 from .metrics import KINDS, grows
@@ -55,7 +55,7 @@ def compare(
     )
     units = (count or 1, count or 1) if blocks else (len(base.runs), len(new.runs))
     method = judge_all(rows, units, policy, seed, blocks=blocks)
-    comparison = Comparison(base, new, rows, method, policy)
+    comparison = Comparison(base, new, rows, method, policy, same_runs=same_runs(base, new))
     comparison.warnings = [*_warnings(base, new, blocks=blocks), *builder.warnings]
     comparison.notes = [*builder.notes(), *notes]
     _withdraw_if_cut_off(comparison)

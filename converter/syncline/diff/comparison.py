@@ -109,12 +109,16 @@ class Comparison:
     # Why no row has a verdict; `lost` if too many losses are the reason.
     no_verdict: str | None = None
     lost: bool = False
+    # Both sides are the same runs.
+    same_runs: bool = False
 
     @property
     def verdict(self) -> OverallVerdict:
         """The verdict on the whole diff, which determines the exit code."""
         if self.no_verdict is not None:
             return CANT_TELL
+        if self.same_runs:
+            return "no regression"
         if any(row.verdict == "regression" for row in self.rows):
             return "regression"
         gate = [row for row in self.rows if row.gate]

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from syncline.render import human
 
-from ..comparability import same_runs
 from ..comparison import CANT_TELL, CUT_OFF, Comparison, Row
 from ..run import Side
 
@@ -56,7 +55,7 @@ def headline(comparison: Comparison) -> str:
     """Returns the verdict on the whole diff in a sentence."""
     if comparison.no_verdict is not None:
         return f"No verdict: {comparison.no_verdict}."
-    if same_runs(comparison.base, comparison.new):
+    if comparison.same_runs:
         return "Nothing was compared: base and new are the same runs."
     gate = [row for row in comparison.rows if row.gate]
     counts = Counter(row.verdict for row in gate)
