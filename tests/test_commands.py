@@ -180,6 +180,11 @@ def test_sql_that_selects_nothing_prints_nothing_of_it(form: str, tmp_path: Path
     assert printed.strip() == {"table": "No rows.", "json": "[]"}.get(form, "")
 
 
+def test_a_command_that_is_named_as_a_report_is_recognised() -> None:
+    log = ROOT / "tests/data/thesis/small1.log"
+    assert "It is a command: syncline advise INPUT." in fails(2, "report", log, "advise")
+
+
 def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     assert ".pftrace" in fails(2, "convert", SMALL1, "-o", tmp_path / "out.foo")
     assert "--to" in fails(2, "convert", SMALL1, "-o", "-")

@@ -6,7 +6,10 @@
 -- waits for. ahead_ns is the part of this time in which the device had a bio of
 -- the bystander that was issued before. On a device that works on one bio at a
 -- time, this is what the bystander cost. Other devices work on several, so it
--- is the most that it may have cost. Several bystanders may share an instant.
+-- is the most that it may have cost. The rows overlap: `itself` is the whole
+-- wait for the requests' own bios, also behind those of others, and several
+-- bystanders may share an instant.
+--
 -- An input whose bios have no known device gives no rows.
 --
 -- Columns:
