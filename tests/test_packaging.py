@@ -204,9 +204,7 @@ def test_every_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     syncline("flamegraph", "small4.log", "-o", "small4.svg")
     assert (work / "small4.svg").read_text().startswith("<?xml")
     syncline("baseline", "save", "small1.log", "-o", "base.json")
-    syncline(
-        "diff", "base.json", "small1.log", code=5
-    )  # One run on each side is too few for a verdict.
+    syncline("diff", "base.json", "small1.log")
     assert "Usage" in syncline("open", "--help")
     assert "Usage" in syncline("record", "--help")
     assert "duckdb" in syncline("doctor").lower()
