@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -105,7 +105,12 @@ def command(
                 "for several logs of one run: syncline convert LOG... -o run.pftrace; for several runs:"
                 " syncline diff, or name a folder of runs",
             ) from None
-        raise Failure(str(error), "list the reports: syncline report --list") from None
+        context = click.get_current_context().find_root()
+        known = set(cast(click.Group, context.command).list_commands(context))
+        hint = "list the reports: syncline report --list"
+        if command := next((name for name in names if name in known), None):
+            hint = f"{command} is no report. It is a command: syncline {command} INPUT."
+        raise Failure(str(error), hint) from None
     if form == "csv" and len(reports) > 1:
         raise Failure("CSV holds one table", "name one report, or use --format json")
     options.refuse_for_converted(input, reading)

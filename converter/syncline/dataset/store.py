@@ -273,13 +273,13 @@ class ObjectStore:
         try:
             while True:
                 self._write_claims(claims)
-                other = self._other_claim(claims)
-                if other is None:
+                other_claim = self._other_claim(claims)
+                if other_claim is None:
                     break
                 self._remove_claims(claims)
                 if time.monotonic() > deadline:
                     raise InputError(
-                        f"another command is changing the same run: {self.url}/{layout.CLAIMS}/{other}",
+                        f"another command is changing the same run: {self.url}/{layout.CLAIMS}/{other_claim}",
                         "repeat the command when the other one has ended; a claim of a killed command ends after"
                         f" {_CLAIM_LIFE_S:.0f} s",
                     )

@@ -49,13 +49,16 @@ def open_dataset(
         _attach(db, store, selection)
 
     groups = _groups(selection.entries)
+
+    def show(db: duckdb.DuckDBPyConnection, group: int | None) -> None:
+        runs = selection.entries if group is None else groups[group]
+        _create_views(db, store, runs)
+
     return open_attached(
         # Only messages use it.
         store.url,  # type: ignore[arg-type]
         attach,
-        show=lambda db, group: _create_views(
-            db, store, selection.entries if group is None else groups[group]
-        ),
+        show=show,
         groups=len(groups),
         folders=[store.root + "/"],
         allow_files=allow_files,

@@ -120,7 +120,8 @@ class ColumnsEngine:
                 space for some runs of a dataset at a time.
         """
         show = self._show
-        if not each_run or self._groups < 2 or show is None:
+        has_groups = self._groups > 1
+        if show is None or not (each_run and has_groups):
             yield from self._batches(sql)
             return
         try:
@@ -192,7 +193,8 @@ class ColumnsEngine:
             columns = [column[0] for column in cursor.description or ()]
             if not columns:
                 return columns, []
-            return columns, cursor.fetchall() if most is None else cursor.fetchmany(most)
+            rows = cursor.fetchall() if most is None else cursor.fetchmany(most)
+            return columns, rows
 
         return self._work(run)
 

@@ -171,8 +171,9 @@ class FilePaths:
         if "path" in row:
             # The folder of an overlay is often mounted in the container, too.
             found = mounts.place_in_overlay(self._namespaces[namespace], row["path"])
-            if found is None and (path := self._below_root(row["path"], dev)) is not None:
-                found = mounts.place(inside, dev, path)
+            if found is None:
+                path = self._below_root(row["path"], dev)
+                found = None if path is None else mounts.place(inside, dev, path)
             if found is not None:
                 row["container_path"] = found
             return

@@ -32,7 +32,7 @@ class Recorders:
     ring: RingBuffer | None = None
     dynamic: DynamicRecorder | None = None
     stacks: UserStacks | None = None
-    # Why there are none although no tracer records them.
+    # Why user stacks cannot be recorded; empty if they can.
     no_stacks: str = ""
     # (tracer, format of its log)
     tracers: list[tuple[Tracer, str]] = field(default_factory=list)

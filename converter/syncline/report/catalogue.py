@@ -54,9 +54,6 @@ UNITS = {
 # Reports whose rows are of one run each, in the order of the runs. They may be computed run by run.
 EACH_RUN = frozenset({"device", "durability", "groups", "parallel", "phases", "scatter"})
 
-# Commands that a user may take for reports.
-_COMMANDS = frozenset({"advise", "diff", "flamegraph", "inspect", "trend", "whatif"})
-
 _COLUMN = re.compile(r"  (?P<name>\w+) +(?P<unit>\w+) +(?P<text>\S.*)")
 
 
@@ -116,8 +113,6 @@ def load(name: str) -> Report:
     if name not in known:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"Did you mean {close[0]}? " if close else ""
-        if name in _COMMANDS:
-            hint = f"It is a command: syncline {name} INPUT. "
         raise UnknownReport(f"no report '{name}'. {hint}The reports are: {', '.join(known)}.")
     return parse(name, read_sql("reports", name))
 
