@@ -84,6 +84,82 @@ def test_logs_that_were_made_up_agree_with_the_reference(tmp_path: Path) -> None
     assert kinds >= {"itself", "sync", "background"}
 
 
+DISK, OTHER_DISK = "254,16", "254,32"
+
+
+def bio(comm: str, dev: str, sector: int, *at: int, of: int = 0) -> list[dict[str, Any]]:
+    """A bio that is submitted, issued and completed at these times."""
+    submit, issue, complete = at
+    base = {"source": "trace-dat", "dev": dev, "sector": sector}
+    mine = base | {"comm": comm, "tid": 1 if of else 100 + sector, "id": of, "bio": hex(sector)}
+    of_block = base | {"comm": "swapper", "tid": 0, "bytes": 4096, "rwbs": "WS"}
+    return [
+        mine | {"ts_ns": submit - 1, "event": "bio_add_folio", "start": 0, "len": 4096},
+        mine | {"ts_ns": submit, "event": "bio_submit"},
+        of_block | {"ts_ns": issue, "event": "block_rq_issue"},
+        of_block | {"ts_ns": complete, "event": "bio_complete", "bio": hex(sector)},
+    ]
+
+
+def test_only_what_was_issued_before_the_bio_that_a_sync_waits_for_is_ahead(tmp_path: Path) -> None:
+    """A sync waits for its bio from 120 to 300, and from 150 to 160 for a flush, which splits the time at the device."""
+    own = {"source": "trace-dat", "tid": 1, "comm": "db", "id": 7}
+    whole = {"start": 0, "end": 2**63 - 1, "datasync": 0, "dev": DISK, "fs": "ext4", "ino": 12}
+    events = [
+        own | whole | {"ts_ns": 100, "event": "sync_start", "path": "/f"},
+        *bio("db", DISK, 8, 120, 130, 300, of=7),
+        # The sync does not wait for this one, because the other one completes later.
+        *bio("db", OTHER_DISK, 16, 121, 122, 140, of=7),
+        own | {"ts_ns": 150, "event": "flush_start"},
+        own | {"ts_ns": 160, "event": "flush_end"},
+        *bio("early", DISK, 24, 110, 125, 170),
+        *bio("ahead of the flush", DISK, 32, 135, 140, 290),
+        *bio("late", DISK, 40, 161, 165, 295),
+        *bio("other disk", OTHER_DISK, 48, 110, 118, 280),
+        own | {"ts_ns": 310, "event": "sync_end", "ret": 0},
+    ]
+    events.sort(key=lambda event: event["ts_ns"])
+    log = tmp_path / "made.events.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert check(log, tmp_path) == {"itself", "background"}
+    rows = report(tmp_path / "tables", "duckdb")
+    assert {row["comm"]: (row["syncs"], row["ahead_ns"]) for row in rows} == {
+        None: (1, 180),
+        # In the queue, at the device, in the flush, and again at the device.
+        "early": (1, 5 + 20 + 10 + 10),
+        # Issued after the bio, before the flush.
+        "ahead of the flush": (1, 10),
+        # A flush is of every device of the sync.
+        "other disk": (1, 10),
+    }
+
+
+@pytest.mark.parametrize("case", ["forced-syncfs", "forced-freeze"])
+def test_a_commit_whose_bios_were_issued_later_is_not_ahead(case: str, tmp_path: Path) -> None:
+    """On a device that takes 20 ms for each write, a journal's bios are ahead of the bio of a sync only if they were there before it."""
+    check(known_truth.unpacked(case, tmp_path), tmp_path)
+    of_run = tables(tmp_path / "tables")
+    syncs = {row["sync_id"]: row for row in bystanders.slowest(of_run["sync"])}
+    journals = {row["tid"] for row in of_run["journal"]}
+    # A device mapper hands its bios to no driver, so a bio is there from its submit.
+    bios = [row for row in of_run["bio"] if row["dev"] and row["dur_ns"]]
+    met = 0
+    for sync_id, sync in syncs.items():
+        end = sync["ts_ns"] + sync["dur_ns"]
+        own = [row["ts_ns"] for row in bios if row["sync_id"] == sync_id]
+        flushes = [row["ts_ns"] for row in of_run["wait"] if row["sync_id"] == sync_id]
+        last = max([*own, *flushes], default=0)
+        met += any(
+            row["ts_ns"] < last < row["ts_ns"] + row["dur_ns"]
+            for row in bios
+            if row["tid"] in journals and row["ts_ns"] < end
+        )
+    found = [
+        row["syncs"] for row in report(tmp_path / "tables", "duckdb") if row["kind"] == "journal"
+    ]
+    assert sum(found) <= met < len(syncs)
+
+
 # Recordings with a neighbour that says itself when it wrote.
 NEIGHBOURS = ["neighbour-direct", "postgres-neighbour", "queue-1", "queue-4", "queue-31"]
 

@@ -4,11 +4,14 @@
 -- and at most 100. A request waits for its own bios (the phases queue, device,
 -- writeback, earlier writeback and flush) and for those of the commits that it
 -- waits for. ahead_ns is the part of this time in which the device had a bio of
--- the bystander that was issued before. On a device that works on one bio at a
--- time, this is what the bystander cost. Other devices work on several, so it
--- is the most that it may have cost. The rows overlap: `itself` is the whole
--- wait for the requests' own bios, also behind those of others, and several
--- bystanders may share an instant.
+-- the bystander that was issued before the bio that the request waits for, or
+-- before its flush. A bio that was issued later is not ahead, nor one of
+-- another device. In the phase earlier writeback, it is not known which bio the
+-- request waits for, so each bio at its devices is ahead. On a device that
+-- works on one bio at a time, this is what the bystander cost. Other devices
+-- work on several, so it is the most that it may have cost. The rows overlap:
+-- `itself` is the whole wait for the requests' own bios, also behind those of
+-- others, and several bystanders may share an instant.
 --
 -- An input whose bios have no known device gives no rows.
 --
@@ -170,20 +173,28 @@ WITH
     UNION
     SELECT run, sync_id, dev FROM slow WHERE dev IS NOT NULL
   ),
-  -- What each request waits for: from, until, and before when a bio of somebody
-  -- else must have been issued to be ahead.
-  waiting AS MATERIALIZED (
+  -- The own bios of each request. At its end it no longer waits for them.
+  own_bio AS MATERIALIZED (
     SELECT
       slow.run AS run,
       slow.sync_id AS sync_id,
-      'itself' AS kind,
-      phase.ts_ns AS from_ns,
-      phase.ts_ns + phase.dur_ns AS until_ns,
+      bio.dev AS dev,
+      bio.submit_ns AS submit_ns,
+      bio.issue_ns AS issue_ns,
       CASE
-        WHEN phase.phase IN ('queue', 'earlier writeback') THEN phase.ts_ns
-        + phase.dur_ns
-        ELSE phase.ts_ns
-      END AS before_ns
+        WHEN bio.complete_ns < slow.end_ns THEN bio.complete_ns
+        ELSE slow.end_ns
+      END AS complete_ns
+    FROM slow
+    JOIN bio ON bio.run = slow.run AND bio.sync_id = slow.sync_id
+  ),
+  phase AS MATERIALIZED (
+    SELECT
+      slow.run AS run,
+      slow.sync_id AS sync_id,
+      phase.phase AS phase,
+      phase.ts_ns AS from_ns,
+      phase.ts_ns + phase.dur_ns AS until_ns
     FROM slow
     JOIN syncline_phase AS phase
       ON phase.run = slow.run
@@ -197,8 +208,102 @@ WITH
         'flush'
       )
       AND phase.dur_ns > 0
+  ),
+  -- A phase of bios goes along the critical path: of the own bios that were
+  -- submitted before its end, it waits for the one that completes last. A phase
+  -- may begin long after the issue of this bio.
+  moment AS (
+    SELECT
+      run,
+      sync_id,
+      submit_ns AS at_ns,
+      1 AS after,
+      complete_ns,
+      CAST(NULL AS BIGINT) AS from_ns
+    FROM own_bio
     UNION ALL
-    SELECT run, sync_id, 'commit', from_ns, until_ns, issue_ns FROM commit_bio
+    SELECT run, sync_id, until_ns, 0, NULL, from_ns
+    FROM phase
+    WHERE
+      phase IN ('queue', 'device', 'writeback')
+  ),
+  reaching AS (
+    SELECT
+      run,
+      sync_id,
+      from_ns,
+      at_ns AS until_ns,
+      MAX(complete_ns) OVER (
+        PARTITION BY
+          run,
+          sync_id
+        ORDER BY at_ns, after
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS complete_ns
+    FROM moment
+  ),
+  awaited AS MATERIALIZED (
+    SELECT
+      reaching.run AS run,
+      reaching.sync_id AS sync_id,
+      reaching.from_ns AS from_ns,
+      MAX(own.issue_ns) AS issue_ns,
+      CASE WHEN MIN(own.dev) = MAX(own.dev) THEN MIN(own.dev) END AS dev
+    FROM reaching
+    JOIN own_bio AS own
+      ON own.run = reaching.run
+      AND own.sync_id = reaching.sync_id
+      AND own.complete_ns = reaching.complete_ns
+      AND own.submit_ns < reaching.until_ns
+    WHERE
+      reaching.from_ns IS NOT NULL
+    GROUP BY
+      reaching.run,
+      reaching.sync_id,
+      reaching.from_ns
+    UNION ALL
+    SELECT
+      phase.run,
+      phase.sync_id,
+      phase.from_ns,
+      -- The flush is sent when the thread begins to wait for it.
+      MAX(wait.ts_ns),
+      NULL
+    FROM phase
+    JOIN syncline_wait AS wait
+      ON wait.run = phase.run
+      AND wait.sync_id = phase.sync_id
+      AND wait.wait = 'flush'
+      AND wait.ts_ns <= phase.from_ns
+    WHERE
+      phase.phase = 'flush'
+    GROUP BY
+      phase.run,
+      phase.sync_id,
+      phase.from_ns
+  ),
+  -- What each request waits for: from, until, and before when a bio of somebody
+  -- else must have been issued to be ahead; the device, if it is only one.
+  waiting AS MATERIALIZED (
+    SELECT
+      phase.run AS run,
+      phase.sync_id AS sync_id,
+      'itself' AS kind,
+      phase.from_ns AS from_ns,
+      phase.until_ns AS until_ns,
+      CASE
+        WHEN phase.phase = 'earlier writeback' THEN phase.until_ns
+        ELSE COALESCE(awaited.issue_ns, phase.from_ns)
+      END AS before_ns,
+      awaited.dev AS dev
+    FROM phase
+    LEFT JOIN awaited
+      ON awaited.run = phase.run
+      AND awaited.sync_id = phase.sync_id
+      AND awaited.from_ns = phase.from_ns
+    UNION ALL
+    SELECT run, sync_id, 'commit', from_ns, until_ns, issue_ns, dev
+    FROM commit_bio
   ),
   -- Bios of others that were at a device of the request while it was in flight.
   other AS MATERIALIZED (
@@ -225,6 +330,7 @@ WITH
       bio.writers AS writers,
       bio.file AS file,
       bio.bytes AS bytes,
+      bio.dev AS dev,
       bio.issue_ns AS issue_ns,
       bio.complete_ns AS complete_ns
     FROM slow
@@ -277,6 +383,7 @@ WITH
       AND other.issue_ns < waiting.before_ns
       AND other.complete_ns > waiting.from_ns
       AND other.issue_ns < waiting.until_ns
+      AND other.dev = COALESCE(waiting.dev, other.dev)
     LEFT JOIN syncline_sync AS sync
       ON sync.run = other.run
       AND sync.sync_id = other.other_id

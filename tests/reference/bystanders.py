@@ -10,11 +10,11 @@ from typing import Any
 Row = dict[str, Any]
 # (kind, comm, process, cgroup, writers, path)
 Key = tuple[str, str | None, str | None, str | None, str | None, str | None]
-# From, until, and before when a bio of somebody else must have been issued to be ahead.
-Waiting = tuple[int, int, int]
+# From, until, before when a bio of somebody else must have been issued to be ahead, and the device, if it is only one.
+Waiting = tuple[int, int, int, str | None]
 
-_AT_ITS_END = ("queue", "earlier writeback")
-_PHASES = (*_AT_ITS_END, "device", "writeback", "flush")
+_OWN_BIOS = ("queue", "device", "writeback")
+_PHASES = (*_OWN_BIOS, "earlier writeback", "flush")
 
 
 def slowest(syncs: Iterable[Row]) -> list[Row]:
@@ -63,12 +63,40 @@ def waits_of(sync: Row, tables: dict[str, list[Row]]) -> int:
 
 
 def _itself(sync: Row, tables: dict[str, list[Row]]) -> list[Waiting]:
-    phases = [
-        (row["ts_ns"], row["ts_ns"] + row["dur_ns"], row["phase"])
-        for row in tables["phase"]
-        if row["sync_id"] == sync["sync_id"] and row["phase"] in _PHASES and row["dur_ns"]
+    sync_end = sync["ts_ns"] + sync["dur_ns"]
+    bios = [
+        (min(bio["ts_ns"] + bio["dur_ns"], sync_end), bio)
+        for bio in tables["bio"]
+        if bio["sync_id"] == sync["sync_id"] and None not in (bio["dev"], bio["dur_ns"])
     ]
-    return [(start, end, end if phase in _AT_ITS_END else start) for start, end, phase in phases]
+    flushes = [
+        wait["ts_ns"]
+        for wait in tables["wait"]
+        if wait["sync_id"] == sync["sync_id"] and wait["wait"] == "flush"
+    ]
+    waiting: list[Waiting] = []
+    for phase in tables["phase"]:
+        if (
+            phase["sync_id"] != sync["sync_id"]
+            or phase["phase"] not in _PHASES
+            or not phase["dur_ns"]
+        ):
+            continue
+        start, end = phase["ts_ns"], phase["ts_ns"] + phase["dur_ns"]
+        before, dev = start, None
+        if phase["phase"] == "earlier writeback":
+            before = end
+        elif phase["phase"] == "flush":
+            before = max((since for since in flushes if since <= start), default=start)
+        elif begun := [(complete, bio) for complete, bio in bios if bio["ts_ns"] < end]:
+            # The path follows the bio that completes last.
+            last = max(complete for complete, _ in begun)
+            awaited = [bio for complete, bio in begun if complete == last]
+            before = max(map(_issue, awaited))
+            devices = {bio["dev"] for bio in awaited}
+            dev = devices.pop() if len(devices) == 1 else None
+        waiting.append((start, end, before, dev))
+    return waiting
 
 
 def _key(bio: Row, journals: set[int], paths: dict[int, str]) -> Key:
@@ -110,7 +138,7 @@ def _commit(
             in_commit = journal["ts_ns"] <= start <= journal["ts_ns"] + journal["dur_ns"]
             if bio["tid"] == journal["tid"] and in_commit and end > since and start < until:
                 commits.append(bio)
-                waiting.append((max(start, since), min(end, until), _issue(bio)))
+                waiting.append((max(start, since), min(end, until), _issue(bio), bio["dev"]))
     return commits, waiting
 
 
@@ -119,18 +147,18 @@ def _issue(bio: Row) -> int:
 
 
 def _covered(waiting: list[Waiting]) -> int:
-    edges = sorted({edge for start, end, _ in waiting for edge in (start, end)})
+    edges = sorted({edge for start, end, *_ in waiting for edge in (start, end)})
     return sum(
         end - start
         for start, end in itertools.pairwise(edges)
-        if any(since <= start and end <= until for since, until, _ in waiting)
+        if any(since <= start and end <= until for since, until, *_ in waiting)
     )
 
 
 def _ahead(waiting: list[Waiting], others: list[Row]) -> int:
-    spans = [(_issue(bio), bio["ts_ns"] + bio["dur_ns"]) for bio in others]
-    edges = {edge for start, end, _ in waiting for edge in (start, end)}
-    edges = sorted(edges | {edge for span in spans for edge in span})
+    spans = [(_issue(bio), bio["ts_ns"] + bio["dur_ns"], bio["dev"]) for bio in others]
+    edges = {edge for start, end, *_ in waiting for edge in (start, end)}
+    edges = sorted(edges | {edge for issue, complete, _ in spans for edge in (issue, complete)})
     return sum(
         end - start
         for start, end in itertools.pairwise(edges)
@@ -140,7 +168,8 @@ def _ahead(waiting: list[Waiting], others: list[Row]) -> int:
             and issue <= start
             and end <= complete
             and issue < before
-            for since, until, before in waiting
-            for issue, complete in spans
+            and dev in (None, of)
+            for since, until, before, dev in waiting
+            for issue, complete, of in spans
         )
     )
