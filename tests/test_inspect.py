@@ -259,7 +259,14 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                     # Only jbd2 has steps, and a thread.
                     allowed |= {"comm", "locking_ns", "flushing_ns", "logging_ns"}
                     # Bios may have no flags, and only fast commits have a status.
-                    allowed |= {"data_bytes", "log_bytes", "status", "reason"}
+                    allowed |= {
+                        "data_bios",
+                        "data_bytes",
+                        "log_bios",
+                        "log_bytes",
+                        "status",
+                        "reason",
+                    }
                 if name == "whose-data":
                     # Commits may not be recorded, and only other files are named.
                     allowed |= {"commits", "path", "writers"}

@@ -69,6 +69,41 @@ def test_the_reference_finds_the_same(case: str, recorded: Recorded) -> None:
     assert sorted(fast) == reference.fast_commits()
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_bio_has_the_commit_in_which_its_thread_was(case: str, recorded: Recorded) -> None:
+    one, folder = recorded(case)
+    found = {row["bio_id"]: row["commit_id"] for row in one.tables["bio"]}
+    # A commit without an end is the last one of its thread.
+    whole = [row for row in one.tables["journal"] if row["incomplete"] is None]
+    for bio in one.tables["bio"]:
+        of_thread = [row for row in whole if row["tid"] == bio["tid"]]
+        inside = [
+            row["commit_id"]
+            for row in of_thread
+            if row["ts_ns"] <= bio["ts_ns"] <= row["ts_ns"] + row["dur_ns"]
+        ]
+        assert [found[bio["bio_id"]]] == (inside or [None])
+    # All that a journal writes, it writes in commits. Of one, the recording has no start.
+    journals = {row["tid"] for row in whole if row["kind"] == "commit"}
+    outside = [b for b in one.tables["bio"] if b["tid"] in journals and b["commit_id"] is None]
+    assert len(outside) == (2 if case == "forced-freeze" else 0)
+    assert any(found.values())
+    size = Counter[str]()
+    for bio in one.tables["bio"]:
+        if bio["commit_id"] is not None:
+            size["log" if "M" in bio["rwbs"] else "data"] += bio["bytes"]
+    trace = folder / f"{case}.of-bios.pftrace"
+    Reading().convert([f"{folder}/{case}"], str(trace))
+    for path, engine in ((trace, "embedded"), (folder / f"{case}.tables", "duckdb")):
+        with opened(str(path), Reading(), engine=engine) as opened_engine:
+            rows = run_query(opened_engine, "SELECT bio_id, commit_id FROM syncline_bio").rows
+            table = run_report(opened_engine, "journal")
+        assert dict(rows) == found
+        sums = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        for kind in ("data", "log"):
+            assert sum(row[f"{kind}_bytes"] or 0 for row in sums) == size[kind]
+
+
 def test_the_timer_commits_what_nobody_syncs(recorded: Recorded) -> None:
     """A file is created and not synced. The transaction is a second old before its commit begins, and nobody waits for that."""
     one, _ = recorded("commit-timer")

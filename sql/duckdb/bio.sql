@@ -5,6 +5,7 @@ CREATE OR REPLACE VIEW syncline_bio AS
 SELECT
   bio_id,
   sync_id,
+  commit_id,
   -- Files hold it unsigned; trace_processor only has signed integers.
   CAST(CASE
     WHEN id > 9223372036854775807 THEN CAST(id AS HUGEINT)

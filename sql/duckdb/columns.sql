@@ -46,6 +46,7 @@ CREATE OR REPLACE TABLE _syncline_columns_sync(
 CREATE OR REPLACE TABLE _syncline_columns_bio(
   bio_id BIGINT,
   sync_id BIGINT,
+  commit_id BIGINT,
   id UBIGINT,
   ts_ns BIGINT,
   dur_ns BIGINT,

@@ -9,6 +9,12 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Request that the bio belongs to. Null for background writeback, and without
   -- a submit in the whole log.
   sync_id LONG,
+  -- The commit of `syncline_journal` in which the thread submitted the bio:
+  -- data of files, or what goes to the journal. Null if the thread was in none,
+  -- and if its commit, or the start of that, is not recorded. Bios of btrfs,
+  -- f2fs and xfs have none: their commits are not recorded, or other threads
+  -- write the log.
+  commit_id LONG,
   -- Request id given by the tracer, as in syncline_sync. 0 for background
   -- writeback. An id above 2^63-1 is shown as its two's complement. Null if the
   -- source records no id.
@@ -160,6 +166,7 @@ WITH
 SELECT
   extract_arg(arg_set_id, 'debug.bio_id') AS bio_id,
   extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
+  extract_arg(arg_set_id, 'debug.commit_id') AS commit_id,
   request_id AS id,
   ts AS ts_ns,
   whole_dur AS dur_ns,

@@ -33,9 +33,12 @@
 --                       handles.
 --   flushing_ns  ns     Average time in which it writes data of files.
 --   logging_ns   ns     Average time in which it writes to the journal.
---   data_bytes   bytes  Data of files that the thread of the journal wrote in
---                       its commits. Null if flags of bios are not recorded.
---   log_bytes    bytes  What it wrote to the journal.
+--   data_bios    count  Number of bios with data of files that the thread wrote
+--                       in these commits. Null if no bio of them has flags, as
+--                       for a log force and for own commits.
+--   data_bytes   bytes  Their size.
+--   log_bios     count  Number of bios with what it wrote to the journal.
+--   log_bytes    bytes  Their size.
 --   run          text   Name of the run, if the input holds several.
 WITH
   waiting AS MATERIALIZED (
@@ -72,58 +75,22 @@ WITH
       wait.run,
       wait.commit_id
   ),
-  -- Starts of commits and bios of their threads, in order.
-  moment AS (
-    SELECT
-      run,
-      tid,
-      ts_ns,
-      ts_ns AS begin_ns,
-      CAST(NULL AS BIGINT) AS data_bytes,
-      CAST(NULL AS BIGINT) AS log_bytes
-    FROM syncline_journal
-    WHERE
-      kind = 'commit'
-      AND tid IS NOT NULL
-      AND dur_ns IS NOT NULL
-    UNION ALL
-    SELECT
-      run,
-      tid,
-      ts_ns,
-      NULL,
-      CASE WHEN rwbs LIKE '%M%' THEN 0 ELSE bytes END,
-      CASE WHEN rwbs LIKE '%M%' THEN bytes ELSE 0 END
-    FROM syncline_bio
-    WHERE
-      sync_id IS NULL
-      AND rwbs IS NOT NULL
-      AND tid IN (SELECT tid FROM syncline_journal WHERE kind = 'commit')
-  ),
-  assigned AS (
-    SELECT
-      run,
-      tid,
-      ts_ns,
-      data_bytes,
-      log_bytes,
-      MAX(begin_ns) OVER (PARTITION BY run, tid ORDER BY ts_ns) AS begin_ns
-    FROM moment
-  ),
+  -- What was submitted in each commit whose end is known.
   wrote AS (
     SELECT
       journal.run AS run,
       journal.commit_id AS commit_id,
-      SUM(assigned.data_bytes) AS data_bytes,
-      SUM(assigned.log_bytes) AS log_bytes
+      COUNT(*) AS bios,
+      SUM(bio.bytes) AS bytes,
+      SUM(CASE WHEN bio.rwbs LIKE '%M%' THEN 1 ELSE 0 END) AS log_bios,
+      SUM(CASE WHEN bio.rwbs LIKE '%M%' THEN bio.bytes ELSE 0 END) AS log_bytes
     FROM syncline_journal AS journal
-    JOIN assigned
-      ON assigned.run = journal.run
-      AND assigned.tid = journal.tid
-      AND assigned.begin_ns = journal.ts_ns
+    JOIN syncline_bio AS bio
+      ON bio.run = journal.run
+      AND bio.commit_id = journal.commit_id
     WHERE
-      journal.kind = 'commit'
-      AND assigned.ts_ns <= journal.ts_ns + journal.dur_ns
+      journal.dur_ns IS NOT NULL
+      AND bio.rwbs IS NOT NULL
     GROUP BY
       journal.run,
       journal.commit_id
@@ -152,7 +119,9 @@ WITH
       journal.locking_ns AS locking_ns,
       journal.flushing_ns AS flushing_ns,
       journal.logging_ns AS logging_ns,
-      wrote.data_bytes AS data_bytes,
+      wrote.bios - wrote.log_bios AS data_bios,
+      wrote.bytes - wrote.log_bytes AS data_bytes,
+      wrote.log_bios AS log_bios,
       wrote.log_bytes AS log_bytes,
       journal.run AS run
     FROM syncline_journal AS journal
@@ -172,23 +141,28 @@ WITH
     SELECT
       'fast commit' AS kind,
       NULL AS comm,
-      dev,
-      started_by,
-      status,
-      reason,
-      CASE WHEN sync_id IS NULL THEN 0 ELSE 1 END AS syncs,
-      ts_ns AS at_ns,
-      dur_ns,
+      journal.dev AS dev,
+      journal.started_by AS started_by,
+      journal.status AS status,
+      journal.reason AS reason,
+      CASE WHEN journal.sync_id IS NULL THEN 0 ELSE 1 END AS syncs,
+      journal.ts_ns AS at_ns,
+      journal.dur_ns AS dur_ns,
       NULL AS locking_ns,
       NULL AS flushing_ns,
       NULL AS logging_ns,
-      NULL AS data_bytes,
-      NULL AS log_bytes,
-      run
-    FROM syncline_journal
+      wrote.bios - wrote.log_bios AS data_bios,
+      wrote.bytes - wrote.log_bytes AS data_bytes,
+      wrote.log_bios AS log_bios,
+      wrote.log_bytes AS log_bytes,
+      journal.run AS run
+    FROM syncline_journal AS journal
+    LEFT JOIN wrote
+      ON wrote.run = journal.run
+      AND wrote.commit_id = journal.commit_id
     WHERE
-      kind = 'fast commit'
-      AND incomplete IS DISTINCT FROM 'start'
+      journal.kind = 'fast commit'
+      AND journal.incomplete IS DISTINCT FROM 'start'
   ),
   by_sync AS (
     SELECT
@@ -204,7 +178,9 @@ WITH
       NULL AS locking_ns,
       NULL AS flushing_ns,
       NULL AS logging_ns,
+      NULL AS data_bios,
       NULL AS data_bytes,
+      NULL AS log_bios,
       NULL AS log_bytes,
       run
     FROM waiting
@@ -226,7 +202,9 @@ WITH
       NULL AS locking_ns,
       NULL AS flushing_ns,
       NULL AS logging_ns,
+      NULL AS data_bios,
       NULL AS data_bytes,
+      NULL AS log_bios,
       NULL AS log_bytes,
       run
     FROM waiting
@@ -288,7 +266,9 @@ SELECT
   CAST(ROUND(AVG(locking_ns)) AS BIGINT) AS locking_ns,
   CAST(ROUND(AVG(flushing_ns)) AS BIGINT) AS flushing_ns,
   CAST(ROUND(AVG(logging_ns)) AS BIGINT) AS logging_ns,
+  SUM(data_bios) AS data_bios,
   SUM(data_bytes) AS data_bytes,
+  SUM(log_bios) AS log_bios,
   SUM(log_bytes) AS log_bytes,
   run
 FROM ranked

@@ -52,29 +52,6 @@ WITH
   ),
   own_file AS (SELECT DISTINCT run, commit_id, dev, ino FROM waiting),
   waited AS (SELECT DISTINCT run, commit_id FROM waiting),
-  -- Starts of commits and bios of their threads, in order.
-  moment AS (
-    SELECT run, tid, ts_ns, ts_ns AS begin_ns, CAST(NULL AS BIGINT) AS bio_id
-    FROM syncline_journal
-    WHERE
-      tid IS NOT NULL
-      AND dur_ns IS NOT NULL
-    UNION ALL
-    SELECT run, tid, ts_ns, NULL, bio_id
-    FROM syncline_bio
-    WHERE
-      sync_id IS NULL
-      AND tid IN (SELECT tid FROM syncline_journal)
-  ),
-  assigned AS (
-    SELECT
-      run,
-      tid,
-      ts_ns,
-      bio_id,
-      MAX(begin_ns) OVER (PARTITION BY run, tid ORDER BY ts_ns) AS begin_ns
-    FROM moment
-  ),
   commit_bio AS (
     SELECT
       journal.run AS run,
@@ -88,17 +65,13 @@ WITH
       bio.path AS path,
       bio.writers AS writers,
       bio.bytes AS bytes
-    FROM assigned
-    JOIN syncline_journal AS journal
-      ON journal.run = assigned.run
-      AND journal.tid = assigned.tid
-      AND journal.ts_ns = assigned.begin_ns
+    FROM syncline_journal AS journal
     JOIN waited
       ON waited.run = journal.run
       AND waited.commit_id = journal.commit_id
     JOIN syncline_bio AS bio
-      ON bio.run = assigned.run
-      AND bio.bio_id = assigned.bio_id
+      ON bio.run = journal.run
+      AND bio.commit_id = journal.commit_id
     LEFT JOIN own_file
       ON own_file.run = journal.run
       AND own_file.commit_id = journal.commit_id
@@ -106,7 +79,8 @@ WITH
       -- The file system may be on another device than its bios.
       AND own_file.dev = COALESCE(journal.dev, own_file.dev)
     WHERE
-      assigned.ts_ns <= journal.ts_ns + journal.dur_ns
+      journal.dur_ns IS NOT NULL
+      AND bio.sync_id IS NULL
   ),
   by_commit AS MATERIALIZED (
     SELECT

@@ -818,6 +818,8 @@ pub struct Bio {
     pub bio_id: u64,
     /// The request that it belongs to; `None` for background writeback, and if `is_unsubmitted`.
     pub sync_id: Option<u64>,
+    /// The commit in which its thread submitted it.
+    pub commit_id: Option<u64>,
     /// A request of the block layer in a log without submits: whose bios it holds is not known.
     pub is_unsubmitted: bool,
     pub id: u64,
@@ -915,6 +917,7 @@ impl Row for Bio {
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("bio_id", Value::Int(self.bio_id as i64));
         f("sync_id", Value::int(self.sync_id.map(|id| id as i64)));
+        f("commit_id", Value::int(self.commit_id.map(|id| id as i64)));
         f("id", Value::id(self.id));
         f("ts_ns", Value::Int(self.ts()));
         f("dur_ns", Value::int(self.dur()));

@@ -195,6 +195,7 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
     let row = Bio {
         bio_id: int(v[at!(Bio, "bio_id")])? as u64,
         sync_id: int(v[at!(Bio, "sync_id")]).map(|id| id as u64),
+        commit_id: int(v[at!(Bio, "commit_id")]).map(|id| id as u64),
         is_unsubmitted,
         id,
         address: match v[at!(Bio, "bio")] {

@@ -432,6 +432,7 @@ impl Pairer {
         let row = Bio {
             bio_id,
             sync_id,
+            commit_id: None,
             is_unsubmitted: false,
             id,
             address,
@@ -522,9 +523,11 @@ impl Pairer {
     pub(super) fn begin_flight(&mut self, e: &Event, slot: Slot, address: u64, (dev, sector): (Dev, i64)) {
         self.bios.in_flight.insert(address, slot);
         let location = self.location();
+        let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let bio = &mut self.bios[slot];
         bio.location = location;
         bio.row.submit = Some(e.ts);
+        bio.row.commit_id = commit_id;
         bio.row.sector = sector;
         bio.row.dev = dev;
         bio.row.tid = e.tid;

@@ -34,8 +34,10 @@ impl Pairer {
             .filter(|_| self.provenance.thread_is_covered);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
         self.block_queue.queue(target, bytes, flags, e.ts, slot);
+        let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let row = &mut self.bios[slot].row;
         row.submit = Some(e.ts);
+        row.commit_id = commit_id;
         row.sector = sector;
         row.dev = dev;
         row.extent.bytes = bytes;

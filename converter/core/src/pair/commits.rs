@@ -21,8 +21,8 @@ const MIN_SWEEP: usize = 64;
 pub(super) struct Commits {
     open: Map<u32, Commit>,
     open_fast: Map<u32, Commit>,
-    /// The transaction that each thread committed last.
-    last: Map<u32, (Dev, u64)>,
+    /// The commit that each thread ended last.
+    last: Map<u32, Ended>,
     count: u64,
     journals: Map<Dev, Journal>,
     /// Requests for commits are recorded.
@@ -38,6 +38,16 @@ pub(super) struct Commits {
     waiter_count: usize,
     /// The number of waiters at which those that no longer wait are removed.
     sweep_at: usize,
+}
+
+/// A commit that has ended.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    commit_id: u64,
+    dev: Dev,
+    transaction: u64,
+    start: i64,
+    end: Option<i64>,
 }
 
 /// What is known of the journal of a device.
@@ -122,6 +132,17 @@ impl Commits {
         let commit = self.open.get_mut(task)?;
         commit.waiters.get_or_insert_default().push(waiter.sync_id);
         Some(commit.commit_id)
+    }
+
+    /// The commit in which a thread is at a time. An event that was held back may be older than the commit that is open now.
+    pub(super) fn at(&self, task: u32, ts: i64) -> Option<u64> {
+        // A fast commit may be given up for a full one of the thread itself, which is the inner one.
+        let open = [&self.open, &self.open_fast].into_iter().find_map(|open| open.get(&task));
+        let ended = || self.last.get(&task).filter(|last| last.start <= ts && last.end.is_some_and(|end| ts < end));
+        match open {
+            Some(commit) if commit.start <= ts => Some(commit.commit_id),
+            _ => ended().map(|last| last.commit_id),
+        }
     }
 
     fn next_id(&mut self) -> u64 {
@@ -246,7 +267,12 @@ impl Pairer {
                 return self.close_commit(task, Commit { dev, transaction, end, ..open }, out);
             }
             self.close_commit(task, Commit { missing: Some(Missing::End), ..open }, out)?;
-        } else if self.commits.last.get(&task).is_some_and(|last| is_same(*last, (dev, transaction))) {
+        } else if self
+            .commits
+            .last
+            .get(&task)
+            .is_some_and(|last| is_same((last.dev, last.transaction), (dev, transaction)))
+        {
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("end of commit {transaction}"));
             return Ok(());
         }
@@ -340,7 +366,8 @@ impl Pairer {
     }
 
     fn close_commit(&mut self, task: u32, mut commit: Commit, out: &mut Out<'_>) -> Result<()> {
-        self.commits.last.insert(task, (commit.dev, commit.transaction));
+        let Commit { commit_id, dev, transaction, start, end, .. } = commit;
+        self.commits.last.insert(task, Ended { commit_id, dev, transaction, start, end });
         if commit.dev.is_known() {
             // What a fast commit cannot hold is in this one.
             self.commits.journal(commit.dev).ineligible.take_if(|(ts, _)| *ts < commit.start);

@@ -126,6 +126,7 @@ impl Pairer {
             let row = Bio {
                 bio_id: self.bios.take_bio_id(),
                 sync_id: None,
+                commit_id: None,
                 is_unsubmitted: true,
                 id: NO_ID,
                 address: 0,

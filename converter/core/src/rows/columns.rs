@@ -42,6 +42,7 @@ pub const SYNC: &[(&str, Type)] = &[
 pub const BIO: &[(&str, Type)] = &[
     ("bio_id", Type::Int),
     ("sync_id", Type::Int),
+    ("commit_id", Type::Int),
     ("id", Type::UInt),
     ("ts_ns", Type::Int),
     ("dur_ns", Type::Int),

@@ -1,7 +1,7 @@
 //! The fields of a track event: category and name, flows, extra counter values, and debug annotations.
 
 use super::intern::Interner;
-use super::proto::{Tag, annotation, bytes, event, fixed64, int, nested, small_pair, uint};
+use super::proto::{Tag, annotation, bytes, event, fixed64, int, nested, small_pair, tagged, uint};
 use crate::errno;
 use crate::names::Names;
 use crate::rows::derived::column;
@@ -74,16 +74,6 @@ pub(super) struct AnnotationNames {
     /// Interned when the first device with a name appears; 0 before.
     pub(super) device: u64,
 }
-
-/// Their number, with the single ones and `device`. `wire_value` writes the iid of a name in one byte.
-const ANNOTATIONS: usize = Request::COLUMNS.len()
-    + Bio::COLUMNS.len()
-    + Call::COLUMNS.len()
-    + WaitInterval::COLUMNS.len()
-    + Commit::COLUMNS.len()
-    + WriteWait::COLUMNS.len()
-    + 7;
-const _: () = assert!(ANNOTATIONS < 128);
 
 impl AnnotationNames {
     /// Interns all names but `device`.
@@ -285,8 +275,21 @@ pub(super) fn string_value(b: &mut Vec<u8>, name_iid: u64, value_iid: u64) {
 fn wire_value(b: &mut Vec<u8>, name_iid: u64, tag: Tag, value: u64) {
     const OUTER: u8 = (event::DEBUG_ANNOTATIONS << 3 | 2) as u8;
     const NAME_IID: u8 = (annotation::NAME_IID << 3) as u8;
-    // Iids of names are below 128, so they take one byte.
-    small_pair(b, OUTER, [NAME_IID, name_iid as u8], tag, value);
+    // Iids of the names of columns take one byte, those of the last, rare names take two.
+    if name_iid < 128 {
+        small_pair(b, OUTER, [NAME_IID, name_iid as u8], tag, value);
+    } else {
+        long_name_value(b, name_iid, tag, value);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn long_name_value(b: &mut Vec<u8>, name_iid: u64, tag: Tag, value: u64) {
+    nested(b, event::DEBUG_ANNOTATIONS, |b| {
+        uint(b, annotation::NAME_IID, name_iid);
+        tagged(b, tag, value);
+    });
 }
 
 /// Returns an address as a trace holds it: without the leading ones of a kernel address (`ffff`, or `ff` with five levels of page tables),
@@ -326,6 +329,21 @@ pub(super) fn wire(value: Value, interner: &mut Interner, names: &Names) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_iid_of_a_name_may_take_two_bytes() {
+        for (iid, iid_bytes) in [(1, &[1][..]), (127, &[127]), (128, &[128, 1]), (300, &[172, 2])] {
+            for (value, value_bytes) in [(5, &[5][..]), (1 << 20, &[128, 128, 64])] {
+                let mut have = Vec::new();
+                wire_value(&mut have, iid, Tag::of(annotation::INT_VALUE), value);
+                let tag = |field: u32| (field << 3) as u8;
+                let inner = [&[tag(annotation::NAME_IID)], iid_bytes, &[tag(annotation::INT_VALUE)], value_bytes];
+                let inner = inner.concat();
+                let head = [tag(event::DEBUG_ANNOTATIONS) | 2, inner.len() as u8];
+                assert_eq!(have, [&head[..], &inner].concat());
+            }
+        }
+    }
 
     #[test]
     fn a_short_address_is_never_negative_and_means_one_address() {
