@@ -212,6 +212,19 @@ def test_on_a_device_for_one_bio_each_bio_ahead_costs_its_service_time(tmp_path:
     assert neighbour["ahead_ns"] >= (neighbour["bios"] - waits) * service_ns
 
 
+def test_what_a_commit_wrote_for_other_files(tmp_path: Path) -> None:
+    """Before each sync, another file gets data, which the commit writes. In `group-4` the journal writes no data."""
+    for case, size in (("commit-others", 6 * 16384), ("group-4", 0)):
+        run = known_truth.unpacked(case, tmp_path)
+        for output in ("tables/", "out.pftrace"):
+            Reading().convert([str(run)], f"{tmp_path}/{case}.{output}")
+        rows = report(tmp_path / f"{case}.tables", "duckdb")
+        assert report(tmp_path / f"{case}.out.pftrace", "embedded") == rows
+        found = {row["kind"]: row["others_bytes"] for row in rows}
+        assert found.pop("commit") == size
+        assert not {*found.values()} - {None}
+
+
 def test_behind_a_flusher_thread_is_who_made_the_data_dirty(tmp_path: Path) -> None:
     run = known_truth.unpacked("neighbour-buffered", tmp_path)
     truth = json.loads((run / "truth.json").read_text())["neighbour"]

@@ -277,6 +277,8 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 if name == "bystanders":
                     # Only what a kernel worker writes has a writer, and only a run directory knows processes.
                     allowed |= {"writers", "process", "cgroup"}
+                    # Only what a commit wrote has it.
+                    allowed |= {"others_bytes"}
                 assert null <= allowed, (name, null)
             elif name == "durability" and entry["answer"] == "part":
                 # Without waits for flushes, it does not say that there was none.

@@ -116,7 +116,7 @@ describe('sync', () => {
     const none = {comm: null, process: null, cgroup: null, writers: null, path: null, bios: 1n, bytes: 4096n, ahead_ns: 5000n};
     const rows: Row[] = [
       {...none, kind: 'itself'},
-      {...none, kind: 'commit', comm: 'jbd2/vdb-8'},
+      {...none, kind: 'commit', comm: 'jbd2/vdb-8', bytes: 20480n, others_bytes: 16384n},
       {...none, kind: 'background', comm: 'dd', process: 'backup', cgroup: '/batch.slice', bios: 4n, bytes: 262144n, ahead_ns: 155000000n},
       {...none, kind: 'background', comm: 'kworker/u8:1', writers: 'backup'},
       {...none, kind: 'sync', path: '/db/wal'},
@@ -128,6 +128,7 @@ describe('sync', () => {
       ['kworker/u8:1, for backup', 'no sync', ''],
       ['not known', 'another sync', '/db/wal'],
     ]);
+    expect(seen[0]).toMatchObject({amount: '20.0 KiB in 1 bio, 16.0 KiB of it for other files'});
     expect(seen[1]).toMatchObject({ahead: '155 ms', amount: '256 KiB in 4 bios'});
     expect(QUERIES['bystanders']).toContain('sync_id = $sync_id');
     expect(QUERIES['bystanders']).not.toContain('place <= 10');

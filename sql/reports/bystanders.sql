@@ -37,6 +37,9 @@
 --   of_syncs   count  Number of the slowest requests.
 --   bios       count  Number of its bios that were ahead.
 --   bytes      bytes  Their size.
+--   others_bytes  bytes  For commit: part of it that is data of files that none
+--                     of these requests synced. Null if it is not recorded
+--                     what each bio wrote.
 --   ahead_ns   ns     Time in which at least one of them was ahead, summed over
 --                     the requests; for itself and commit, time in which the
 --                     requests waited for them.
@@ -51,6 +54,7 @@ WITH
       sync_id,
       path,
       dev,
+      ino,
       start_ns,
       ts_ns + dur_ns AS end_ns,
       ts_ns + dur_ns - start_ns AS time_ns,
@@ -73,6 +77,7 @@ WITH
       run,
       bio_id,
       sync_id,
+      commit_id,
       dev,
       tid,
       comm,
@@ -89,6 +94,9 @@ WITH
       -- A request has its own thread and file.
       CASE WHEN sync_id IS NULL THEN writers END AS writers,
       path AS file,
+      -- In a commit, a bio is of the journal, or of one file. Null if that is
+      -- not known.
+      CASE WHEN rwbs LIKE '%M%' THEN 0 ELSE ino END AS ino,
       bytes,
       ts_ns AS submit_ns,
       ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
@@ -100,7 +108,7 @@ WITH
   ),
   -- Without a known device, nothing is known of bystanders.
   slow AS MATERIALIZED (
-    SELECT run, sync_id, dev, start_ns, end_ns, time_ns
+    SELECT run, sync_id, dev, ino, start_ns, end_ns, time_ns
     FROM complete
     WHERE
       (place <= 10 OR (place <= 100 AND place * 100 <= syncs))
@@ -117,10 +125,8 @@ WITH
     SELECT
       slow.run AS run,
       slow.sync_id AS sync_id,
+      slow.ino AS ino,
       journal.commit_id AS commit_id,
-      journal.tid AS tid,
-      journal.ts_ns AS begin_ns,
-      journal.ts_ns + journal.dur_ns AS end_ns,
       MIN(wait.ts_ns) AS wait_ns,
       MAX(wait.ts_ns + wait.dur_ns) AS wait_end_ns
     FROM slow
@@ -135,10 +141,8 @@ WITH
     GROUP BY
       slow.run,
       slow.sync_id,
-      journal.commit_id,
-      journal.tid,
-      journal.ts_ns,
-      journal.dur_ns
+      slow.ino,
+      journal.commit_id
   ),
   commit_bio AS MATERIALIZED (
     SELECT
@@ -149,6 +153,11 @@ WITH
       bio.comm AS comm,
       bio.tid AS tid,
       bio.bytes AS bytes,
+      -- A sync of the whole file system is for each file.
+      CASE
+        WHEN bio.ino IN (0, COALESCE(commit_wait.ino, bio.ino)) THEN 0
+        WHEN bio.ino IS NOT NULL THEN 1
+      END AS of_others,
       CASE WHEN submit_ns > wait_ns THEN submit_ns ELSE wait_ns END AS from_ns,
       CASE
         WHEN bio.complete_ns < wait_end_ns THEN bio.complete_ns
@@ -158,8 +167,7 @@ WITH
     FROM commit_wait
     JOIN bio
       ON bio.run = commit_wait.run
-      AND bio.tid = commit_wait.tid
-      AND bio.submit_ns BETWEEN begin_ns AND commit_wait.end_ns
+      AND bio.commit_id = commit_wait.commit_id
     WHERE
       bio.complete_ns > wait_ns
       AND bio.submit_ns < wait_end_ns
@@ -514,12 +522,13 @@ WITH
       file,
       bio_id,
       tid,
-      bytes
+      bytes,
+      CAST(NULL AS BIGINT) AS of_others
     FROM ahead
     WHERE
       bio_id IS NOT NULL
-    UNION
-    SELECT DISTINCT
+    UNION ALL
+    SELECT
       run,
       'commit',
       NULL,
@@ -530,10 +539,16 @@ WITH
       NULL,
       bio_id,
       tid,
-      bytes
+      bytes,
+      MIN(of_others)
     FROM commit_bio
-    UNION
-    SELECT DISTINCT
+    GROUP BY
+      run,
+      bio_id,
+      tid,
+      bytes
+    UNION ALL
+    SELECT
       slow.run,
       'itself',
       NULL,
@@ -544,7 +559,8 @@ WITH
       NULL,
       bio.bio_id,
       bio.tid,
-      bio.bytes
+      bio.bytes,
+      NULL
     FROM slow
     JOIN bio ON bio.run = slow.run AND bio.sync_id = slow.sync_id
   ),
@@ -563,7 +579,9 @@ WITH
       END AS file,
       COUNT(*) AS bios,
       COUNT(DISTINCT tid) AS threads,
-      SUM(bytes) AS bytes
+      SUM(bytes) AS bytes,
+      COUNT(of_others) AS known,
+      SUM(of_others * bytes) AS others
     FROM each_bio
     GROUP BY
       run,
@@ -586,6 +604,7 @@ SELECT
   total.syncs AS of_syncs,
   amount.bios AS bios,
   amount.bytes AS bytes,
+  CASE WHEN known = amount.bios THEN others END AS others_bytes,
   cost.ahead_ns AS ahead_ns,
   CAST(cost.ahead_ns AS DOUBLE) / NULLIF(total.time_ns, 0) AS share,
   cost.max_ns AS max_ns,

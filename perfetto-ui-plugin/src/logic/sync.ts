@@ -130,12 +130,13 @@ function bystanderView(row: Row): Bystander {
   const kind = text(row['kind'])!;
   const who = [text(row['process']) ?? text(row['comm']), text(row['cgroup'])].filter((part) => part !== null).join(', ') || 'not known';
   const writers = text(row['writers']);
+  const others = num(row['others_bytes']) ?? 0;
   return {
     who: kind === 'commit' ? 'the commit that it waits for' : writers === null ? who : `${who}, for ${writers}`,
     what: {commit: 'journal', journal: 'journal, other commits', sync: 'another sync', background: 'no sync'}[kind] ?? kind,
     path: text(row['path']) ?? '',
     ahead: duration(num(row['ahead_ns'])),
-    amount: `${bytes(num(row['bytes']))} in ${count(num(row['bios']) ?? 0, 'bio')}`,
+    amount: `${bytes(num(row['bytes']))} in ${count(num(row['bios']) ?? 0, 'bio')}${others > 0 ? `, ${bytes(others)} of it for other files` : ''}`,
   };
 }
 
