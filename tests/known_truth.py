@@ -31,6 +31,7 @@ ARCHIVES = {
     "write": ("cold-*", "blocked-*", "error"),
     "slow-write": ("write-*",),
     "postgres": ("postgres*",),
+    "stacked": ("stacked",),
 }
 # What no conversion reads.
 LEFT_OUT = ("maps", "trace.pftrace")

@@ -120,6 +120,35 @@ def test_the_queue_is_as_deep_as_the_device_allows(case: str, recorded: Any) -> 
     assert whole["requests"] == len(issued)
 
 
+def test_a_stacked_device_shows_the_queue_of_the_device_below(recorded: Any) -> None:
+    """The device mapper keeps each write for 20 ms, in ticks of 4 ms, and hands it to a fast disk, at the same sector."""
+    one, found = recorded("stacked")
+    dev = one.truth["device"]["dev"]
+    below = {e["dev"] for e in one.events if e["event"] == "block_rq_issue"} - {dev}
+    issues = [e for e in one.events if e["event"] == "block_rq_issue" and e["dev"] in below]
+    bios = [row for row in one.tables["bio"] if row["dev"] == dev and row["dur_ns"]]
+    assert len(bios) >= 30
+    for bio in bios:
+        end, sector = bio["ts_ns"] + bio["dur_ns"], bio["sector"]
+        (issue,) = (
+            e
+            for e in issues
+            if bio["ts_ns"] <= e["ts_ns"] <= end
+            and e["sector"] <= sector < e["sector"] + e["bytes"] // 512
+        )
+        assert (bio["queue_ns"], bio["device_ns"]) == (
+            issue["ts_ns"] - bio["ts_ns"],
+            end - issue["ts_ns"],
+        )
+    queue = sorted(bio["queue_ns"] for bio in bios)
+    assert queue[len(queue) // 2] >= (one.truth["device"]["write_ms"] - 4) * T
+    (whole,) = [row for row in found["device"] if (row["dev"], row["part"]) == (dev, "all")]
+    assert whole["queue_ns"] > 4 * whole["device_ns"]
+    phases = [row["phase"] for row in one.tables["phase"]]
+    assert "writeback" not in phases
+    assert {"queue", "device"} <= set(phases)
+
+
 @pytest.mark.parametrize("case", ["postgres-neighbour", "neighbour-buffered"])
 def test_sync_and_async_bios_are_those_with_and_without_the_flag(case: str, recorded: Any) -> None:
     one, found = recorded(case)

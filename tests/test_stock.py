@@ -194,6 +194,44 @@ def test_a_bio_remapped_by_a_device_mapper_is_one_bio(tmp_path: Path) -> None:
     assert losses(result) == {"remapped": 1}
 
 
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_a_redirected_bio_is_issued_to_the_device_below(with_ids: bool, tmp_path: Path) -> None:
+    """From a volume to a device mapper below it, with another sector, and from there to a disk and to its mirror."""
+    volume, crypt, mirror, ino = "253,1", "253,0", "254,32", {"start": 0, "len": 4096}
+    of = {"id": 9, "bio": "0xff8"}
+    submit: list[Event] = [block(120, "block_bio_queue", 8, 4096, volume, tid=1)]
+    complete = [block(200, "block_rq_complete", 8, 4096, volume)]
+    if with_ids:
+        own = {"tid": 1, "comm": "a", "source": "trace-dat"} | of
+        submit = [
+            own | ino | {"ts_ns": 119, "event": "bio_add_folio"},
+            own | {"ts_ns": 120, "event": "bio_submit", "dev": volume, "sector": 8},
+        ]
+        complete = [own | {"ts_ns": 200, "event": "bio_complete", "tid": 0}]
+    whole = {"id": 9, "start": 0, "end": 2**63 - 1, "datasync": 0, "dev": volume}
+    begin = start(110, "sync_start", fs="ext4") | whole if with_ids else start(110, dev=volume)
+    events = call(
+        100, 1,
+        begin,
+        *submit,
+        block(121, "block_bio_remap", 64, 4096, crypt, from_dev=volume, from_sector=8, tid=1),
+        block(130, "block_bio_remap", 2064, 4096, DEV, from_dev=crypt, from_sector=64, tid=3),
+        block(131, "block_bio_remap", 2064, 4096, mirror, from_dev=crypt, from_sector=64, tid=3),
+        # Another bio on the disk, and the two copies of this one.
+        block(132, "block_rq_issue", 64, 4096, DEV),
+        block(150, "block_rq_issue", 2064, 4096, DEV),
+        block(155, "block_rq_issue", 2064, 4096, mirror),
+        *complete,
+        (end(230) | {"event": "sync_end", "id": 9}) if with_ids else end(230),
+    )  # fmt: skip
+    result = tables(events, tmp_path)
+    (bio,) = result["bio"]
+    columns = ("dev", "sector", "dur_ns", "queue_ns", "device_ns", "requeues", "parts")
+    assert [bio[key] for key in columns] == [volume, 8, 80, 30, 50, None, None]
+    phases = {row["phase"]: row["dur_ns"] for row in result["phase"]}
+    assert (phases["queue"], phases["device"]) == (30, 50)
+
+
 def test_reads_are_not_in_the_tables(tmp_path: Path) -> None:
     events = call(100, 1, start(110, datasync=0), end(130))
     events += [

@@ -27,7 +27,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   dur_ns DURATION,
   -- From bio_submit to the issue: the time before the block layer handed the
   -- bio, or its first part, to the driver. A flush before the write is part of
-  -- it. Null if the submit is missing or the issue is not recorded.
+  -- it. Of a partition and of a device mapper, the driver is that of the device
+  -- below. Null if the submit is missing or the issue is not recorded.
   queue_ns DURATION,
   -- From the issue to bio_complete. On a device without FUA, the flush after a
   -- write with FUA is part of it. Null if the completion is missing or the

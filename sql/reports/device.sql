@@ -8,7 +8,8 @@
 --
 -- Columns:
 --   dev         text   Device. One that is stacked on another has rows of its
---                      own.
+--                      own. If the recording has remaps, its bios are at the
+--                      device from their issue to the device below.
 --   part        text   all: the whole device. sync, async: bios with and
 --                      without the flag. unknown: bios without known flags.
 --                      thread: bios of the threads of one name.

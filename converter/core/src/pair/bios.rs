@@ -38,6 +38,8 @@ pub(super) struct OpenBio {
     pub(super) file: Option<(Dev, u64)>,
     /// The file of all its folios.
     pub(super) pages: PagesOf,
+    /// A device mapper has redirected it. It may redirect copies too, such as those of a mirror.
+    is_redirected: bool,
     /// How often it will still complete in part, as far as is known.
     pub(super) parts_left: u32,
     /// It counts as in flight on its device.
@@ -94,6 +96,8 @@ struct Submit {
     lost_after: u64,
 }
 
+/// Places on the devices below that are kept.
+const MAX_BELOW: usize = 65_536;
 /// How many completions may overtake a bio, in addition to those of the bios in flight at its submit, until its own one is taken for lost.
 const MAX_OVERTAKEN: u64 = 16;
 
@@ -109,6 +113,8 @@ pub(super) struct Bios {
     in_flight_by_sector: Map<(Dev, i64), AtSector>,
     loads: ByDevice<Load>,
     next_bio_id: u64,
+    /// By device and sector: where a partition or a device mapper has redirected a bio, and its `bio_id`.
+    below: Map<(Dev, i64), (Slot, u64)>,
 }
 
 impl Index<Slot> for Bios {
@@ -135,6 +141,7 @@ impl Bios {
             in_flight_by_sector: Map::default(),
             loads: ByDevice::default(),
             next_bio_id: 1,
+            below: Map::default(),
         }
     }
 
@@ -155,7 +162,7 @@ impl Bios {
             bio.early_complete = None;
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
-            bio.is_counted = false;
+            (bio.is_counted, bio.is_redirected) = (false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -174,6 +181,7 @@ impl Bios {
             pages: PagesOf::Nothing,
             parts_left: 0,
             is_counted: false,
+            is_redirected: false,
             other_share: None,
         });
         (self.slab.len() - 1) as Slot
@@ -221,6 +229,41 @@ impl Bios {
         } else {
             let is_in_range = |&(of, sector): &(Dev, i64)| of == dev && sectors.contains(&sector);
             by_sector.iter().filter(|(target, _)| is_in_range(target)).for_each(|(_, at)| update(at));
+        }
+    }
+
+    /// Redirects a bio in flight from a place on a device to one on the device below. What is issued there is issued for it. `submitted`: the
+    /// bio that was submitted to that place, unless another one was redirected there. Of copies only the first one counts.
+    pub(super) fn redirect(&mut self, from: (Dev, i64), to: (Dev, i64), submitted: Option<Slot>) {
+        let redirected = self.below.remove(&from).filter(|&(slot, bio_id)| is_open(&self[slot], bio_id));
+        let is_first = |slot: &Slot| !self[*slot].is_redirected;
+        let Some(slot) = redirected.map(|(slot, _)| slot).or(submitted.filter(is_first)) else { return };
+        self[slot].is_redirected = true;
+        if self.below.len() >= MAX_BELOW {
+            let slab = &self.slab;
+            self.below.retain(|_, &mut (slot, bio_id)| is_open(&slab[slot as usize], bio_id));
+            if self.below.len() >= MAX_BELOW {
+                self.below.clear();
+            }
+        }
+        let bio_id = self[slot].row.bio_id;
+        self.below.insert(to, (slot, bio_id));
+    }
+
+    /// Issues a request with the bios that were redirected to these sectors.
+    pub(super) fn issue_below(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
+        let Self { below, slab, .. } = self;
+        let mut update = |&(slot, bio_id): &(Slot, u64)| {
+            let bio = &mut slab[slot as usize];
+            if is_open(bio, bio_id) {
+                Issue::update(&mut bio.issue, ts, sectors.start);
+            }
+        };
+        if sectors.end.saturating_sub(sectors.start).unsigned_abs() < below.len() as u64 {
+            sectors.clone().filter_map(|sector| below.get(&(dev, sector))).for_each(update);
+        } else {
+            let is_in_range = |&(of, sector): &(Dev, i64)| of == dev && sectors.contains(&sector);
+            below.iter().filter(|(at, _)| is_in_range(at)).for_each(|(_, at)| update(at));
         }
     }
 
@@ -707,6 +750,11 @@ impl Pairer {
         Ok(())
     }
 }
+/// Whether a bio is in flight, and still the one with this `bio_id`.
+fn is_open(bio: &OpenBio, bio_id: u64) -> bool {
+    bio.row.bio_id == bio_id && bio.row.complete.is_none()
+}
+
 /// Says of a bio when it was handed to the driver, and how often.
 pub(super) fn set_issue(row: &mut Bio, issue: Option<Issue>) {
     row.issue = issue.map(|issue| issue.ts);

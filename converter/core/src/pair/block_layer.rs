@@ -1,7 +1,7 @@
 //! The block layer's own events: a bio is queued, issued, remapped and completed by device and sector.
 
 use super::bios::set_issue;
-use super::{NO_SLOT, Out, Pairer};
+use super::{NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{Arrival, Completed, Completion, sectors};
 use crate::error::Result;
 use crate::event::bio_flags::BioFlags;
@@ -58,6 +58,7 @@ impl Pairer {
         }
         self.block_queue.issue(dev, sector, bytes, e.ts);
         self.bios.issue(dev, sector..sector.saturating_add(sectors(bytes)), e.ts);
+        self.bios.issue_below(dev, sector..sector.saturating_add(sectors(bytes)), e.ts);
         self.unsubmitted.issue((dev, sector), bytes, e.ts, self.provenance.log);
     }
 
@@ -93,17 +94,21 @@ impl Pairer {
         for Completed { bio: slot, issue, error } in done.into_iter().filter(|done| done.bio != NO_SLOT) {
             self.bios.remove_overtaken(dev);
             self.bios.remove_load(slot);
+            let below = self.bios[slot].issue;
             let row = &mut self.bios[slot].row;
             (row.complete, row.error) = (Some(ts), error);
-            set_issue(row, issue);
+            set_issue(row, issue.or(below));
             self.close_bio(slot, out)?;
         }
         Ok(())
     }
 
-    /// A bio in flight is redirected to another device. What is queued there is the same bio.
+    /// A bio in flight is redirected to another device. What is queued there is the same bio, and may be redirected again.
     pub(super) fn block_remap(&mut self, from: (Dev, i64), to: (Dev, i64)) {
-        if self.bios.is_in_flight_at(from) || self.block_queue.find(from.0, from.1, 0, |_| true).is_some() {
+        let queued = self.block_queue.find(from.0, from.1, 0, |_| true);
+        let of_file_system = self.bios.oldest_in_flight_at(from);
+        self.bios.redirect(from, to, of_file_system.or(queued.filter(|&slot: &Slot| slot != NO_SLOT)));
+        if queued.is_some() || of_file_system.is_some() {
             self.block_queue.remap(to);
         }
     }

@@ -299,9 +299,10 @@ impl Pairer {
         let queued = self.block_queue.take_older(ts).into_iter().filter(|queued| queued.bio != NO_SLOT);
         queued
             .map(|queued| {
+                let below = self.bios[queued.bio].issue;
                 let row = &mut self.bios[queued.bio].row;
                 row.error = queued.error;
-                set_issue(row, queued.issue);
+                set_issue(row, queued.issue.or(below));
                 queued.bio
             })
             .collect()
