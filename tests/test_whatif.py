@@ -261,6 +261,9 @@ def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -
 def test_what_cannot_be_modelled_is_refused(tmp_path: Path) -> None:
     stacked = known_truth.unpacked("delay-ext4", tmp_path)
     assert "stacked on another device" in fails(3, "whatif", stacked)
+    # With remaps, the issues to the device below are recorded.
+    with_remaps = known_truth.unpacked("stacked", tmp_path)
+    assert "is stacked on another device, which has the queue" in fails(3, "whatif", with_remaps)
     calls = ROOT / "tests" / "data" / "strace" / "small4.log"
     assert "no issue of a request" in fails(3, "whatif", calls)
     # It lost events too, but larger buffers would not help.

@@ -116,6 +116,8 @@ class Recording:
     device_names: dict[int, str] = field(default_factory=dict)
     # Number of hardware queues, by `major,minor`, where it was recorded.
     hardware_queues: dict[str, int] = field(default_factory=dict)
+    # Devices that are stacked on others, as `major,minor`.
+    stacked: frozenset[str] = frozenset()
     # By file.
     hints: dict[str, InputHints] = field(default_factory=dict)
     # Tables of paths, which the core reads.
@@ -164,6 +166,9 @@ def read_recording(path: str) -> Recording:
         file = devices_file
         devices = _read(file) if file.is_file() else {}
         device_names, hardware_queues = _device_names(devices), _hardware_queues(devices)
+        stacked = frozenset(
+            number.replace(":", ",") for number, device in devices.items() if device.get("on")
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{file} is damaged: {_reason(error)}",
@@ -184,6 +189,7 @@ def read_recording(path: str) -> Recording:
         frames,
         device_names,
         hardware_queues,
+        stacked,
         dict.fromkeys(readable, hints),
         _if_there(Path(path, FILES)),
         _if_there(Path(path, WRITERS)),
@@ -276,6 +282,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
             for recording in recordings
             for dev, number in recording.hardware_queues.items()
         },
+        frozenset[str]().union(*(recording.stacked for recording in recordings)),
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
         [table for recording in recordings for table in recording.file_tables],
         [table for recording in recordings for table in recording.writer_tables],

@@ -102,11 +102,13 @@ def command(
     options.refuse_for_converted(input_, reading)
     with bar("reading") as progress, opened(input_, reading, engine, progress) as open_engine:
         warnings = caveats(open_engine)
+        recorded = read_recording(input_)
         read = recording.read(
             open_engine,
             dev,
             lost_is_ok=reading.max_loss is not None,
-            hardware_queues=read_recording(input_).hardware_queues,
+            hardware_queues=recorded.hardware_queues,
+            stacked=recorded.stacked,
         )
     model = prepare(read, parallelism)
     policies: list[Policy] = [Fixed(depth) for depth in depths]
