@@ -7,10 +7,13 @@ import io
 import json
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-from syncline.reading import Reading
+from syncline.reading import Reading, convert_trace
+from syncline.recordings import Filter
 from syncline.write_model import parameters as parameter_file
 from syncline.write_model import recording
 from syncline.write_model.fit import fit
@@ -18,10 +21,11 @@ from syncline.write_model.predict import predict
 from syncline.write_model.writes import Write, Writes
 
 from tests.coretools import ROOT
-from tests.test_commands import fails, ok
+from tests.test_commands import fails, ok, run
 
 DATA = ROOT / "tests" / "data" / "writes"
 LOG, MACHINE = DATA / "mixed.log", DATA / "machine.toml"
+COSTS = ROOT / "tests" / "data" / "write-costs"
 HOST = parameter_file.read(str(MACHINE))
 HEAD = "start_ns,duration_ns,kind,path,offset_bytes,size_bytes"
 
@@ -192,6 +196,126 @@ def test_a_call_without_a_duration_has_none(tmp_path: Path) -> None:
     assert "not used: 2 calls without a duration (strace -T)" in message
 
 
+Row = dict[str, Any]
+
+
+def shown(trace: Path) -> tuple[dict[str, list[tuple[int, float]]], list[Row], list[Row]]:
+    """Returns what the trace processor has of a trace: counters by their names, states, and writes."""
+
+    def rows(sql: str) -> list[Row]:
+        return json.loads(ok("query", trace, sql, "--format", "json"))
+
+    counters: dict[str, list[tuple[int, float]]] = {}
+    for row in rows(
+        "SELECT name, unit, ts, value FROM counter JOIN counter_track AS track ON track.id = track_id"
+        " WHERE name GLOB 'Dirty*' ORDER BY ts"
+    ):
+        assert row["unit"] == "bytes"
+        counters.setdefault(row["name"], []).append((row["ts"], row["value"]))
+    states = rows(
+        "SELECT name, ts, ts + dur AS end FROM slice WHERE category = 'syncline.page_cache_state' ORDER BY ts"
+    )
+    names = ("kind", "path", "offset_bytes", "size_bytes", "predicted_ns", "naive_ns", "state")
+    names += ("predicted_dirty_bytes", "dirty_bytes", "scenario")
+    arguments = ", ".join(f"extract_arg(arg_set_id, 'debug.{name}') AS {name}" for name in names)
+    writes = rows(
+        f"SELECT ts, dur, name, {arguments} FROM slice WHERE category = 'syncline.predicted_write' ORDER BY ts"
+    )
+    assert not rows("SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0")
+    return counters, states, writes
+
+
+def test_a_trace_shows_what_is_printed(tmp_path: Path) -> None:
+    arguments = (COSTS / "costs.csv", "--parameters", COSTS / "machine.toml", "--format", "json")
+    trace = tmp_path / "costs.pftrace"
+    printed = json.loads(ok("model", "predict", *arguments, "--trace", trace))["writes"]
+    counters, states, writes = shown(trace)
+
+    def end(row: Row) -> int:
+        return row["start_ns"] + row["measured_ns"]
+
+    assert counters["Dirty pages (measured)"] == [
+        (end(row), row["dirty_bytes"]) for row in printed if row["dirty_bytes"] is not None
+    ]
+    # A scenario begins with nothing dirty.
+    begins = {}
+    for row in printed:
+        begins.setdefault(row["scenario"], row["start_ns"])
+    assert counters["Dirty pages (predicted)"] == sorted(
+        [(ts, 0) for ts in begins.values()]
+        + [(end(row), row["predicted_dirty_bytes"]) for row in printed]
+    )
+    same = ("kind", "path", "offset_bytes", "size_bytes", "predicted_ns", "naive_ns", "state")
+    same += ("predicted_dirty_bytes", "dirty_bytes", "scenario")
+    assert [
+        {"start_ns": row["ts"], "measured_ns": row["dur"]} | {name: row[name] for name in same}
+        for row in writes
+    ] == [{name: row[name] for name in ("start_ns", "measured_ns", *same)} for row in printed]
+    # Each write ends in its state, and no two states overlap.
+    assert {row["name"] for row in states} == {"free run", "async run", "throttle run"}
+    assert all(one["end"] <= two["ts"] for one, two in pairwise(states))
+    for row in printed:
+        (state,) = [one["name"] for one in states if one["ts"] <= row["start_ns"] < one["end"]]
+        assert state == row["state"]
+
+
+def test_a_trace_has_the_syncs_of_the_log_and_is_read_back(tmp_path: Path) -> None:
+    trace, plain = tmp_path / "mixed.pftrace", tmp_path / "plain.pftrace"
+    arguments = ("model", "predict", LOG, "--parameters", MACHINE)
+    assert ok(*arguments, "--trace", trace) == ok(*arguments)
+    ok("convert", LOG, "-o", plain)
+    # The core reads its rows, without a trace processor.
+    read = [
+        ok("report", one, "latency", "--engine", "duckdb", "--format", "csv")
+        for one in (trace, plain)
+    ]
+    assert read[0] == read[1]
+    _, _, writes = shown(trace)
+    assert len(writes) == 28
+    # A sync is a call of the log, too, at the same time.
+    [(ts, dur)] = [(row["ts"], row["dur"]) for row in writes if row["kind"] == "sync"]
+    calls = json.loads(
+        ok("query", plain, "SELECT ts_ns, dur_ns, op FROM syncline_call", "--format", "json")
+    )
+    assert {"ts_ns": ts, "dur_ns": dur, "op": "fsync"} in calls
+    # Predicted writes stay in a part of a trace, and are counted where they cannot be.
+    part = tmp_path / "part.pftrace"
+    convert_trace(str(trace), str(part), filter=Filter(path="/nowhere").for_core({}))
+    assert shown(part)[2] == writes
+    done = run("convert", trace, "-o", tmp_path / "mixed.csv")
+    assert done.returncode == 0
+    assert "warning: 28 predicted writes left out: only a trace holds them" in done.stderr
+
+
+def test_a_trace_of_a_log_without_a_sync(tmp_path: Path) -> None:
+    log, trace = tmp_path / "calls.log", tmp_path / "calls.pftrace.gz"
+    log.write_text(
+        '1 1700000100.000010 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 3 <0.000005>\n'
+        '1 1700000100.000020 write(3, "x", 4096) = 4096 <0.000033>\n'
+    )
+    ok("model", "predict", log, "--parameters", MACHINE, "--trace", trace)
+    counters, states, [write] = shown(trace)
+    begin = 1_700_000_100_000_020_000
+    assert counters == {"Dirty pages (predicted)": [(begin, 0), (begin + 33_000, 4096)]}
+    assert states == [{"name": "free run", "ts": begin, "end": begin + 33_000}]
+    assert (write["name"], write["dirty_bytes"]) == ("cached 4 KiB f", None)
+
+
+def test_outputs_that_cannot_be_traces(tmp_path: Path) -> None:
+    arguments = ("model", "predict", LOG, "--parameters", MACHINE, "--trace")
+    assert "end it in .pftrace" in fails(2, *arguments, tmp_path / "mixed.json")
+    table, trace = tmp_path / "writes.csv", tmp_path / "t.pftrace"
+    table.write_text(f"{HEAD},scenario\n1,5,cached,f,0,1,one\n3,5,cached,f,0,1,two\n")
+    message = fails(3, "model", "predict", table, "--parameters", MACHINE, "--trace", trace)
+    assert "the scenario 'two' overlaps another one" in message
+    table.write_text(
+        f"{HEAD},scenario\n1,1,cached,f,0,1,one\n3,1,cached,f,0,1,two\n5,1,cached,f,0,1,one\n"
+    )
+    message = fails(3, "model", "predict", table, "--parameters", MACHINE, "--trace", trace)
+    assert "the scenario 'one' overlaps another one" in message
+    assert not trace.exists()
+
+
 def test_writes_that_overlap_are_counted() -> None:
     writes = [Write(0, 100, "cached", "f", 0, 10), Write(50, 100, "cached", "f", 10, 10)]
     assert "1 writes begin before" in predict(HOST, Writes(writes)).assumptions[0]
@@ -240,9 +364,6 @@ def test_writes_are_recorded(tmp_path: Path) -> None:
 
 
 # A recording on a device of known bandwidth: tests/data/write-costs
-
-
-COSTS = ROOT / "tests" / "data" / "write-costs"
 
 
 def predicted_costs(*options: str) -> dict[str, object]:

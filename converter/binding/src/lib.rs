@@ -20,12 +20,12 @@ use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
 use syncline_core::options::{Options, OutputFormat, Progress};
 use syncline_core::output::Output;
 use syncline_core::own_trace::Stop;
-use syncline_core::sink::Mark;
 use syncline_core::sink::columns::Contents;
 use syncline_core::sink::filtered::{Cgroup, Filter};
 use syncline_core::sink::folded::folded_line;
 use syncline_core::sink::perf_script::write_sample;
 use syncline_core::sink::samples::{By, Weight};
+use syncline_core::sink::{Mark, PredictedWrite, Prediction};
 use syncline_core::source::{self, OtherEvents, SOURCES, Source, SourceOptions};
 use syncline_core::stacks::demangle;
 use syncline_core::stacks::flamegraph::{self, PALETTES, Stack, Style};
@@ -59,6 +59,44 @@ fn filter_of((pid, comm, path, dev, min_latency_ns, cgroup, since_ns, until_ns):
         since_ns,
         until_ns,
     }
+}
+
+/// Start, duration, kind, path, offset and size, predicted cost, naive cost, state of page cache, predicted dirty bytes, dirty bytes or None,
+/// scenario or None.
+type PredictedWriteOf = (i64, i64, String, String, i64, i64, i64, i64, String, i64, Option<i64>, Option<String>);
+
+/// Name of the rules, and the writes in the order of their starts.
+type PredictionOf = (String, Vec<PredictedWriteOf>);
+
+fn prediction_of((rules, writes): PredictionOf) -> Prediction {
+    let write = |(
+        ts,
+        dur,
+        kind,
+        path,
+        offset,
+        bytes,
+        predicted_ns,
+        naive_ns,
+        state,
+        predicted_dirty_bytes,
+        dirty_bytes,
+        scenario,
+    )| PredictedWrite {
+        ts,
+        dur,
+        kind,
+        path,
+        offset,
+        bytes,
+        predicted_ns,
+        naive_ns,
+        state,
+        predicted_dirty_bytes,
+        dirty_bytes,
+        scenario,
+    };
+    Prediction { rules, writes: writes.into_iter().map(write).collect() }
 }
 
 /// What the user selected, and by process whether it is in it. Processes whose cgroup is not known are left out.
@@ -128,7 +166,8 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
     InputHints { boot, boot_id, to_realtime: to_realtime.unwrap_or_default(), offset_ns }
 }
 
-/// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
+/// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all. With `predicted_writes`, which a trace shows, there may be
+/// no input.
 ///
 /// For `filter` see `FilterOf`. `processes` are pairs of a thread and its process, `process_names` and `cgroups` are keyed by process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
@@ -139,7 +178,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -152,6 +191,7 @@ fn convert<'py>(
     window_ns: Option<i64>,
     hints: HashMap<String, HintsOf>,
     marks: Vec<(i64, String, Option<i64>)>,
+    predicted_writes: Option<PredictionOf>,
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
@@ -186,6 +226,7 @@ fn convert<'py>(
         window_ns: window_ns.unwrap_or(defaults.window_ns),
         hints: hints.into_iter().map(|(path, known)| (path, hints_of(known))).collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
+        prediction: predicted_writes.map_or_else(Prediction::default, prediction_of),
         max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
@@ -412,6 +453,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     dict.set_item("unparsed", &summary.unparsed)?;
     dict.set_item("requests", summary.requests)?;
     dict.set_item("disjoint", &summary.disjoint)?;
+    dict.set_item("predicted_writes", summary.predicted_writes)?;
     dict.set_item("left_out", summary.left_out)?;
     dict.set_item("filter", &summary.filter)?;
     Ok(dict)

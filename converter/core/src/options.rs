@@ -8,10 +8,10 @@ use crate::file_table::FileTable;
 use crate::max_loss::MaxLoss;
 use crate::merge::clock::InputHints;
 use crate::merge::reorder::DEFAULT_WINDOW_NS;
-use crate::sink::Mark;
 use crate::sink::columns::Contents;
 use crate::sink::filtered::Filter;
 use crate::sink::samples::{By, Weight};
+use crate::sink::{Mark, Prediction};
 use crate::source::{SOURCES, Source, SourceOptions};
 use crate::stacks::symbols::Symbols;
 use crate::thread_table::ThreadTable;
@@ -30,6 +30,8 @@ pub struct Options {
     /// What the caller knows about inputs, by path.
     pub hints: HashMap<String, InputHints>,
     pub marks: Vec<Mark>,
+    /// Predicted writes, which a trace shows.
+    pub prediction: Prediction,
     pub max_loss: Option<MaxLoss>,
     /// The requests that the output holds.
     pub filter: Filter,
@@ -63,6 +65,7 @@ impl Default for Options {
             window_ns: DEFAULT_WINDOW_NS,
             hints: HashMap::new(),
             marks: Vec::new(),
+            prediction: Prediction::default(),
             max_loss: None,
             filter: Filter::default(),
             thread_table: ThreadTable::default(),

@@ -154,6 +154,7 @@ fn summary_of_trace(run: &RunRead) -> Summary {
         last_ts: run.facts.last_ts,
         losses: run.losses.clone(),
         requests: Some(run.requests),
+        predicted_writes: run.facts.prediction.writes.len() as u64,
         filter: run.fact("request_filter").unwrap_or_default().to_owned(),
         ..Summary::default()
     };
@@ -274,6 +275,7 @@ fn run(
     if !summary.has_sync_events()
         && !pipeline.keeps_all_events()
         && !options.one_of_several
+        && options.prediction.writes.is_empty()
         && let Some(first) = run.tallies.first()
     {
         return Err(first.no_events());
@@ -292,7 +294,7 @@ struct Run {
     recordings: Vec<usize>,
     found: InputLosses,
     total_bytes: Option<u64>,
-    /// There are several inputs, or the one input will be converted together with others.
+    /// There are several inputs, or the one input will be converted together with others or with predicted writes.
     has_others: bool,
 }
 
@@ -304,7 +306,7 @@ impl Run {
             recordings: assign_recordings(inputs),
             found: InputLosses::default(),
             total_bytes: inputs.iter().map(|open| open.input.total_bytes).sum(),
-            has_others: inputs.len() > 1 || options.one_of_several,
+            has_others: inputs.len() > 1 || options.one_of_several || !options.prediction.writes.is_empty(),
         }
     }
 

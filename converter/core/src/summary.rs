@@ -40,6 +40,8 @@ pub struct Summary {
     pub requests: Option<u64>,
     /// Pairs of inputs without a common time: the first ends this many ns before the second begins.
     pub disjoint: Vec<(String, String, i64)>,
+    /// Number of predicted writes, which only a trace holds.
+    pub predicted_writes: u64,
     /// Number of requests that the output format cannot hold.
     pub left_out: u64,
     /// Description of the filter; empty without one.

@@ -188,5 +188,10 @@ def _print_summary(summary: dict[str, Any], output: str, quiet: bool) -> None:
         say(f"warning: {line}")
     for line in summary["unparsed"]:
         say(f"  {line}")
+    if summary["predicted_writes"]:
+        # A trace becomes no trace.
+        say(
+            f"warning: {_count(summary['predicted_writes'])} predicted writes left out: only a trace holds them"
+        )
     if summary["left_out"]:
         say(f"warning: {_count(summary['left_out'])} requests left out: their weight is unknown")

@@ -8,11 +8,12 @@ import click
 
 from syncline import interruptible
 from syncline.cli import options
-from syncline.cli.errors import OK, say
+from syncline.cli.errors import OK, Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show
 from syncline.cli.progress import bar
 from syncline.cli.types import SIZE
+from syncline.kinds import format_of
 from syncline.reading import Reading
 from syncline.write_model.cost import RULES
 
@@ -58,16 +59,29 @@ def _write(output: str, text: str) -> None:
 _parameters = click.option("--parameters", required=True, metavar="FILE", help="Parameters of the machine, as `syncline model measure` writes them.")  # fmt: skip
 
 
-@command.command("predict", epilog=example(_EXAMPLES[1], _EXAMPLES[1] + " --each --format csv"))
+@command.command(
+    "predict",
+    epilog=example(
+        _EXAMPLES[1], _EXAMPLES[1] + " --each --format csv", _EXAMPLES[1] + " --trace mixed.pftrace"
+    ),
+)
 @click.argument("input_", required=True, metavar="INPUT")
 @_parameters
 @click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How the kernel throttles: as Linux does it, or as the paper of the model has it.")  # fmt: skip
 @click.option("--by", type=click.Choice(["scenario", "state"]), default="scenario", show_default=True, help="A row for each scenario, or for each state of page cache in a scenario.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A row for each write, with the state of page cache and what is dirty.")  # fmt: skip
+@click.option("--trace", metavar="OUT", help="Also write the trace of INPUT, with tracks of what is dirty and of the state of page cache, and with each write. OUT ends in .pftrace or .pftrace.gz.")  # fmt: skip
 @options.table_format("json has the scenarios and each write.")
 @reading
 def predict(
-    input_: str, parameters: str, rules: str, by: str, each: bool, form: str, reading: Reading
+    input_: str,
+    parameters: str,
+    rules: str,
+    by: str,
+    each: bool,
+    trace: str | None,
+    form: str,
+    reading: Reading,
 ) -> int:
     """Predicts the cost of each write of INPUT, and compares it with what was measured.
 
@@ -79,11 +93,17 @@ def predict(
     from syncline.write_model import parameters as parameter_file
     from syncline.write_model import predict as model
     from syncline.write_model import recording
+    from syncline.write_model.trace import write_trace
 
+    if trace is not None:
+        _check_trace(trace, [input_, parameters, reading.marks])
     known = parameter_file.read(parameters)
     with bar("reading") as progress:
         recorded = recording.read(input_, reading, progress)
     outcome = model.predict(known, recorded, rules, is_by_state=by == "state")
+    if trace is not None:
+        with bar("writing the trace") as progress:
+            write_trace(input_, trace, outcome, reading, progress)
     if form == "json":
         show(rendered.as_json(outcome))
     elif form == "table":
@@ -94,6 +114,17 @@ def predict(
             sys.stderr.write(f"assumed: {one}\n")
         show(render.exporter(form)(table, report))
     return OK
+
+
+def _check_trace(trace: str, inputs: list[str | None]) -> None:
+    """Refuses an output that is no trace, or an input.
+
+    Raises:
+        Failure.
+    """
+    if format_of(trace) not in ("pftrace", "pftrace.gz"):
+        raise Failure(f"cannot write {trace}: its name has not the ending of a trace", "end it in .pftrace or .pftrace.gz")  # fmt: skip
+    refuse_inputs(trace, inputs)
 
 
 @command.command("fit", epilog=example(_EXAMPLES[1].replace("predict", "fit") + " -o fitted.toml"))

@@ -14,7 +14,7 @@ from .macros import SLOWEST, Command, command
 __all__ = ["PLUGIN", "SLOWEST_SYNC", "Slowest", "address", "first_commands", "slowest"]
 
 # Track groups that are expanded (docs/reference/trace-layout.md). The group of a process is called NAME PID.
-_EXPANDED = r"^(Syncs and writeback|Threads|Block I/O .*|.* \d+)$"
+_EXPANDED = r"^(Syncs and writeback|Page cache|Threads|Block I/O .*|.* \d+)$"
 # The id of the plugin (perfetto-ui-plugin/src/plugin.ts).
 PLUGIN = "dev.syncline.Sync"
 _PINNED = r"^(Syncs|bios) in flight"

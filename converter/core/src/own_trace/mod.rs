@@ -6,6 +6,7 @@
 
 mod blocks;
 mod interned;
+mod predicted_write;
 mod rebuild;
 mod slices;
 mod wire;
@@ -29,7 +30,7 @@ use crate::rows::derived::{BioSums, Known, KnownCall};
 use crate::sink::perfetto::SEQUENCE_ID;
 use crate::sink::perfetto::fields::Category;
 use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
-use crate::sink::{Mark, RunFacts, Sink};
+use crate::sink::{Mark, PredictedWrite, RunFacts, Sink};
 
 /// Why a trace is not read to its end.
 #[derive(Debug)]
@@ -132,6 +133,7 @@ struct Reader<'a> {
     run: RunRead,
     /// By `mark_id`.
     marks: Vec<(i64, Mark)>,
+    predicted_writes: Vec<PredictedWrite>,
     /// Time and track of the instant with the facts of the run.
     facts_at: Option<(i64, u64)>,
     /// Of the packets that were read.
@@ -155,6 +157,7 @@ impl<'a> Reader<'a> {
             last_call: None,
             run: RunRead::default(),
             marks: Vec::new(),
+            predicted_writes: Vec::new(),
             facts_at: None,
             crc: flate2::Crc::new(),
             checksum: None,
@@ -348,6 +351,8 @@ impl<'a> Reader<'a> {
         }
         self.marks.sort_by_key(|(mark_id, _)| *mark_id);
         self.run.facts.marks = self.marks.into_iter().map(|(_, mark)| mark).collect();
+        self.run.facts.prediction.rules = self.run.fact("write_model_rules").unwrap_or_default().to_owned();
+        self.run.facts.prediction.writes = self.predicted_writes;
         let time = |key: &str| self.run.fact(key).and_then(|text| text.parse().ok());
         (self.run.facts.first_ts, self.run.facts.last_ts) = (time("first_ts_ns"), time("last_ts_ns"));
         Ok(self.run)

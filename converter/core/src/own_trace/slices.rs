@@ -3,7 +3,7 @@
 use super::interned::{Content, Single, Table, Track};
 use super::rebuild::at;
 use super::wire::Fields;
-use super::{Reader, Stop, rebuild};
+use super::{Reader, Stop, predicted_write, rebuild};
 use crate::event::WaitKind;
 use crate::losses::Reason;
 use crate::names::NameId;
@@ -17,7 +17,7 @@ use crate::rows::{
 };
 use crate::sink::perfetto::fields::{Category, whole_address};
 use crate::sink::perfetto::proto::{annotation, event};
-use crate::sink::{Group, GroupRequest, Mark};
+use crate::sink::{Group, GroupRequest, Mark, PredictedWrite};
 
 /// Values of counters right after an event: of a bio, the bios and the bytes in flight on its device; of a request, the requests in flight, and
 /// those of its device if bios were in flight until its end.
@@ -70,6 +70,9 @@ pub(super) enum Open {
         mark_id: i64,
         mark: Mark,
     },
+    PredictedWrite(Box<PredictedWrite>),
+    /// It follows from the predicted writes.
+    PageCacheState,
     Phase {
         phase: PhaseKind,
         ts: i64,
@@ -135,7 +138,11 @@ impl Open {
             }
             Self::Commit { values, .. } => visit_names(&**values, f),
             Self::WriteWait { values, .. } => visit_names(&**values, f),
-            Self::Mark { .. } | Self::Phase { .. } | Self::CommitStep => {}
+            Self::Mark { .. }
+            | Self::PredictedWrite(_)
+            | Self::PageCacheState
+            | Self::Phase { .. }
+            | Self::CommitStep => {}
         }
     }
 }
@@ -209,6 +216,8 @@ impl Reader<'_> {
                 let name = self.interned.event_name(name)?.to_owned();
                 Open::Mark { mark_id, mark: Mark { name, ts, dur: None } }
             }
+            Category::PredictedWrite => Open::PredictedWrite(Box::new(predicted_write::read(ts, data)?)),
+            Category::PageCacheState => Open::PageCacheState,
             Category::Phase => {
                 let phase = PhaseKind::of_name(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
                 self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
@@ -258,7 +267,12 @@ impl Reader<'_> {
             Open::Request(request) => self.end_request(request, end, track, counters),
             Open::Wait(wait) => self.end_wait(&wait, end, track),
             Open::Bio(mut bio) => self.end_bio(&mut bio, end, track, counters),
-            Open::CommitStep => Ok(()),
+            Open::CommitStep | Open::PageCacheState => Ok(()),
+            Open::PredictedWrite(mut write) => {
+                write.dur = duration(write.ts, end)?;
+                self.predicted_writes.push(*write);
+                Ok(())
+            }
             Open::Commit { mut values, ts, flows } => {
                 values[at!(Commit, "ts_ns")] = Value::Int(ts);
                 if values[at!(Commit, "incomplete")] == Value::Null {

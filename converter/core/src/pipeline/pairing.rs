@@ -167,6 +167,14 @@ impl Pipeline for PairingPipeline<'_> {
         let given = &inputs.options.marks;
         let marks = if given.is_empty() { self.pairing.pairer.marks(&self.adopter.names) } else { given.clone() };
         let phases_seen = self.pairing.pairer.phases_seen();
+        let prediction = &inputs.options.prediction;
+        if let Some(first) = prediction.writes.first().filter(|_| !self.pairing.has_begun) {
+            // Nothing but a table of writes was read.
+            summary.first_ts = Some(first.ts);
+            summary.last_ts = prediction.writes.iter().map(|write| write.ts.saturating_add(write.dur)).max();
+            self.pairing.sink.begin(first.ts)?;
+        }
+        summary.predicted_writes = prediction.writes.len() as u64;
         let facts = run_facts(inputs, self.ids_are_processes, (marks, phases_seen), summary);
         let sink = &mut *self.pairing.sink;
         sink.finish(&facts, &summary.losses, &self.adopter.names)?;

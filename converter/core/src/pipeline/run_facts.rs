@@ -19,6 +19,7 @@ pub(super) fn run_facts(
         last_ts: summary.last_ts,
         meta: meta(inputs, (ids_are_processes, phases_seen), summary),
         marks: closed_marks(marks, summary.last_ts),
+        prediction: inputs.options.prediction.clone(),
     }
 }
 
@@ -48,6 +49,10 @@ fn meta(
     let mut meta: Vec<_> = defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     if !options.filter.is_empty() {
         meta.push(("request_filter".to_owned(), options.filter.describe()));
+    }
+    if !options.prediction.writes.is_empty() {
+        meta.push(("write_model_rules".to_owned(), options.prediction.rules.clone()));
+        meta.push(("predicted_writes".to_owned(), options.prediction.writes.len().to_string()));
     }
     for (key, value) in inputs.facts {
         match meta.iter_mut().find(|(known, _)| known == key) {

@@ -26,6 +26,38 @@ pub struct Mark {
     pub dur: Option<i64>,
 }
 
+/// A recorded write with the cost that the write model predicts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PredictedWrite {
+    pub ts: i64,
+    pub dur: i64,
+    /// Such as `cached` or `sync`.
+    pub kind: String,
+    pub path: String,
+    pub offset: i64,
+    pub bytes: i64,
+    pub predicted_ns: i64,
+    /// Size over bandwidth of the device.
+    pub naive_ns: i64,
+    /// State of page cache at the end of the write.
+    pub state: String,
+    /// What is predicted to be dirty then.
+    pub predicted_dirty_bytes: i64,
+    /// What was dirty then; `None` if it was not recorded.
+    pub dirty_bytes: Option<i64>,
+    /// Scenarios share no page cache, and follow one another.
+    pub scenario: Option<String>,
+}
+
+/// What the write model says of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prediction {
+    /// The name of its rules.
+    pub rules: String,
+    /// In the order of their starts.
+    pub writes: Vec<PredictedWrite>,
+}
+
 /// Facts about the run that are known at its end.
 #[derive(Clone, Debug, Default)]
 pub struct RunFacts {
@@ -35,6 +67,7 @@ pub struct RunFacts {
     pub meta: Vec<(String, String)>,
     /// Marks in the order of time, each with its duration.
     pub marks: Vec<Mark>,
+    pub prediction: Prediction,
 }
 
 /// A sync call with the requests made in it, or one request without a call. The groups of one thread are in the order of time.

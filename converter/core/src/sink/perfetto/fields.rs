@@ -26,9 +26,11 @@ pub(crate) enum Category {
     /// The thread of a track.
     Track,
     WriteWait,
+    PredictedWrite,
+    PageCacheState,
 }
 
-pub(crate) const CATEGORIES: [(Category, &str); 15] = [
+pub(crate) const CATEGORIES: [(Category, &str); 17] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -44,6 +46,8 @@ pub(crate) const CATEGORIES: [(Category, &str); 15] = [
     (Category::CommitStep, "syncline.commit_step"),
     (Category::Track, "syncline.track"),
     (Category::WriteWait, "syncline.write_wait"),
+    (Category::PredictedWrite, "syncline.predicted_write"),
+    (Category::PageCacheState, "syncline.page_cache_state"),
 ];
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.

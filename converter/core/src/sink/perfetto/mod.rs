@@ -10,6 +10,7 @@ mod human;
 mod intern;
 pub(crate) mod journal;
 mod known;
+mod page_cache;
 pub(crate) mod proto;
 mod slices;
 mod tracks;
@@ -319,6 +320,7 @@ impl Sink for PerfettoTrace {
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         self.mark_slices(&facts.marks)?;
+        self.page_cache_tracks(&facts.prediction)?;
         self.never_completed(facts.last_ts.unwrap_or(self.first_ts))?;
         self.thread_descriptors()?;
         self.run_instants(facts, losses)?;

@@ -17,13 +17,14 @@ use crate::rows::{Bio, Value};
 pub(super) mod rank {
     pub(in super::super) const MARKS: i64 = 0;
     pub(in super::super) const SYNCS_IN_FLIGHT: i64 = 1;
-    pub(in super::super) const THREADS: i64 = 2;
-    pub(in super::super) const DEVICE: i64 = 3;
-    pub(in super::super) const JOURNAL: i64 = 4;
+    pub(in super::super) const PAGE_CACHE: i64 = 2;
+    pub(in super::super) const THREADS: i64 = 3;
+    pub(in super::super) const DEVICE: i64 = 4;
+    pub(in super::super) const JOURNAL: i64 = 5;
     /// More than a window shows.
-    pub(in super::super) const MANY_THREADS: i64 = 5;
-    pub(in super::super) const LOSSES: i64 = 6;
-    pub(in super::super) const RUN: i64 = 7;
+    pub(in super::super) const MANY_THREADS: i64 = 6;
+    pub(in super::super) const LOSSES: i64 = 7;
+    pub(in super::super) const RUN: i64 = 8;
 
     // Those of the causes of bios come before.
     pub(in super::super) const INCOMPLETE_BIOS: i64 = super::Cause::COUNT as i64;

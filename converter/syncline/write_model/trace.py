@@ -1,0 +1,53 @@
+"""The trace of a recording of writes, with what the model predicts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncline.errors import InputError
+from syncline.reading import Progress, Reading
+
+from .predict import Outcome, Predicted
+
+__all__ = ["write_trace"]
+
+
+def write_trace(
+    input_: str, output: str, outcome: Outcome, reading: Reading, progress: Progress | None = None
+) -> None:
+    """Writes the trace of the recording, with tracks of what is dirty, of the state of page cache, and of the writes.
+
+    A table in CSV has nothing else that a trace shows.
+
+    Raises:
+        InputError: scenarios overlap, so no track can show what is dirty.
+        CoreError: the input cannot be converted.
+    """
+    _check_scenarios(input_, outcome.predicted)
+    inputs = [] if input_.lower().endswith(".csv") else [input_]
+    rows = [_row(one) for one in outcome.predicted]
+    reading.convert(inputs, output, progress=progress, predicted_writes=(outcome.rules, rows))
+
+
+def _row(one: Predicted) -> tuple[int | str | None, ...]:
+    write = one.write
+    return (
+        *(write.start_ns, write.duration_ns, write.kind, write.path, write.offset, write.size),
+        *(round(one.ns), round(one.naive_ns), one.state, round(one.dirty_bytes)),
+        *(write.dirty_bytes, write.scenario),
+    )
+
+
+def _check_scenarios(input_: str, predicted: Sequence[Predicted]) -> None:
+    """Checks that each scenario ends before the next one begins."""
+    begun: list[str | None] = []
+    end_ns = 0
+    for write in (one.write for one in predicted):
+        if not begun or write.scenario != begun[-1]:
+            if write.scenario in begun or write.start_ns < end_ns:
+                raise InputError(
+                    f"{input_}: the scenario '{write.scenario or ''}' overlaps another one, and a trace shows one page cache",
+                    "write a table for each scenario, or give each scenario its own times",
+                )
+            begun.append(write.scenario)
+        end_ns = max(end_ns, write.end_ns)
