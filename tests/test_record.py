@@ -162,7 +162,7 @@ def test_without_a_route_the_message_names_each_reason(tmp_path: Path) -> None:
 def test_a_requested_route_that_does_not_start_leaves_only_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: str | None
 ) -> None:
-    def start(self: object, route: object, folder: Path, *_: object) -> None:
+    def start(self: object, route: object, folder: Path, *_: object, **__: object) -> None:
         if messages is not None:
             (folder / "events.log.err").write_text(messages)
         raise RecordError("cannot set buffer_size_kb", "use a smaller buffer")

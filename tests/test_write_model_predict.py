@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+import tarfile
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -135,7 +136,8 @@ def test_inputs_without_writes_are_refused(tmp_path: Path) -> None:
     assert "cannot read" in fails(3, "model", "predict", LOG, "--parameters", tmp_path / "none")
     assert "--parameters" in fails(2, "model", "predict", LOG)
     output = tmp_path / "run"
-    assert "only strace records writes" in fails(2, "record", "--writes", "-o", output, "--", "true")  # fmt: skip
+    message = fails(2, "record", "--writes", "--route", "bpftrace", "-o", output, "--", "true")
+    assert "the route bpftrace does not record writes" in message
     assert not output.exists()
 
 
@@ -185,6 +187,110 @@ def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used(tmp_p
         "not used: 1 returns of calls whose start is not in the log",
         "not used: 2 calls whose return is not in the log",
     ]
+
+
+def test_a_recording_of_a_kernel_has_the_writes_of_the_program(
+    predicted: list[dict[str, str]], tmp_path: Path
+) -> None:
+    # The same program as in the log of strace, recorded by dynamic events.
+    with tarfile.open(DATA / "mixed-events.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    run = tmp_path / "run"
+    arguments = ("--parameters", MACHINE, "--each", "--format", "csv")
+    text = ok("model", "predict", run, *arguments, "--comm", "python3", "--path", "/w/")
+    rows = list(csv.DictReader(io.StringIO(text)))
+
+    def places(of: list[dict[str, str]]) -> list[tuple[str, ...]]:
+        columns = ("kind", "offset_bytes", "size_bytes")
+        return [(Path(row["path"]).name, *(row[column] for column in columns)) for row in of]
+
+    assert places(rows) == places(predicted)
+    # Also the log of user stacks is read, and each call is paired.
+    assert recording.read(str(run), Reading()).notes == []
+    # Five writes of 64 KiB. The kernel adds up its counters of 2 CPUs when one of them has 21 pages or more.
+    dirty = [int(row["dirty_bytes"]) for row in rows[:6]]
+    assert abs(dirty[5] - dirty[0] - 5 * 65536) <= 2 * 21 * 4096
+    assert max(dirty) < 8 << 20
+    fitted = tmp_path / "fitted.toml"
+    ok("model", "fit", run, "--parameters", MACHINE, "-o", fitted)
+    known = parameter_file.read(str(fitted))
+    # What the guest was set to.
+    assert (known.background_limit_bytes, known.hard_limit_bytes) == (8 << 20, 32 << 20)
+
+
+def test_a_sync_of_all_files_leaves_nothing_dirty(tmp_path: Path) -> None:
+    log = tmp_path / "calls.log"
+    calls = ['openat(AT_FDCWD, "/f", O_WRONLY) = 3', 'openat(AT_FDCWD, "/g", O_WRONLY) = 4']
+    calls += ['write(3, "x", 40960) = 40960 <0.000007>', 'write(4, "x", 4096) = 4096 <0.000007>']
+    calls += ["sync() = 0 <0.005000>", 'write(3, "x", 4096) = 4096 <0.000007>']
+    log.write_text("".join(f"1 17000001{n}.000000 {call}\n" for n, call in enumerate(calls, 10)))
+    found = predict(HOST, recording.read(str(log), Reading())).predicted
+    assert [one.dirty_bytes for one in found] == [40960, 45056, 0, 4096]
+    # 11 pages at 100 MB/s, and the call.
+    assert found[2].ns == pytest.approx(11 * 40_960 + 50_000)
+
+
+# Thread 12 writes with O_SYNC, which calls a sync function. Thread 13 appends. The return of 14 is lost, the entry of 15 too; 16 has AIO.
+PROBES = """\
+# tracer: nop
+#
+ a-11 [000] ..... 1.000010: global_dirty_state: dirty=10 writeback=0 bg_thresh=2048 thresh=8192 limit=8192 dirtied=1 written=1
+ a-11 [000] ..... 1.000100: write_enter: (ext4_file_write_iter+0x0/0x10) dev=266338320 ino=12 gen=7 offset=8192 ki_flags=0 file_size=0 n0="f" n1="d" n2="/" n3="/"
+ b-12 [001] ..... 1.000110: write_enter: (ext4_file_write_iter+0x0/0x10) dev=266338320 ino=13 gen=7 offset=0 ki_flags=2 file_size=0 n0="g" n1="/" n2="/" n3="/"
+ b-12 [001] ..... 1.000115: fsync_enter: (ext4_sync_file+0x0/0x10) dev=266338320 ino=13 gen=7 start=0 end=99 datasync=1
+ b-12 [001] ..... 1.000118: fsync_exit: (vfs_fsync_range+0x0/0x10 <- ext4_sync_file) ret=0
+ b-12 [001] ..... 1.000120: write_exit: (vfs_write+0x1/0x10 <- ext4_file_write_iter) ret=100 nr_dirty=3 nr_writeback=0
+ a-11 [000] ..... 1.000130: write_exit: (vfs_write+0x1/0x10 <- ext4_file_write_iter) ret=4096 nr_dirty=11 nr_writeback=2
+ c-13 [000] ..... 1.000140: write_enter: (ext4_file_write_iter+0x0/0x10) dev=266338320 ino=14 gen=7 offset=0 ki_flags=16 file_size=500 n0="f" n1="d" n2="/" n3="/"
+ c-13 [000] ..... 1.000150: write_exit: (vfs_write+0x1/0x10 <- ext4_file_write_iter) ret=20
+ c-13 [000] ..... 1.000160: fsync_enter: (ext4_sync_file+0x0/0x10) dev=266338320 ino=14 gen=7 start=0 end=99 datasync=1
+ c-13 [000] ..... 1.000190: fsync_exit: (vfs_fsync_range+0x0/0x10 <- ext4_sync_file) ret=0
+ c-13 [000] ..... 1.000191: sync_inodes: (sync_inodes_sb+0x0/0x10) dev=1
+ c-13 [000] ..... 1.000192: sync_inodes_end: (sync_inodes_one_sb+0x0/0x10 <- sync_inodes_sb) dev=1
+ c-13 [000] ..... 1.000193: sync_inodes: (sync_inodes_sb+0x0/0x10) dev=266338320
+ c-13 [000] ..... 1.000196: sync_inodes_end: (sync_inodes_one_sb+0x0/0x10 <- sync_inodes_sb)
+ d-14 [000] ..... 1.000200: write_enter: (ext4_file_write_iter+0x0/0x10) dev=266338320 ino=15 gen=7 offset=0 ki_flags=0 file_size=0 n0="x" n1="/" n2="/" n3="/"
+ e-15 [000] ..... 1.000210: write_exit: (vfs_write+0x1/0x10 <- ext4_file_write_iter) ret=20
+ f-16 [000] ..... 1.000220: write_enter: (ext4_file_write_iter+0x0/0x10) dev=266338320 ino=16 gen=7 offset=0 ki_flags=131072 file_size=0 n0="y" n1="/" n2="/" n3="/"
+ f-16 [000] ..... 1.000225: write_exit: (vfs_write+0x1/0x10 <- ext4_file_write_iter) ret=-529
+ f-16 [000] ..... 1.000230: write_enter: (xfs_file_write_iter+0x0/0x10) dev=266338321 ino=16 gen=7 offset=4096 ki_flags=131074 file_size=0 n0="p" n1="q" n2="r" n3="s"
+ f-16 [000] ..... 1.000330: write_exit: (vfs_write+0x1/0x10 <- xfs_file_write_iter) ret=512
+"""
+
+
+def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
+    log = tmp_path / "events.txt"
+    log.write_text(PROBES)
+    begin = 1_000_000_000
+    found = recording.read(str(log), Reading())
+    assert [replace(one, start_ns=one.start_ns - begin) for one in found.writes] == [
+        Write(100_000, 30_000, "cached", "/d/f", 8192, 4096, 13 * 4096),
+        Write(110_000, 10_000, "synchronized", "/g", 0, 100, 3 * 4096),
+        # Another file of the same path.
+        Write(140_000, 10_000, "cached", "/d/f (inode 14, generation 7)", 500, 20),
+        Write(160_000, 30_000, "sync", "/d/f (inode 14, generation 7)", 0, 0),
+        # sync() of the file system with writes, not of another one.
+        Write(193_000, 3_000, "sync", "", 0, 0),
+        Write(230_000, 100_000, "direct", ".../s/r/q/p", 4096, 512),
+    ]
+    assert sorted(found.notes) == [
+        "not used: 1 calls that failed, or that ended later (asynchronous I/O)",
+        "not used: 1 calls whose return is not in the recording",
+        "not used: 1 returns of calls whose start is not in the recording",
+        "the writes are to 2 file systems, and the model has one device: --device selects one",
+    ]
+    assert found.limits_bytes == (2048 * 4096, 8192 * 4096)
+    new, said = fit(HOST, found)
+    assert (new.background_limit_bytes, new.hard_limit_bytes) == (8 << 20, 32 << 20)
+    assert any(one.startswith("background_limit_bytes and hard_limit_bytes") for one in said)
+    by_path = recording.read(str(log), Reading(filter=Filter(path="/g")))
+    # sync() wrote back that file, too.
+    assert [one.path for one in by_path.writes] == ["/g", ""]
+    by_device = recording.read(str(log), Reading(filter=Filter(device=266338321)))
+    assert [one.kind for one in by_device.writes] == ["direct"]
+    arguments = ("model", "predict", log, "--parameters", MACHINE)
+    assert "no write can be used" in fails(3, *arguments, "--comm", "nobody")
+    assert "only --comm, --path and --device" in fails(3, *arguments, "--pid", "11")
 
 
 def test_a_call_without_a_duration_has_none(tmp_path: Path) -> None:

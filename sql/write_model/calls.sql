@@ -38,7 +38,7 @@ SELECT
       OR ret IS NULL
       AND call IN (
         'write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'fsync',
-        'fdatasync'
+        'fdatasync', 'sync', 'syncfs'
       )
       THEN 'entry'
     ELSE 'call'
@@ -57,5 +57,6 @@ WHERE
   call IN (
     'write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'fsync', 'fdatasync',
     'open', 'openat', 'openat2', 'creat', 'close', 'lseek', 'dup', 'dup2',
-    'dup3', 'fcntl', 'clone', 'clone3', 'fork', 'vfork'
+    'dup3', 'fcntl', 'clone', 'clone3', 'fork', 'vfork',
+    'sync', 'syncfs'
   );

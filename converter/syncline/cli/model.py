@@ -85,7 +85,7 @@ def predict(
 ) -> int:
     """Predicts the cost of each write of INPUT, and compares it with what was measured.
 
-    INPUT is a log of strace with write calls and durations (`syncline record --route strace --writes`), or a table of writes in
+    INPUT is a recording of writes (`syncline record --writes`), a log of strace with write calls and durations, or a table of writes in
     CSV. The naive model next to it divides the size by the bandwidth of the device.
     """
     from syncline import render

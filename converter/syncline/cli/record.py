@@ -68,7 +68,7 @@ def _absolute(path: str) -> str:
 @click.option(
     "--writes",
     is_flag=True,
-    help="Also record each write, for `syncline model predict` (route strace).",
+    help="Also record each write, for `syncline model predict` (routes dynamic-events and strace).",
 )
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
 @click.option(
@@ -106,9 +106,10 @@ def command(
         raise Failure("both a command and --pid are given", "leave one of them out")
     if route == "strace" and not command and pid is None:
         raise Failure("strace needs a command or --pid", "syncline record --route strace -- CMD")
-    if writes and route != "strace":
+    if writes and route is not None and route not in routes.WITH_WRITES:
         raise Failure(
-            "only strace records writes", "syncline record --route strace --writes -- CMD"
+            f"the route {route} does not record writes",
+            f"choose --route {' or '.join(routes.WITH_WRITES)}, or leave it out",
         )
     folder = output or Path(time.strftime("syncline-%Y%m%d-%H%M%S"))
     request = Request(

@@ -39,14 +39,16 @@ _LATER = 2
 class DynamicRecorder:
     """Defines the probes and records them into `trace.dat`, from `start` to `stop`."""
 
-    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks) -> None:
-        """Defines the probes.
+    def __init__(
+        self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks, *, has_writes: bool = False
+    ) -> None:
+        """Defines the probes. With `has_writes`, also those of each write.
 
         Raises:
             RecordError: the kernel does not let it. Nothing is left.
         """
         self._folder = folder
-        self.group = ProbeGroup(tracefs)
+        self.group = ProbeGroup(tracefs, has_writes=has_writes)
         self.problems: list[str] = []
         self._mounts = MountWatch()
         self._paths: FilePaths | None = None
@@ -67,6 +69,7 @@ class DynamicRecorder:
             for event, condition in self.group.tracepoints.everywhere:
                 self._filter(event, condition)
             tracepoints = [event for event, _ in self.group.tracepoints.everywhere]
+            tracepoints += self.group.tracepoints.of_writes if has_writes else ()
             self.ring.main.enable([*ring_buffer.CALL_EVENTS, *tracepoints])
             if not self.group.has_symbol_text:
                 self.ring.symbols = completion_symbols()

@@ -57,10 +57,11 @@ class Report:
 class ProbeGroup:
     """The probes of one group. `define` may be called again, when a module has been loaded."""
 
-    def __init__(self, tracefs: Path) -> None:
+    def __init__(self, tracefs: Path, *, has_writes: bool = False) -> None:
         self.tracefs = tracefs
         self.name = dynamic_events.free_group(tracefs)
-        self.probes, self.tracepoints = probes.load()
+        found, self.tracepoints = probes.load()
+        self.probes = [probe for probe in found if has_writes or not probe.of_writes]
         self.report = Report()
         # Whether fields with the address of a function have its name. Known after `define`.
         self.has_symbol_text = True

@@ -19,7 +19,9 @@ _MAX_ACTIVE = 1024
 _ELSE, _ALWAYS = "else", "always"
 _PATH = r"(?:(?:->|\.)\w+)*"
 _EXPRESSION = re.compile(rf"(\$?\w+)({_PATH})(?:(?: - (\d+))? as (\w+)({_PATH}))?(?::(\w+))?")
-_VARIABLE = re.compile(r"@\w+:\w+")
+_VARIABLE = re.compile(r"(@\w+)(?:\[(\w+)\.(\w+)\])?:(\w+)")
+# Of an element of a list of the kernel.
+_ELEMENT_BYTES = 8
 _STEP = re.compile(r"(->|\.)(\w+)")
 _NAMED = re.compile(r"<(\w+)>")
 _CONSTANT = re.compile(r"\{(\w+)\.(\w+)\}")
@@ -75,6 +77,7 @@ class Probe:
     required: bool = False
     expects: str = ""
     counted: bool = False
+    of_writes: bool = False
     inside: str = ""
     condition: str = ""
 
@@ -90,6 +93,8 @@ class Tracepoints:
 
     everywhere: tuple[tuple[str, str], ...]
     of_threads: tuple[str, ...]
+    # Only if writes are recorded.
+    of_writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,7 @@ def load(text: bytes | None = None) -> tuple[list[Probe], Tracepoints]:
     return list(probes.values()), Tracepoints(
         tuple((event, condition) for event, condition in names),
         tuple(data["tracepoints"]["of_threads"]),
+        tuple(data["tracepoints"].get("of_writes", ())),
     )
 
 
@@ -176,6 +182,7 @@ def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
         one.get("required", False),
         one.get("expects", ""),
         one.get("counted", False),
+        one.get("of_writes", False),
         one.get("inside", ""),
         one.get("condition", ""),
     )
@@ -282,8 +289,8 @@ def _expression(
     probe: Probe, function: str, expression: str, btf: Btf | None, features: Features
 ) -> str:
     """Returns an expression by the names of members if the kernel takes it, else by their offsets."""
-    if _VARIABLE.fullmatch(expression):
-        return expression
+    if variable := _VARIABLE.fullmatch(expression):
+        return _variable(variable, btf)
     found = _EXPRESSION.fullmatch(expression)
     if found is None:
         raise ValueError(f"{expression!r} is no expression")
@@ -314,6 +321,17 @@ def _expression(
     if len(raw) > _MAX_EXPRESSION:
         raise Unavailable(f"{expression} is too long for the kernel")
     return raw
+
+
+def _variable(found: re.Match[str], btf: Btf | None) -> str:
+    """Returns the address of a variable of the kernel, or of an element of a list, with its type."""
+    variable, enum, name, kind = found.groups()
+    if enum is None:
+        return f"{variable}:{kind}"
+    number = btf.enumerator(enum, name) if btf is not None else None
+    if number is None:
+        raise Unavailable(f"BTF does not describe {name}")
+    return f"{variable}+{number * _ELEMENT_BYTES}:{kind}"
 
 
 def _inside(

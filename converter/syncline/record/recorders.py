@@ -39,9 +39,18 @@ class Recorders:
     _folder: Path | None = None
 
     def start(
-        self, route: Route, folder: Path, request: Filter, buffer_kb: int, tasks: Tasks
+        self,
+        route: Route,
+        folder: Path,
+        request: Filter,
+        buffer_kb: int,
+        tasks: Tasks,
+        *,
+        has_writes: bool = False,
     ) -> None:
         """Starts the recorders of a route. strace is started with the command instead.
+
+        With `has_writes`, the route dynamic-events also records each write.
 
         Raises:
             RecordError: a recorder does not start.
@@ -54,7 +63,9 @@ class Recorders:
             if mounted is None:
                 raise RecordError("tracefs is not mounted", "see `syncline doctor`")
             if route.name == "dynamic-events":
-                self.dynamic = DynamicRecorder(mounted, folder, buffer_kb, tasks)
+                self.dynamic = DynamicRecorder(
+                    mounted, folder, buffer_kb, tasks, has_writes=has_writes
+                )
                 self.ring = self.dynamic.ring
             else:
                 self.ring = RingBuffer(mounted, folder, buffer_kb, tasks)

@@ -19,6 +19,8 @@ _SHORT_STACKS = (
 # The conditions of a filter that the scripts in bpf/ apply.
 _BY_SCRIPT = ("pid", "comm", "device")
 NAMES: tuple[Name, ...] = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
+# Those that can also record each write.
+WITH_WRITES: tuple[Name, ...] = ("dynamic-events", "strace")
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Request:
     filter: Filter = field(default_factory=Filter)
     buffer_kb: int = 16_384
     force: bool = False
-    # Also all writes; route strace only.
+    # Also all writes; routes dynamic-events and strace only.
     has_writes: bool = False
 
 
@@ -71,12 +71,20 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
     _check_exists(request.filter.pid)
     _check_cgroup(request.filter.cgroup)
     _remove_dead_instances(say)
-    route = routes.choose(request.route, bool(request.command))
+    route = routes.choose(request.route, bool(request.command), _without_writes(request))
     with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
         try:
             yield folder, _record_into(folder, request, route, lambda text: say(folder.shown(text)))
         finally:
             _hand_over(folder, say)
+
+
+def _without_writes(request: Request) -> dict[routes.Name, RecordError]:
+    """Returns the routes that cannot record what was requested, and why."""
+    if not request.has_writes:
+        return {}
+    error = RecordError("it does not record writes", "")
+    return {name: error for name in routes.NAMES if name not in routes.WITH_WRITES}
 
 
 def _hand_over(folder: RunFolder, say: Say) -> None:
@@ -119,7 +127,7 @@ def _full(folder: RunFolder, error: OSError) -> OutputError:
 
 def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
     """Records by a route or, if it does not start and was not requested, by the next best one."""
-    failed: dict[routes.Name, RecordError] = {}
+    failed = _without_writes(request)
     while True:
         say(f"route: {route.name}, because {route.why}")
         if route.cannot_see:
@@ -188,7 +196,14 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
     with contextlib.ExitStack() as stack:
         stack.callback(recorders.close)
         try:
-            recorders.start(route, folder, request.filter, request.buffer_kb, scanner.tasks)
+            recorders.start(
+                route,
+                folder,
+                request.filter,
+                request.buffer_kb,
+                scanner.tasks,
+                has_writes=request.has_writes,
+            )
         except RecordError as error:
             raise RouteError(error.message, error.hint) from None
         if recorders.dynamic is not None:

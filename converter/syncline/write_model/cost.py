@@ -113,9 +113,9 @@ class PageCache:
         self.time_ns += ns
         self._flush(ns)
 
-    def sync(self, file: Hashable) -> float:
-        """Returns the cost of a sync, which writes back what is dirty of a file."""
-        cleaned = self._cache.clean_file(file)
+    def sync(self, file: Hashable | None) -> float:
+        """Returns the cost of a sync, which writes back what is dirty of a file; None for all files."""
+        cleaned = self._cache.clean_all() if file is None else self._cache.clean_file(file)
         self.written_back_bytes += cleaned
         cost = self.parameters.sync_write_call_ns + naive_ns(self.parameters, cleaned)
         # Meanwhile the device has no time for other files.

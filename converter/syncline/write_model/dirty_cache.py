@@ -101,6 +101,10 @@ class DirtyCache:
             self._remove(block)
         return sum(one.size for one in blocks)
 
+    def clean_all(self) -> float:
+        """Writes back all of all files, and returns how much."""
+        return sum(self.clean_file(file) for file in list(self._files))
+
     def _balance(self) -> None:
         while 2 * self._active_bytes > self.dirty_bytes and (block := self._top(True)) is not None:
             heapq.heappop(self._heaps[True])

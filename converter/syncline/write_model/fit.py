@@ -29,6 +29,12 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
     free = _in_state(parameters, recorded, "free run")
     found.line(free, "writes in free run", "write_call_ns", "page_cache_bytes_per_s")
     found.bandwidth(_in_state(parameters, recorded, "async run"), "writes in async run", "reduced_bytes_per_s")  # fmt: skip
+    if recorded.limits_bytes is not None:
+        background, hard = recorded.limits_bytes
+        parameters = replace(parameters, background_limit_bytes=background, hard_limit_bytes=hard)
+        found.said.append(
+            "background_limit_bytes and hard_limit_bytes are those that the kernel used"
+        )
     intervals = {name: one.interval for name, one in found.estimates.items()}
     fitted = replace(
         parameters,

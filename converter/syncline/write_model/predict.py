@@ -130,7 +130,7 @@ def _one(parameters: Parameters, writes: Sequence[Write], rules: str) -> list[Pr
         else:
             cache.pass_time(delay)
             if write.kind == "sync":
-                cost = cache.sync(write.path)
+                cost = cache.sync(write.path or None)
             else:
                 rule = direct_ns if write.kind == "direct" else synchronized_ns
                 cost = rule(parameters, write.size, is_random=is_random)

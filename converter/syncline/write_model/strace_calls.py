@@ -17,6 +17,8 @@ __all__ = ["from_calls"]
 _OPENS = ("open", "openat", "openat2", "creat")
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 _SYNCS = ("fsync", "fdatasync")
+# Of all files.
+_SYNCS_OF_ALL = ("sync", "syncfs")
 _CLONES = ("clone", "clone3", "fork", "vfork")
 # Sockets, pipes and character devices, as strace -yy prints them.
 _NO_FILE = re.compile(r"\d+<(?:pipe|socket|anon_inode|TCP|UDP|UNIX|NETLINK)|\d+<[^>]*<char ")
@@ -77,6 +79,11 @@ class _Reader:
         elif event == "lseek":
             if (file := self._files.get((process, number))) is not None:
                 file.position = result
+        elif event in _SYNCS_OF_ALL:
+            if row["dur_ns"] is None:
+                self.unused["calls without a duration (strace -T)"] += 1
+            else:
+                self.writes.append(Write(row["start_ns"], row["dur_ns"], "sync", "", 0, 0))
         elif event in (*_WRITES, *_SYNCS):
             self._use(event, row, args, self._files.get((process, number)))
 
@@ -133,6 +140,6 @@ def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
     if not any(one.kind != "sync" for one in reader.writes):
         raise InputError(
             "no write to a file is in the recording" + (f": {'; '.join(notes)}" if notes else ""),
-            "record with: syncline record --route strace --writes -o run -- COMMAND",
+            "record with: syncline record --writes -o run -- COMMAND",
         )
     return Writes(sorted(reader.writes, key=lambda one: one.start_ns), notes)

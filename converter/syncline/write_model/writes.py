@@ -10,7 +10,7 @@ from syncline.errors import InputError
 
 __all__ = ["KINDS", "Write", "Writes", "of_scenario", "read_csv"]
 
-# sync: a sync call, which writes back what is dirty of a file.
+# sync: a sync call, which writes back what is dirty of a file, or of all files without a path.
 KINDS = ("cached", "synchronized", "direct", "library", "sync")
 _COLUMNS = ("start_ns", "duration_ns", "kind", "path", "offset_bytes", "size_bytes")
 _OPTIONAL = ("dirty_bytes", "scenario")
@@ -42,6 +42,8 @@ class Writes:
 
     writes: Sequence[Write]
     notes: list[str] = field(default_factory=list)
+    # Background limit and hard limit of dirty page cache; None if they were not recorded.
+    limits_bytes: tuple[int, int] | None = None
 
 
 def read_csv(path: str, text: str) -> Writes:

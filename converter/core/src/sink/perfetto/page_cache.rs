@@ -112,6 +112,7 @@ fn name_of(write: &PredictedWrite) -> String {
     let file = write.path.rsplit('/').next().unwrap_or_default();
     match u64::try_from(write.bytes) {
         Ok(bytes) if write.kind != "sync" => format!("{} {} {file}", write.kind, size(bytes)),
+        _ if write.path.is_empty() => format!("{} of all files", write.kind),
         _ => format!("{} {file}", write.kind),
     }
 }
