@@ -286,3 +286,25 @@ def test_a_trace_that_is_cut_off_has_the_message_of_the_trace_processor(tmp_path
     trace.write_bytes(trace.read_bytes()[:-9])
     with pytest.raises(EngineError, match=r"cut off|truncated|ends"), opened(str(trace), Reading()):
         pass
+
+
+def test_a_trace_processor_misses_a_request_that_is_gone(tmp_path: Path) -> None:
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+    from syncline.report.run import caveats
+
+    _, path = converted(tmp_path, DATA / "small1.log", Reading())
+    trace = Trace.FromString(path.read_bytes())
+    names = [one for packet in trace.packet for one in packet.interned_data.event_categories]
+    sync = next(one.iid for one in names if one.name == "syncline.sync")
+    requests = [
+        index
+        for index, packet in enumerate(trace.packet)
+        if sync in packet.track_event.category_iids
+    ]
+    said = f"the trace holds {len(requests) - 1} of the {len(requests)} requests"
+    for is_damaged in (False, True):
+        if is_damaged:
+            del trace.packet[requests[-1]]
+            path.write_bytes(trace.SerializeToString())
+        with opened(str(path), Reading(), engine="embedded") as engine:
+            assert any(one.startswith(said) for one in caveats(engine)) == is_damaged
