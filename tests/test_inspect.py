@@ -562,7 +562,7 @@ def test_a_report_without_rows_says_what_is_not_recorded() -> None:
             "No rows: waits of writes are not recorded. The route dynamic-events records them."
         )
         # Its calls say how they ended, so it could have shown failures.
-        assert lines[5:] == ["No rows."]
+        assert lines[5:] == ["No rows: none of 100 syncs is recorded as failed."]
     assert "no bio has a known device" in ok("report", DATA / "parallel4.log", "bystanders")
     assert "waits of writes are not recorded" in ok("inspect", STRACE)
     # This one has probes for waits of writes.
@@ -571,3 +571,17 @@ def test_a_report_without_rows_says_what_is_not_recorded() -> None:
     markdown = ok("report", STRACE, "device", "--format", "md")
     assert "No rows: no bio has a known device and completion." in markdown
     assert "No rows" not in ok("report", STRACE, "device", "--format", "json")
+
+
+def test_reports_of_what_went_wrong_say_that_nothing_did() -> None:
+    from syncline.inputs import opened
+    from syncline.reading import Reading
+    from syncline.report.inspect import why_empty
+
+    data = Path(__file__).parent / "data"
+    with opened(str(data / "thesis" / "empty.log"), Reading()) as engine:
+        of = engine.query("SELECT COUNT(*) FROM syncline_sync").rows[0][0]
+        assert why_empty(engine, "failures") == f"none of {of} syncs is recorded as failed."
+        assert (
+            why_empty(engine, "losses") == "nothing is known to be lost, and nothing was left out."
+        )

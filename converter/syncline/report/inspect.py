@@ -180,6 +180,10 @@ def why_empty(engine: SqlEngine, name: str) -> str:
         if tables := report["missing_tables"]:
             text = f"the input lacks {_listed(tables)}: {text}"
         return text if report["answer"] == "no" else f"the input does not record all: {text}"
+    if name == "losses":
+        return "nothing is known to be lost, and nothing was left out."
+    if name == "failures":
+        return _no_failure(engine)
     if report["answer"] != "no" or not columns:
         return ""
     one = len(columns) == 1
@@ -191,6 +195,17 @@ def why_empty(engine: SqlEngine, name: str) -> str:
             f" {'it' if one else 'them'}{''.join(f', {one}' for one in report['conditions'])}."
         )
     return text
+
+
+def _no_failure(engine: SqlEngine) -> str:
+    kinds = read_failures(engine)
+    if not kinds:
+        return "the results of syncs, calls and bios are not recorded."
+    counts = [
+        f"{kind['of']:,} {kind['what'] if kind['of'] != 1 else kind['what'].removesuffix('s')}"
+        for kind in kinds
+    ]
+    return f"none of {_listed(counts)} is recorded as failed."
 
 
 def _listed(words: list[str]) -> str:
