@@ -38,6 +38,11 @@ export function count(value) {
   return Number.isInteger(value) ? grouped(value, 0) : grouped(value, 2, 2);
 }
 
+// 1 bio, 2 bios.
+export function counted(value, noun) {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
 const UNITS = {ns, bytes, share, ratio, count, bar: share, id: (value) => (value == null ? MISSING : String(value))};
 
 // Formats by the unit that a report gives. Values of other units are text.

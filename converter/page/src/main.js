@@ -151,7 +151,7 @@ function drawFilters() {
   ].filter(Boolean);
   const counts = sides.map((side) => {
     const {total, inexact} = side.select(state);
-    return `${comparing ? `${side.index ? 'new' : 'base'} ` : ''}${format.count(total.syncs)} of ${format.count(side.raw.requests)} syncs${inexact.has('others') ? ' (or more: on this page the selection may be among the items that share one row)' : ''}`;
+    return `${comparing ? `${side.index ? 'new' : 'base'} ` : ''}${format.count(total.syncs)} of ${format.counted(side.raw.requests, 'sync')}${inexact.has('others') ? ' (or more: on this page the selection may be among the items that share one row)' : ''}`;
   });
   replace(bar,
     h('strong', {}, chips.length ? 'Selected: ' : 'Everything: '), chips.length ? chips : null,
@@ -202,7 +202,7 @@ function head() {
     // The facts of one run do not describe a dataset.
     const runs = side.raw.answer?.sentences?.runs;
     return h('p.facts', {}, comparing ? h('span.role', {}, side.index ? 'new' : 'base') : null, [
-      comparing ? format.printable(side.name) : null, runs ? format.printable(runs.replace(/\.$/, '')) : null, side.raw.requests ? `${format.count(side.raw.requests)} syncs in ${format.ns(side.length)}` : side.raw.bios ? `${format.count(side.raw.bios.bios)} bios in ${format.ns(side.raw.bios.end_ns)}, no sync` : 'no sync', source && !runs ? `format ${format.printable(source)}` : null,
+      comparing ? format.printable(side.name) : null, runs ? format.printable(runs.replace(/\.$/, '')) : null, side.raw.requests ? `${format.counted(side.raw.requests, 'sync')} in ${format.ns(side.length)}` : side.raw.bios ? `${format.counted(side.raw.bios.bios, 'bio')} in ${format.ns(side.raw.bios.end_ns)}, no sync` : 'no sync', source && !runs ? `format ${format.printable(source)}` : null,
       events && !runs ? `${format.count(Number(events))} events` : null, clock && !runs ? `clock ${format.printable(clock)}` : null,
       !side.raw.requests ? null : side.counted ? `syncs counted in bins of ${format.ns(side.raw.width_ns * side.step)}, by ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads` : 'all syncs are on this page',
     ].filter(Boolean).join(' · '));

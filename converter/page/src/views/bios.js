@@ -62,7 +62,7 @@ export const bioTimeView = {
     return [
       measure.isSum ? h('ul.legend', {}, domain.map((name, index) => h('li', {}, h('span.swatch', {style: {background: colours[index]}}), name))) : null,
       chart,
-      h('p.note', {}, `${format.count(side.raw.bios.bios)} bios, in bins of ${format.ns(bin)}.`),
+      h('p.note', {}, `${format.counted(side.raw.bios.bios, 'bio')}, in bins of ${format.ns(bin)}.`),
       table('Bios over time as a table', ['begin', ...(measure.isSum ? ['thread'] : []), measure.label], () => bars.map(({from, name, value}) => [format.ns(from), ...(measure.isSum ? [name] : []), format.text(value, measure.unit)])),
     ];
   },

@@ -27,8 +27,8 @@ export const bystandersView = {
       h('p.answer', {}, answer),
       h('div.shares', {}, shown.flatMap((row) => [
         h('span.lane.start', {title: `${name(row)}: ${KINDS[row.kind]}`}, h('bdi', {}, shortName(row))),
-        h('div.room', {}, h('div.stack', {role: 'img', 'aria-label': `${name(row)}: ${format.ns(row.ns)}`, style: {width: `${(100 * row.ns) / scale.max}%`}}, h('span', {class: `by ${row.kind}`, 'data-kind': row.kind, 'data-comm': row.comm ?? '', 'data-cgroup': row.cgroup ?? '', 'data-value': row.ns, title: `${KINDS[row.kind]}\n${format.count(row.bios)} bios, ${format.bytes(row.bytes)}`, style: {flexGrow: 1}}))),
-        h('span.sum', {}, `${format.ns(row.ns)}, ${format.count(row.bios)} bios, ${format.bytes(row.bytes)}`),
+        h('div.room', {}, h('div.stack', {role: 'img', 'aria-label': `${name(row)}: ${format.ns(row.ns)}`, style: {width: `${(100 * row.ns) / scale.max}%`}}, h('span', {class: `by ${row.kind}`, 'data-kind': row.kind, 'data-comm': row.comm ?? '', 'data-cgroup': row.cgroup ?? '', 'data-value': row.ns, title: `${KINDS[row.kind]}\n${format.counted(row.bios, 'bio')}, ${format.bytes(row.bytes)}`, style: {flexGrow: 1}}))),
+        h('span.sum', {}, `${format.ns(row.ns)}, ${format.counted(row.bios, 'bio')}, ${format.bytes(row.bytes)}`),
       ])),
       h('ul.legend', {}, [...new Set(shown.map(({kind}) => kind))].map((kind) => h('li', {}, h(`span.swatch.by.${kind}`), KINDS[kind]))),
       all.length > ROWS ? h('p.note', {}, `${format.count(all.length - ROWS)} more: the report \`bystanders\` lists them.`) : null,

@@ -31,7 +31,7 @@ export const slowestView = {
       const line = h(`tr${isOpen ? '.picked' : ''}`, {'data-sync': point.id, 'data-length': point.length},
         h('th', {scope: 'row'}, `${index + 1}`), h('td', {}, format.ns(point.length)), h('td.bar', {}, bar(side, row, point, scale)),
         h('td.left.path', {title: format.printable(point.file.label)}, h('bdi', {}, format.printable(point.file.label))), h('td.left.name', {}, format.printable(point.thread.label)), h('td', {}, format.ns(point.since)),
-        hasAmounts ? h('td', {}, `${format.bytes(point.bytes)}${point.bios == null ? '' : ` in ${format.count(point.bios)} ${point.bios === 1 ? 'bio' : 'bios'}`}`) : null,
+        hasAmounts ? h('td', {}, `${format.bytes(point.bytes)}${point.bios == null ? '' : ` in ${format.counted(point.bios, 'bio')}`}`) : null,
         h('td', {}, h('button.small', {'data-key': `open-${key}`, 'aria-expanded': String(isOpen), 'aria-label': `${isOpen ? 'Close' : 'Open'} sync ${point.id}`, onclick: toggle}, isOpen ? '▾' : '▸')));
       return isOpen ? [line, h('tr.opened', {}, h('td.left', {colspan: columns.length}, opened(side, row, point, state, set)))] : [line];
     });
