@@ -83,7 +83,9 @@ $(PLUGIN): $(PLUGIN_SOURCES)
 	cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
 $(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) $(PAGE) $(PLUGIN)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@# Cargo compiles while pip downloads. The build that pip starts then finds the result.
+	cargo build -q --release --manifest-path converter/Cargo.toml -p syncline-binding & \
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]' || { kill $$! 2>/dev/null; exit 1; }
 	@touch $@
 
 kernel-test: $(STAMP) ## test workloads and recorders in a QEMU guest (minutes; the first time, as root, five more)
