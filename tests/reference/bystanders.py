@@ -159,17 +159,18 @@ def _ahead(waiting: list[Waiting], others: list[Row]) -> int:
     spans = [(_issue(bio), bio["ts_ns"] + bio["dur_ns"], bio["dev"]) for bio in others]
     edges = {edge for start, end, *_ in waiting for edge in (start, end)}
     edges = sorted(edges | {edge for issue, complete, _ in spans for edge in (issue, complete)})
-    return sum(
-        end - start
-        for start, end in itertools.pairwise(edges)
-        if any(
-            since <= start
-            and end <= until
-            and issue <= start
-            and end <= complete
-            and issue < before
-            and dev in (None, of)
+    total = 0
+    for start, end in itertools.pairwise(edges):
+        # Most edges lie outside of what is waited for, so the bios are searched for few.
+        waits = [
+            (before, dev)
             for since, until, before, dev in waiting
+            if since <= start and end <= until
+        ]
+        if waits and any(
+            issue <= start and end <= complete and issue < before and dev in (None, of)
             for issue, complete, of in spans
-        )
-    )
+            for before, dev in waits
+        ):
+            total += end - start
+    return total
