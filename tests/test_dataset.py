@@ -469,6 +469,8 @@ def claims(url: str) -> dict[str, int]:
 def test_two_replaces_of_one_run_at_once_leave_one_of_it_in_an_object_store(
     monkeypatch: pytest.MonkeyPatch, bucket: str
 ) -> None:
+    # Under load, the one may wait long for the other.
+    monkeypatch.setenv("SYNCLINE_STORE_TIMEOUT", "60")
     url = f"{bucket}/twice"
     ok("ingest", "-q", DATA / "small1.log", "--into", url, "--host", "old")
     # Both wait here for each other, if both get here.
@@ -499,23 +501,35 @@ def test_a_run_that_another_command_changes_in_an_object_store_is_refused(
     url = f"{bucket}/claimed"
     log = DATA / "small1.log"
     ok("ingest", "-q", log, "--into", url)
-    monkeypatch.setenv("SYNCLINE_STORE_TIMEOUT", "1")
     store = open_store(url)
     (entry,) = index.read_entries(store)[0]
     _, of_input, _ = entry.file.split(".")
-    for claim in (f"input-{of_input}.other", f"rows-{entry.run.rpartition('-')[2]}.other"):
-        store.write(f"{layout.CLAIMS}/{claim}", b"another host, process 1")
-        refused = fails(3, "ingest", log, "--into", url, "--replace", "--host", "new").stderr
-        assert f"another command is changing the same run: {url}/_claims/{claim}" in refused
-        # Other runs do not wait, and nothing else is left.
-        assert set(claims(url)) == {claim}
-        store.remove(f"{layout.CLAIMS}/{claim}")
-    ok("ingest", "-q", DATA / "empty.log", "--into", url)
-    assert {one.host for one in index.read_entries(store)[0]} == {None}
+    described = ingest.Described(host="new", replace=True)
+    with monkeypatch.context() as patched:
+        # How long the command waits for the other one. The store may take its time for each answer.
+        patched.setattr("syncline.dataset.store.timeout_s", lambda: 0.0)
+        for claim in (f"input-{of_input}.other", f"rows-{entry.run.rpartition('-')[2]}.other"):
+            store.write(f"{layout.CLAIMS}/{claim}", b"another host, process 1")
+            with pytest.raises(InputError) as refused:
+                ingest.ingest(str(log), store, Reading(), described)
+            assert f"another command is changing the same run: {url}/_claims/{claim}" in str(refused.value)  # fmt: skip
+            # Nothing else is left.
+            assert set(claims(url)) == {claim}
+            # Other runs do not wait.
+            other = str(DATA / "empty.log")
+            assert ingest.ingest(other, store, Reading(), ingest.Described()).status != "replaced"
+            store.remove(f"{layout.CLAIMS}/{claim}")
+    assert [one.host for one in index.read_entries(store)[0]] == [None, None]
     # A killed command does not write its claim again.
     store.write(f"{layout.CLAIMS}/input-{of_input}.killed", b"")
-    time.sleep(1.1)
-    monkeypatch.setattr("syncline.dataset.store._CLAIM_LIFE_S", 0.5)
+    listed = ObjectStore._claims
+
+    def aged(self: ObjectStore) -> dict[str, float]:
+        return {name: at - 121 if name.endswith(".killed") else at for name, at in listed(self).items()}  # fmt: skip
+
+    monkeypatch.setattr(ObjectStore, "_claims", aged)
+    # The thread that writes the claims again is often busy when the command ends.
+    monkeypatch.setattr("syncline.dataset.store._RENEWAL_S", 0.001)
     assert replaced(url, "new") == "replaced"
     assert not claims(url)
 
@@ -537,18 +551,68 @@ def test_a_command_whose_claim_is_removed_does_not_finish(
             time.sleep(0.1)
         else:
             raise AssertionError("the claims are not written again")
-        # The next time is long after the end.
-        monkeypatch.setattr("syncline.dataset.store._CLAIM_LIFE_S", 1000)
-        time.sleep(0.5)
-        for claim in written:
-            self.remove(claim)
+        # The next time is long after the end. One may have begun.
+        monkeypatch.setattr("syncline.dataset.store._RENEWAL_S", 1000)
+        for _ in range(3):
+            time.sleep(0.2)
+            for claim in written:
+                self.remove(claim)
 
-    monkeypatch.setattr("syncline.dataset.store._CLAIM_LIFE_S", 0.8)
+    monkeypatch.setattr("syncline.dataset.store._RENEWAL_S", 0.1)
     monkeypatch.setattr(ObjectStore, "publish", late)
     with pytest.raises(InputError, match="was removed, so another command may be changing"):
         replaced(url, "new")
     (entry,) = index.select(open_store(url)).entries
     assert entry.host == "old"
+
+
+# Stops itself before it writes an entry: the moment that no claim protects.
+STOPS = """
+import os, signal
+from syncline.dataset import store
+store._CLAIM_LIFE_S = 2
+write = store.ObjectStore.write
+def late(self, path, data):
+    if path.startswith("_runs/"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    write(self, path, data)
+store.ObjectStore.write = late
+from syncline.cli import main
+main()
+"""
+
+
+def test_a_command_that_stops_before_its_entry_adds_no_run_twice(bucket: str) -> None:
+    """Two processes. The second removes the claims of the first, which is stopped, and makes other rows of the run."""
+    url = f"{bucket}/stopped"
+    log = str(DATA / "small1.log")
+    ok("ingest", "-q", log, "--into", url, "--host", "old")
+    command = [sys.executable, "-c", STOPS, "ingest", log, "--into", url, "--replace", "--host", "one", "--min-latency", "5ms"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first:  # fmt: skip
+        try:
+            _, status = os.waitpid(first.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            time.sleep(3)
+            code = "from syncline.dataset import store; store._CLAIM_LIFE_S = 2; from syncline.cli import main; main()"
+            second = [sys.executable, "-c", code, "ingest", log, "--into", url, "--replace", "--host", "two", "--min-latency", "12ms"]  # fmt: skip
+            done = subprocess.run(second, capture_output=True, text=True, check=False)
+            assert "1 replaced" in done.stdout, done.stderr
+            first.send_signal(signal.SIGCONT)
+            _, said = first.communicate(timeout=60)
+        finally:
+            first.kill()
+    assert first.returncode == 3
+    assert "was removed, so another command may be changing the same run" in said
+    # Both entries are there, and one is read.
+    assert len(open_store(url).sizes(layout.ENTRIES)) == 2
+    report = ok("report", url, "summary", "--format", "csv")
+    assert report.stdout.splitlines()[1].startswith("runs,all,1.0")
+    assert "1 run is left out: " in report.stderr
+    assert "is of the same run as small1-" in report.stderr
+    done = ok("ingest", log, "--into", url, "--replace", "--host", "three")
+    assert "1 replaced" in done.stdout
+    assert not index.select(open_store(url)).left_out
+    assert len(open_store(url).sizes(layout.ENTRIES)) == 1
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

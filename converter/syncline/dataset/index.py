@@ -93,7 +93,28 @@ def read_entries(store: Store) -> tuple[list[Entry], list[str]]:
             problems.append(f"{store.url}/{layout.ENTRIES}/{name} is damaged: {entry}")
     replaced = {name for entry in found.values() for name in entry.replaces if name != entry.file}
     entries = [entry for name, entry in found.items() if name not in replaced]
+    entries, again = _each_once(entries)
+    problems += [
+        f"{store.url}/{layout.ENTRIES}/{one.file} is of the same run as {other.file}, which is read:"
+        " two commands replaced the run at the same time, and an ingest of it leaves one"
+        for one, other in again
+    ]
     return sorted(entries, key=_order), problems
+
+
+def _each_once(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, Entry]]]:
+    """Divides entries into those of different runs, and those of a run that is there already, each with that one."""
+    first: dict[str, Entry] = {}
+    once, again = [], []
+    for entry in entries:
+        names = layout.identities(entry.file)
+        other = next((first[name] for name in sorted(names) if name in first), None)
+        if other is None:
+            once.append(entry)
+            first |= dict.fromkeys(names, entry)
+        else:
+            again.append((entry, other))
+    return once, again
 
 
 def _order(entry: Entry) -> tuple[float, str]:

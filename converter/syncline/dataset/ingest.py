@@ -164,12 +164,12 @@ def ingest(
         _convert(path, f"{tables}/", reading, progress)
         entry = _entry(path, tables, input_id, described)
         # Two that replace the same run at once would each remove what the other has written.
-        names = _identities(entry.file)
+        names = layout.identities(entry.file)
         while True:
             with store.locked(names) as check:
                 found = _same_run(store, entry)
                 # Those that are replaced are also of other identities.
-                wanted = names.union(*map(_identities, found))
+                wanted = names.union(*map(layout.identities, found))
                 if wanted == names:
                     return _publish(store, tables, entry, described, found, check)
             names = wanted
@@ -193,9 +193,9 @@ def _publish(
     equal = [one for one in present if not _changes(one, entry, described)]
     if equal and not described.replace:
         damage = index.problem(store, equal[0])
-        if not damage:
+        if not damage and len(present) == 1:
             return Outcome("present", equal[0])
-        # The partition was deleted or damaged, so it is written again.
+        # The partition was deleted or damaged, or the run is there twice. So it is written again.
     if present and not equal and not described.replace:
         changes = "; ".join(_changes(present[0], entry, described))
         raise InputError(
@@ -211,6 +211,8 @@ def _publish(
     store.publish(tables, entry.partition)
     check()
     store.write(f"{layout.ENTRIES}/{entry.file}", data)
+    # If another command has replaced the run since the first check, it may use what is removed here.
+    check()
     for one in present:
         if one.file != entry.file:
             store.remove(f"{layout.ENTRIES}/{one.file}")
@@ -234,16 +236,8 @@ def _with_kept(entry: Entry, present: list[Entry], described: Described) -> Entr
 
 def _same_run(store: Store, entry: Entry) -> list[str]:
     """Returns the names of the entries with the same rows, or of the same input."""
-    wanted = _identities(entry.file)
-    return sorted(name for name in store.sizes(layout.ENTRIES) if _identities(name) & wanted)
-
-
-def _identities(name: str) -> set[str]:
-    """Returns the identities of the rows and of the input in the name of an entry; none if it has another form."""
-    parts = name.split(".")
-    if len(parts) != 3:
-        return set()
-    return {"rows-" + parts[0].rpartition("-")[2], "input-" + parts[1]}
+    wanted = layout.identities(entry.file)
+    return sorted(name for name in store.sizes(layout.ENTRIES) if layout.identities(name) & wanted)
 
 
 def _read(store: Store, name: str) -> Entry:

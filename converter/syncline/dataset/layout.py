@@ -35,6 +35,7 @@ __all__ = [
     "Entry",
     "TableFile",
     "check_marker",
+    "identities",
     "identity",
     "marker",
     "parse",
@@ -139,6 +140,14 @@ class Entry:
 def entry_name(run: str, input_id: str) -> str:
     """Returns the name of an entry. Both parts can be found in a listing, without reading the entries."""
     return f"{run}.{input_id[:_DIGITS]}.json"
+
+
+def identities(name: str) -> set[str]:
+    """Returns the identities of the rows and of the input in the name of an entry; none if it has another form."""
+    parts = name.split(".")
+    if len(parts) != 3:
+        return set()
+    return {"rows-" + parts[0].rpartition("-")[2], "input-" + parts[1]}
 
 
 def run_id(name: str, rows_id: str) -> str:

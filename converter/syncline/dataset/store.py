@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -36,9 +37,10 @@ _TIMEOUT_S = 20.0
 _ATTEMPTS = 3
 _CHUNK = 1 << 22
 _THREADS = 16
-# A command writes its claim again and again. One that is older than this, in seconds by the store's clock, is of a
+# A command writes its claims again and again. One that is older than this, in seconds by the store's clock, is of a
 # killed command.
 _CLAIM_LIFE_S = 120.0
+_RENEWAL_S = 15.0
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -209,6 +211,25 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def _now_s() -> float:
+    """Returns the time of a clock that also runs while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass
+class _Renewing:
+    """The claims of a command, as it knows them."""
+
+    # Before they were last written.
+    written_s: float
+    ended: threading.Event = field(default_factory=threading.Event)
+    thread: threading.Thread | None = None
+
+    def is_late(self) -> bool:
+        """Returns whether another command may have removed the claims. It stays so, since late ones are not renewed."""
+        return _now_s() - self.written_s > _CLAIM_LIFE_S
+
+
 class ObjectStore:
     """A bucket that speaks S3. Each object appears as a whole, and the entry of a run comes last."""
 
@@ -269,9 +290,10 @@ class ObjectStore:
         token = secrets.token_hex(8)
         claims = {f"{name}.{token}" for name in names}
         deadline = time.monotonic() + timeout_s()
-        ended = threading.Event()
+        renewing: _Renewing | None = None
         try:
             while True:
+                renewing = _Renewing(written_s=_now_s())
                 self._write_claims(claims)
                 other_claim = self._other_claim(claims)
                 if other_claim is None:
@@ -284,11 +306,15 @@ class ObjectStore:
                         f" {_CLAIM_LIFE_S:.0f} s",
                     )
                 time.sleep(random.uniform(0.1, 1))
-            renewing = threading.Thread(target=self._renew, args=(claims, ended), daemon=True)
-            renewing.start()
-            yield lambda: self._check(claims)
+            thread = threading.Thread(target=self._renew, args=(claims, renewing), daemon=True)
+            renewing.thread = thread
+            thread.start()
+            yield lambda: self._check(claims, renewing)
         finally:
-            ended.set()
+            # It could otherwise write a claim that is already removed.
+            if renewing is not None and renewing.thread is not None:
+                renewing.ended.set()
+                interruptible.call(renewing.thread.join)
             self._remove_claims(claims)
 
     def _write_claims(self, claims: set[str]) -> None:
@@ -319,22 +345,30 @@ class ObjectStore:
             self._remove_claims({claim})
         return None
 
-    def _renew(self, claims: set[str], ended: threading.Event) -> None:
-        """Writes the claims again and again, until `ended`. One that another command has removed stays so."""
-        while not ended.wait(_CLAIM_LIFE_S / 8):
+    def _renew(self, claims: set[str], renewing: _Renewing) -> None:
+        """Writes the claims again and again. One that another command has removed stays so."""
+        while not renewing.ended.wait(_RENEWAL_S):
+            begun_s = _now_s()
             # A store that does not answer is noticed by `_check`.
             with contextlib.suppress(OSError):
                 for claim in claims & self._claims().keys():
-                    path = f"{self._prefix}/{layout.CLAIMS}/{claim}"
-                    if ended.is_set():
+                    # Between the listing and here, the process may have been stopped, and the claim removed.
+                    if renewing.ended.is_set() or renewing.is_late():
                         return
+                    path = f"{self._prefix}/{layout.CLAIMS}/{claim}"
                     with self.filesystem.open_output_stream(path) as file:
                         file.write(b"renewed\n")
+                if renewing.is_late():
+                    return
+                renewing.written_s = begun_s
 
-    def _check(self, claims: set[str]) -> None:
-        if lost := sorted(claims - self._asked(self._claims, layout.CLAIMS).keys()):
+    def _check(self, claims: set[str], renewing: _Renewing) -> None:
+        lost = sorted(claims - self._asked(self._claims, layout.CLAIMS).keys())
+        if lost or renewing.is_late():
             raise InputError(
-                f"{self.url}/{layout.CLAIMS}/{lost[0]} was removed, so another command may be changing the same run",
+                f"{self.url}/{layout.CLAIMS}/{lost[0]} was removed, so another command may be changing the same run"
+                if lost
+                else f"this command did not run for {_CLAIM_LIFE_S:.0f} s, so another one may be changing the same run",
                 "repeat the command with --replace when no other one is running",
             )
 
