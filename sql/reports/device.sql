@@ -74,58 +74,95 @@ WITH
       AND dur_ns IS NOT NULL
   ),
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
-  of_part AS MATERIALIZED (
-    SELECT
-      bio.*,
-      CASE part.part WHEN 'flag' THEN bio.flag ELSE part.part END AS part,
-      CASE WHEN part.part = 'thread' THEN bio.comm END AS of_comm
-    FROM bio
-    CROSS JOIN part
-  ),
-  whole AS (
-    SELECT run, dev, MAX(end_ns) - MIN(ts_ns) AS time_ns
-    FROM bio
-    GROUP BY
-      run,
-      dev
-  ),
-  ranked AS (
-    SELECT
-      *,
-      ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          dev,
-          part,
-          of_comm
-        ORDER BY dur_ns DESC, bio_id
-      ) AS place
-    FROM of_part
-  ),
-  amount AS (
+  -- First of each thread and flag: these are few rows.
+  of_thread AS (
     SELECT
       run,
       dev,
-      part,
-      of_comm,
+      flag,
+      comm,
       COUNT(*) AS bios,
       SUM(bytes) AS bytes,
       SUM(CASE WHEN rwbs LIKE 'F%' THEN 1 ELSE 0 END) AS flushes,
       SUM(CASE WHEN rwbs LIKE '%WF%' THEN 1 ELSE 0 END) AS fua,
       COUNT(rwbs) AS with_flags,
       SUM(COALESCE(parts, 1) - 1) AS splits,
-      COUNT(queue_ns) AS with_issue,
       SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS errors,
-      CAST(ROUND(AVG(queue_ns)) AS BIGINT) AS queue_ns,
-      CAST(ROUND(AVG(device_ns)) AS BIGINT) AS device_ns,
+      COUNT(queue_ns) AS with_issue,
+      SUM(queue_ns) AS queue_ns,
+      COUNT(device_ns) AS at_device,
+      SUM(device_ns) AS device_ns,
       MAX(dur_ns) AS max_ns,
-      MAX(CASE WHEN place = 1 THEN bio_id END) AS bio_id
-    FROM ranked
+      MIN(ts_ns) AS first_ns,
+      MAX(end_ns) AS last_ns
+    FROM bio
     GROUP BY
       run,
       dev,
-      part,
+      flag,
+      comm
+  ),
+  whole AS (
+    SELECT run, dev, MAX(last_ns) - MIN(first_ns) AS time_ns
+    FROM of_thread
+    GROUP BY
+      run,
+      dev
+  ),
+  sums AS (
+    SELECT
+      of_thread.*,
+      CASE part.part WHEN 'flag' THEN flag ELSE part.part END AS of_part,
+      CASE WHEN part.part = 'thread' THEN comm END AS of_comm
+    FROM of_thread
+    CROSS JOIN part
+  ),
+  amount AS MATERIALIZED (
+    SELECT
+      run,
+      dev,
+      of_part AS part,
+      of_comm,
+      SUM(bios) AS bios,
+      SUM(bytes) AS bytes,
+      SUM(flushes) AS flushes,
+      SUM(fua) AS fua,
+      SUM(with_flags) AS with_flags,
+      SUM(splits) AS splits,
+      SUM(with_issue) AS with_issue,
+      SUM(errors) AS errors,
+      CAST(SUM(queue_ns) AS DOUBLE) / NULLIF(SUM(with_issue), 0) AS queue_ns,
+      CAST(SUM(device_ns) AS DOUBLE) / NULLIF(SUM(at_device), 0) AS device_ns,
+      MAX(max_ns) AS max_ns
+    FROM sums
+    GROUP BY
+      run,
+      dev,
+      of_part,
       of_comm
+  ),
+  longest AS (
+    SELECT
+      amount.run AS run,
+      amount.dev AS dev,
+      amount.part AS part,
+      amount.of_comm AS of_comm,
+      MIN(bio.bio_id) AS bio_id
+    FROM bio
+    JOIN amount
+      ON amount.run = bio.run
+      AND amount.dev = bio.dev
+      AND amount.max_ns = bio.dur_ns
+    WHERE
+      amount.part = 'all'
+      OR amount.part = bio.flag
+      OR (amount.part = 'thread'
+      AND amount.of_comm IS NOT DISTINCT FROM bio.comm)
+    GROUP BY
+      amount.run,
+      amount.dev,
+      amount.part,
+      amount.of_comm
   ),
   -- The flushes of each device, and that of a file system, with their lengths.
   flush AS (
@@ -164,7 +201,20 @@ WITH
       MAX(end_ns) AS end_ns,
       MAX(COALESCE(requeues, 0)) AS requeues,
       MAX(COALESCE(requeue_ns, 0)) AS requeue_ns
-    FROM of_part
+    FROM (
+      SELECT
+        run,
+        dev,
+        issue_ns,
+        alone,
+        end_ns,
+        requeues,
+        requeue_ns,
+        CASE part.part WHEN 'flag' THEN flag ELSE part.part END AS part,
+        CASE WHEN part.part = 'thread' THEN comm END AS of_comm
+      FROM bio
+      CROSS JOIN part
+    ) AS of_part
     GROUP BY
       run,
       dev,
@@ -173,9 +223,15 @@ WITH
       issue_ns,
       alone
   ),
+  -- A window holds no column that it does not need.
   reach AS (
     SELECT
-      *,
+      run,
+      dev,
+      part,
+      of_comm,
+      issue_ns,
+      end_ns,
       MAX(end_ns) OVER (
         PARTITION BY
           run,
@@ -187,6 +243,21 @@ WITH
       ) AS reached_ns
     FROM request
   ),
+  requeued AS (
+    SELECT
+      run,
+      dev,
+      part,
+      of_comm,
+      SUM(requeues) AS requeues,
+      SUM(requeue_ns) AS requeue_ns
+    FROM request
+    GROUP BY
+      run,
+      dev,
+      part,
+      of_comm
+  ),
   busy AS (
     SELECT
       run,
@@ -194,8 +265,6 @@ WITH
       part,
       of_comm,
       COUNT(*) AS requests,
-      SUM(requeues) AS requeues,
-      SUM(requeue_ns) AS requeue_ns,
       SUM(end_ns - issue_ns) AS sum_ns,
       SUM(
         CASE
@@ -256,17 +325,17 @@ SELECT
   flushed.flush_ns AS flush_ns,
   flushed.max_flush_ns AS max_flush_ns,
   CASE WHEN amount.with_issue > 0 THEN amount.splits END AS splits,
-  CASE WHEN amount.with_issue > 0 THEN busy.requeues END AS requeues,
-  CASE WHEN amount.with_issue > 0 THEN busy.requeue_ns END AS requeue_ns,
+  CASE WHEN amount.with_issue > 0 THEN requeued.requeues END AS requeues,
+  CASE WHEN amount.with_issue > 0 THEN requeued.requeue_ns END AS requeue_ns,
   amount.errors AS errors,
   busy.busy_ns AS busy_ns,
   CAST(busy.busy_ns AS DOUBLE) / NULLIF(whole.time_ns, 0) AS busy,
   CAST(busy.sum_ns AS DOUBLE) / NULLIF(busy.busy_ns, 0) AS depth,
   deepest.max_depth AS max_depth,
-  amount.queue_ns AS queue_ns,
-  amount.device_ns AS device_ns,
+  CAST(ROUND(amount.queue_ns) AS BIGINT) AS queue_ns,
+  CAST(ROUND(amount.device_ns) AS BIGINT) AS device_ns,
   amount.max_ns AS max_ns,
-  amount.bio_id AS bio_id,
+  longest.bio_id AS bio_id,
   amount.run AS run
 FROM amount
 JOIN whole ON whole.run = amount.run AND whole.dev = amount.dev
@@ -275,6 +344,16 @@ JOIN busy
   AND busy.dev = amount.dev
   AND busy.part = amount.part
   AND busy.of_comm IS NOT DISTINCT FROM amount.of_comm
+JOIN longest
+  ON longest.run = amount.run
+  AND longest.dev = amount.dev
+  AND longest.part = amount.part
+  AND longest.of_comm IS NOT DISTINCT FROM amount.of_comm
+JOIN requeued
+  ON requeued.run = amount.run
+  AND requeued.dev = amount.dev
+  AND requeued.part = amount.part
+  AND requeued.of_comm IS NOT DISTINCT FROM amount.of_comm
 JOIN deepest
   ON deepest.run = amount.run
   AND deepest.dev = amount.dev

@@ -51,9 +51,7 @@ WITH RECURSIVE
       dur_ns,
       journal_ns,
       start_ns + before_submit_ns AS from_ns,
-      start_ns + before_submit_ns + writeback_ns AS until_ns,
-      COUNT(*) OVER (PARTITION BY run) AS requests,
-      SUM(dur_ns) OVER (PARTITION BY run) AS time_ns
+      start_ns + before_submit_ns + writeback_ns AS until_ns
     FROM syncline_sync
     WHERE
       incomplete IS NULL
@@ -61,24 +59,28 @@ WITH RECURSIVE
       AND writeback_ns IS NOT NULL
       AND dur_ns IS NOT NULL
   ),
-  -- The number of cells of an octave of the latency.
-  fineness AS (
+  -- Of each run. octave is the number of cells of an octave of the latency.
+  covered AS MATERIALIZED (
     SELECT
       run,
-      2 + MAX(CASE WHEN requests >= 100 THEN 1 ELSE 0 END)
-      + MAX(CASE WHEN requests >= 1000 THEN 1 ELSE 0 END) AS octave
+      COUNT(*) AS requests,
+      SUM(dur_ns) AS time_ns,
+      2 + CASE WHEN COUNT(*) >= 100 THEN 1 ELSE 0 END
+      + CASE WHEN COUNT(*) >= 1000 THEN 1 ELSE 0 END AS octave
     FROM request
     GROUP BY
       run
   ),
   -- A half is added, so that no value is exactly at the border of a cell.
-  placed AS MATERIALIZED (
+  placed AS (
     SELECT
-      *,
+      request.run AS run,
+      octave,
+      requests,
       CAST(FLOOR(LOG2(bytes + 0.5)) AS BIGINT) AS x,
       CAST(FLOOR(LOG2(writeback_ns + 0.5) * octave) AS BIGINT) AS y
     FROM request
-    JOIN fineness USING (run)
+    JOIN covered ON covered.run = request.run
     WHERE
       bytes > 0
       AND writeback_ns > 0
@@ -139,23 +141,35 @@ WITH RECURSIVE
       syncs >= 3
       AND syncs * 50 >= requests
   ),
+  numbered_cell AS MATERIALIZED (
+    SELECT
+      component.run AS run,
+      component.x AS x,
+      component.y AS y,
+      numbered.number AS number
+    FROM component
+    JOIN numbered
+      ON numbered.run = component.run
+      AND numbered.seed = component.seed
+  ),
   -- Each request with the number of its group.
   member AS MATERIALIZED (
     SELECT
-      request.run AS run,
-      request.sync_id AS sync_id,
-      CASE WHEN request.bytes > 0 THEN COALESCE(number, -1) ELSE 0 END AS number
+      request.*,
+      CASE
+        WHEN request.bytes > 0 THEN COALESCE(numbered_cell.number, -1)
+        ELSE 0
+      END AS number
     FROM request
-    LEFT JOIN placed
-      ON placed.run = request.run
-      AND placed.sync_id = request.sync_id
-    LEFT JOIN component
-      ON component.run = placed.run
-      AND component.x = placed.x
-      AND component.y = placed.y
-    LEFT JOIN numbered
-      ON numbered.run = component.run
-      AND numbered.seed = component.seed
+    JOIN covered ON covered.run = request.run
+    LEFT JOIN numbered_cell
+      ON numbered_cell.run = request.run
+      AND numbered_cell.x
+      = CASE WHEN bytes > 0 THEN CAST(FLOOR(LOG2(bytes + 0.5)) AS BIGINT) END
+      AND numbered_cell.y
+      = CASE
+        WHEN writeback_ns > 0 THEN FLOOR(LOG2(writeback_ns + 0.5) * octave)
+      END
   ),
   -- What was in progress during the writeback of a request: the latest end of
   -- what began before the writeback ended is after its begin.
@@ -164,18 +178,22 @@ WITH RECURSIVE
       run,
       until_ns AS at_ns,
       1 AS place,
-      sync_id,
+      number,
+      from_ns,
       CAST(NULL AS BIGINT) AS commit_ns,
       CAST(NULL AS BIGINT) AS bio_ns
-    FROM placed
+    FROM member
+    WHERE
+      bytes > 0
+      AND writeback_ns > 0
     UNION ALL
-    SELECT run, ts_ns, 0, NULL, ts_ns + dur_ns, NULL
+    SELECT run, ts_ns, 0, NULL, NULL, ts_ns + dur_ns, NULL
     FROM syncline_journal
     WHERE
       kind = 'commit'
       AND dur_ns IS NOT NULL
     UNION ALL
-    SELECT run, ts_ns, 0, NULL, NULL, ts_ns + dur_ns
+    SELECT run, ts_ns, 0, NULL, NULL, NULL, ts_ns + dur_ns
     FROM syncline_bio
     WHERE
       sync_id IS NULL
@@ -184,23 +202,29 @@ WITH RECURSIVE
   during AS (
     SELECT
       run,
-      sync_id,
+      number,
+      from_ns,
       MAX(commit_ns) OVER (PARTITION BY run ORDER BY at_ns, place) AS commit_ns,
       MAX(bio_ns) OVER (PARTITION BY run ORDER BY at_ns, place) AS bio_ns
     FROM moment
   ),
   busy AS MATERIALIZED (
     SELECT
-      placed.run AS run,
-      placed.sync_id AS sync_id,
-      COALESCE(during.commit_ns > placed.from_ns, FALSE) AS has_commit,
-      COALESCE(during.bio_ns > placed.from_ns, FALSE) AS has_others
+      run,
+      number,
+      CAST(COUNT(*) AS DOUBLE) AS placed,
+      SUM(CASE WHEN commit_ns > from_ns THEN 1 ELSE 0 END) AS with_commit,
+      SUM(CASE WHEN bio_ns > from_ns THEN 1 ELSE 0 END) AS with_others
     FROM during
-    JOIN placed ON placed.run = during.run AND placed.sync_id = during.sync_id
+    WHERE
+      number IS NOT NULL
+    GROUP BY
+      run,
+      number
   ),
   recorded AS (
     SELECT request.run AS run, MAX(commits) AS commits, MAX(bios) AS bios
-    FROM (SELECT DISTINCT run FROM request) AS request
+    FROM covered AS request
     LEFT JOIN (
       SELECT DISTINCT run, 1 AS commits
       FROM syncline_journal
@@ -237,40 +261,67 @@ WITH RECURSIVE
     WINDOW
       costliest AS (PARTITION BY run, number ORDER BY time_ns DESC, phase)
   ),
-  property AS (
-    SELECT run, sync_id, 'op ' || op AS name FROM request WHERE op IS NOT NULL
+  counted AS (
+    SELECT run, number, 'op ' || op AS name, COUNT(*) AS syncs
+    FROM member
+    WHERE
+      op IS NOT NULL
+    GROUP BY
+      run,
+      number,
+      op
     UNION ALL
-    SELECT run, sync_id, 'file ' || path FROM request WHERE path IS NOT NULL
+    SELECT run, number, 'file ' || path AS name, COUNT(*) AS syncs
+    FROM member
+    WHERE
+      path IS NOT NULL
+    GROUP BY
+      run,
+      number,
+      path
     UNION ALL
-    SELECT run, sync_id, 'thread ' || comm FROM request WHERE comm IS NOT NULL
+    SELECT run, number, 'thread ' || comm AS name, COUNT(*) AS syncs
+    FROM member
+    WHERE
+      comm IS NOT NULL
+    GROUP BY
+      run,
+      number,
+      comm
     UNION ALL
-    SELECT run, sync_id, 'waited for a commit' FROM request WHERE journal_ns > 0
+    SELECT run, number, 'waited for a commit' AS name, COUNT(*) AS syncs
+    FROM member
+    WHERE
+      journal_ns > 0
+    GROUP BY
+      run,
+      number
     UNION ALL
-    SELECT run, sync_id, 'several ranges' FROM request WHERE ranges > 1
+    SELECT run, number, 'several ranges' AS name, COUNT(*) AS syncs
+    FROM member
+    WHERE
+      ranges > 1
+    GROUP BY
+      run,
+      number
     UNION ALL
-    SELECT run, sync_id, 'several bios' FROM request WHERE bios > 1
+    SELECT run, number, 'several bios' AS name, COUNT(*) AS syncs
+    FROM member
+    WHERE
+      bios > 1
+    GROUP BY
+      run,
+      number
     UNION ALL
-    SELECT run, sync_id, 'a commit during its writeback'
+    SELECT run, number, 'a commit during its writeback', with_commit
     FROM busy
     WHERE
-      has_commit
+      with_commit > 0
     UNION ALL
-    SELECT run, sync_id, 'a background bio in flight' FROM busy WHERE has_others
-  ),
-  counted AS (
-    SELECT
-      member.run AS run,
-      member.number AS number,
-      property.name AS name,
-      COUNT(*) AS syncs
-    FROM member
-    JOIN property
-      ON property.run = member.run
-      AND property.sync_id = member.sync_id
-    GROUP BY
-      member.run,
-      member.number,
-      property.name
+    SELECT run, number, 'a background bio in flight', with_others
+    FROM busy
+    WHERE
+      with_others > 0
   ),
   whole AS (
     SELECT run, name, SUM(syncs) AS syncs FROM counted GROUP BY run, name
@@ -344,44 +395,34 @@ WITH RECURSIVE
       run,
       number
   ),
+  grouped AS MATERIALIZED (
+    SELECT
+      run,
+      number,
+      COUNT(*) AS syncs,
+      SUM(dur_ns) AS dur_ns,
+      MAX(dur_ns) AS max_dur_ns,
+      MIN(bytes) AS min_bytes,
+      MAX(bytes) AS max_bytes,
+      MIN(writeback_ns) AS writeback_min_ns,
+      SUM(writeback_ns) AS writeback_ns,
+      MAX(writeback_ns) AS writeback_max_ns,
+      SUM(bios) AS bios
+    FROM member
+    GROUP BY
+      run,
+      number
+  ),
   longest AS (
     SELECT
       member.run AS run,
       member.number AS number,
-      request.sync_id AS sync_id,
-      ROW_NUMBER() OVER (
-        PARTITION BY
-          member.run,
-          member.number
-        ORDER BY request.dur_ns DESC, request.sync_id
-      ) AS place
+      MIN(member.sync_id) AS sync_id
     FROM member
-    JOIN request
-      ON request.run = member.run
-      AND request.sync_id = member.sync_id
-  ),
-  grouped AS (
-    SELECT
-      member.run AS run,
-      member.number AS number,
-      COUNT(*) AS syncs,
-      MIN(request.requests) AS requests,
-      SUM(request.dur_ns) AS dur_ns,
-      MIN(request.time_ns) AS time_ns,
-      MIN(request.bytes) AS min_bytes,
-      MAX(request.bytes) AS max_bytes,
-      MIN(request.writeback_ns) AS writeback_min_ns,
-      SUM(request.writeback_ns) AS writeback_ns,
-      MAX(request.writeback_ns) AS writeback_max_ns,
-      SUM(request.bios) AS bios,
-      SUM(CASE WHEN busy.has_commit THEN 1 ELSE 0 END) AS with_commit,
-      SUM(CASE WHEN busy.has_others THEN 1 ELSE 0 END) AS with_others,
-      COUNT(busy.sync_id) AS placed
-    FROM member
-    JOIN request
-      ON request.run = member.run
-      AND request.sync_id = member.sync_id
-    LEFT JOIN busy ON busy.run = member.run AND busy.sync_id = member.sync_id
+    JOIN grouped
+      ON grouped.run = member.run
+      AND grouped.number = member.number
+      AND grouped.max_dur_ns = member.dur_ns
     GROUP BY
       member.run,
       member.number
@@ -390,8 +431,8 @@ SELECT
   CASE WHEN grouped.number > 0 THEN grouped.number END AS number,
   COALESCE(special.kind, 'group') AS kind,
   grouped.syncs AS syncs,
-  CAST(grouped.syncs AS DOUBLE) / grouped.requests AS share,
-  CAST(grouped.dur_ns AS DOUBLE) / NULLIF(grouped.time_ns, 0) AS time_share,
+  CAST(grouped.syncs AS DOUBLE) / covered.requests AS share,
+  CAST(grouped.dur_ns AS DOUBLE) / NULLIF(covered.time_ns, 0) AS time_share,
   grouped.min_bytes AS min_bytes,
   grouped.max_bytes AS max_bytes,
   grouped.writeback_min_ns AS writeback_min_ns,
@@ -400,10 +441,8 @@ SELECT
   CAST(grouped.dur_ns AS DOUBLE) / grouped.syncs AS duration_avg_ns,
   CAST(grouped.bios AS DOUBLE) / grouped.syncs AS bios_avg,
   differs.text AS differs,
-  CAST(recorded.commits * grouped.with_commit AS DOUBLE)
-  / NULLIF(grouped.placed, 0) AS commit_share,
-  CAST(recorded.bios * grouped.with_others AS DOUBLE)
-  / NULLIF(grouped.placed, 0) AS others_share,
+  recorded.commits * busy.with_commit / busy.placed AS commit_share,
+  recorded.bios * busy.with_others / busy.placed AS others_share,
   main.phase AS main_phase,
   CAST(main.time_ns AS DOUBLE) / NULLIF(main.all_ns, 0) AS phase_share,
   longest.sync_id AS sync_id,
@@ -411,10 +450,9 @@ SELECT
 FROM grouped
 LEFT JOIN special ON special.number = grouped.number
 JOIN recorded ON recorded.run = grouped.run
-JOIN longest
-  ON longest.run = grouped.run
-  AND longest.number = grouped.number
-  AND longest.place = 1
+JOIN covered ON covered.run = grouped.run
+JOIN longest ON longest.run = grouped.run AND longest.number = grouped.number
+LEFT JOIN busy ON busy.run = grouped.run AND busy.number = grouped.number
 LEFT JOIN differs
   ON differs.run = grouped.run
   AND differs.number = grouped.number
