@@ -161,7 +161,7 @@ def _ahead(waiting: list[Waiting], others: list[Row]) -> int:
     edges = sorted(edges | {edge for issue, complete, _ in spans for edge in (issue, complete)})
     total = 0
     for start, end in itertools.pairwise(edges):
-        # Most edges lie outside of what is waited for, so the bios are searched for few.
+        # Few edges are in a wait. Only these are compared with all bios.
         waits = [
             (before, dev)
             for since, until, before, dev in waiting
