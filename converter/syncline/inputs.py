@@ -13,7 +13,7 @@ from syncline import _core, scratch
 from syncline.engine import EngineError
 from syncline.errors import InputError
 from syncline.kinds import BASELINE, Kind, kind_of
-from syncline.reading import Progress, Reading, convert_trace
+from syncline.reading import Progress, Reading, convert_trace, verify_trace
 
 __all__ = ["BASELINE", "InputError", "Kind", "Progress", "Reading", "kind_of", "opened"]
 
@@ -94,6 +94,9 @@ def opened(
                 tables = f"{stack.enter_context(scratch.folder())}/tables/"
                 if not _convert_trace(path, tables, progress, contents, needed=engine == "duckdb"):
                     tables = None
+            else:
+                # A trace processor does not notice that packets are missing or were changed.
+                verify_trace(path)
             if tables:
                 opened_engine = stack.enter_context(_open_columns(tables, allow_files, named))
             else:

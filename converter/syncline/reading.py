@@ -20,7 +20,7 @@ from syncline.recordings import (
     strace_clocks,
 )
 
-__all__ = ["Progress", "Reading", "Warn", "convert_trace"]
+__all__ = ["Progress", "Reading", "Warn", "convert_trace", "verify_trace"]
 
 # NTP adjusts the rate of a clock by at most 500 ppm. A larger change means that the clock was set.
 _CLOCK_SET_NS = 10**9
@@ -168,6 +168,15 @@ def convert_trace(
     return _interruptible(
         lambda report: _core.convert_trace(trace, output, progress=report, **options), progress
     )
+
+
+def verify_trace(trace: str) -> None:
+    """Compares a trace with the checksum that it holds, if it is whole and Syncline wrote it.
+
+    Raises:
+        CoreError: the trace is damaged.
+    """
+    _core.verify_trace(trace)
 
 
 def _interruptible(

@@ -320,6 +320,14 @@ fn convert_trace<'py>(
     }
 }
 
+/// Compares a trace with the checksum that it holds, if Syncline wrote it and it is whole. Raises CoreError.
+#[pyfunction]
+#[pyo3(signature = (input, *, progress=None))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn verify_trace(py: Python<'_>, input: &str, progress: Option<Py<PyAny>>) -> PyResult<()> {
+    with_progress(py, progress.as_ref(), |progress| run::verify_trace(input, progress))?.map_err(|error| raise(&error))
+}
+
 const PID_IS: &[(&str, bool)] = &[("thread", false), ("process", true)];
 
 /// (path, format, whether it is standalone, clock, boot id, by clock the offset to ns since 1970), as `convert` returns them for its inputs.
@@ -578,6 +586,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
     module.add_function(wrap_pyfunction!(convert_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_trace, module)?)?;
     module.add_function(wrap_pyfunction!(allows_loss, module)?)?;
     module.add_function(wrap_pyfunction!(check_max_loss, module)?)?;
     module.add_function(wrap_pyfunction!(join_logs, module)?)?;

@@ -66,6 +66,14 @@ pub fn convert(
     }
 }
 
+/// Compares a trace with the checksum that it holds. One that Syncline did not write, or that was cut off or merged with another, has none to
+/// compare with.
+pub fn verify_trace(input: &str, progress: &mut dyn FnMut(Progress) -> bool) -> Result<(), Error> {
+    let input = Input::open(input)?;
+    let total_bytes = input.total_bytes;
+    own_trace::verify(input, &mut |read_bytes| progress(Progress { read_bytes, total_bytes, events: 0 }))
+}
+
 /// Converts a trace that Syncline wrote, the one input of `options`, to the file or folder `output`, which appears complete or not at all.
 ///
 /// `format` and `progress` are as for `convert`; of `options` only the filter and those of the output count. A trace without a filter would be

@@ -5,6 +5,7 @@
 //! trace processor.
 
 mod blocks;
+mod integrity;
 mod interned;
 mod predicted_write;
 mod rebuild;
@@ -16,7 +17,8 @@ use std::thread;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use self::blocks::Blocks;
+use self::blocks::{Block, Blocks};
+use self::integrity::Integrity;
 use self::interned::{Interned, Tracks};
 use self::slices::{Counters, Event, Open};
 use self::wire::{Fields, Wire};
@@ -27,9 +29,9 @@ use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
-use crate::sink::perfetto::SEQUENCE_ID;
 use crate::sink::perfetto::fields::Category;
 use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
+use crate::sink::perfetto::{CHECKSUM_KEY, SEQUENCE_ID};
 use crate::sink::{Mark, PredictedWrite, RunFacts, Sink};
 
 /// Why a trace is not read to its end.
@@ -94,8 +96,17 @@ pub fn read(
     let mut reader = Reader::new(sink, names);
     thread::scope(|scope| {
         let blocks = Blocks::start(scope, input)?;
+        let mut has_begun = false;
         while let Some(block) = blocks.next()? {
-            reader.packets(&block.packets, &path)?;
+            match reader.packets(&block.packets, &path) {
+                // A whole trace of ours that cannot be read is damaged. It is not for the trace processor, which would not notice.
+                Err(Stop::Refused(why)) if reader.checksum.is_none() => {
+                    compare(Integrity::new(reader.crc, path, has_begun), Some(block), &blocks, progress)?;
+                    return Err(Stop::Refused(why));
+                }
+                read => read?,
+            }
+            has_begun |= !block.packets.is_empty();
             if !progress(block.consumed_bytes) {
                 return Err(Error::Interrupted.into());
             }
@@ -103,6 +114,38 @@ pub fn read(
         }
         reader.finish()
     })
+}
+
+/// Compares a trace with its checksum, if Syncline wrote all its packets up to that. `progress` is as for `read`.
+pub fn verify(input: Input, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Error> {
+    let integrity = Integrity::new(flate2::Crc::new(), input.path.clone(), false);
+    thread::scope(|scope| compare(integrity, None, &Blocks::start(scope, input)?, progress))
+}
+
+/// Compares the rest of a trace, first `block`, with its checksum.
+fn compare(
+    mut integrity: Integrity,
+    mut block: Option<Block>,
+    blocks: &Blocks,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), Error> {
+    loop {
+        if let Some(block) = block {
+            if !integrity.packets(&block.packets)? {
+                return Ok(());
+            }
+            if !progress(block.consumed_bytes) {
+                return Err(Error::Interrupted);
+            }
+            blocks.recycle(block);
+        }
+        block = match blocks.next() {
+            Ok(Some(next)) => Some(next),
+            // It ends without a checksum, or in something that is no packet: it is for the trace processor.
+            Ok(None) | Err(Stop::Refused(_)) => return Ok(()),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+    }
 }
 
 /// Compares the checksum of a trace with the one that it holds.
@@ -318,7 +361,7 @@ impl<'a> Reader<'a> {
             match (kind, text, number) {
                 (Meta::Facts, Some(text), None) => self.run.facts.meta.push((key.to_owned(), text.to_owned())),
                 (Meta::Loss, ..) => loss.add(key, text, number)?,
-                (Meta::Checksum, None, Some(sum)) if key == "crc32" => self.checksum = u32::try_from(sum).ok(),
+                (Meta::Checksum, None, Some(sum)) if key == CHECKSUM_KEY => self.checksum = u32::try_from(sum).ok(),
                 _ => return Err(Stop::FOREIGN),
             }
         }

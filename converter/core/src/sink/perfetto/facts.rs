@@ -66,7 +66,7 @@ impl PerfettoTrace {
         losses.iter().try_for_each(|(reason, count)| self.loss_summary(ts, track, reason, count))?;
         self.meta_instant(ts, track, "syncline", &[], &meta)?;
         let checksum = Value::int(self.out.checksum().map(i64::from));
-        self.meta_instant(ts, track, "checksum", &[("crc32", checksum)], &[])
+        self.meta_instant(ts, track, "checksum", &[(super::CHECKSUM_KEY, checksum)], &[])
     }
 
     fn loss_summary(&mut self, ts: i64, track: u64, reason: Reason, loss: &LossCount) -> Result<()> {

@@ -39,6 +39,9 @@ use crate::rows::{Bio, Commit, WriteWait};
 /// One sequence is enough: one thread writes all packets.
 pub(crate) const SEQUENCE_ID: u64 = 1;
 
+/// Name of the argument that holds the checksum of a trace.
+pub(crate) const CHECKSUM_KEY: &str = "crc32";
+
 /// What the name of a request is made from: file system or else the op of its call, path or else inode, what is missing,
 /// its error.
 type RequestKey = (NameId, Option<Op>, NameId, u64, Option<u8>, Option<i64>);
