@@ -62,7 +62,7 @@ _NO_BIO = (
 )
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
 _NO_WRITE_WAIT = (
-    "no write waited for 1 ms or longer, as far as it records that: the route dynamic-events does"
+    "it has no wait of a write of 1 ms or longer: the route dynamic-events records these"
 )
 _WRITE_WAITS_UNSEEN = "waits of writes are not recorded: the route dynamic-events records them"
 
