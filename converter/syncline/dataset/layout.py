@@ -137,6 +137,12 @@ class Entry:
         return sum(table.bytes for table in self.tables.values())
 
 
+# The name of a run ends with the identity of its rows.
+_ENTRY_NAME = re.compile(
+    rf".*-(?P<rows>[0-9a-f]{{{_DIGITS}}})\.(?P<input>[0-9a-f]{{{_DIGITS}}})\.json", re.DOTALL
+)
+
+
 def entry_name(run: str, input_id: str) -> str:
     """Returns the name of an entry. Both parts can be found in a listing, without reading the entries."""
     return f"{run}.{input_id[:_DIGITS]}.json"
@@ -144,10 +150,8 @@ def entry_name(run: str, input_id: str) -> str:
 
 def identities(name: str) -> set[str]:
     """Returns the identities of the rows and of the input in the name of an entry; none if it has another form."""
-    parts = name.split(".")
-    if len(parts) != 3:
-        return set()
-    return {"rows-" + parts[0].rpartition("-")[2], "input-" + parts[1]}
+    found = _ENTRY_NAME.fullmatch(name)
+    return {f"rows-{found['rows']}", f"input-{found['input']}"} if found else set()
 
 
 def run_id(name: str, rows_id: str) -> str:
