@@ -313,7 +313,7 @@ def open_attached(
                 "temp_directory": str(temporary),
                 # Other programs use the disk too. DuckDB 2.0.0 exceeds this for large percentiles.
                 "max_temp_directory_size": f"{shutil.disk_usage(temporary).free // 2}B",
-                # Freed memory goes back early. It costs no time, and a report takes a twentieth less memory.
+                # Freed memory goes back early: a report takes a twentieth less memory, and on large tables 8 % more CPU time.
                 "allocator_bulk_deallocation_flush_threshold": "1MB",
                 # No extension is needed, and none may be downloaded.
                 "autoinstall_known_extensions": False,
