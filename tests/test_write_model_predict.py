@@ -277,6 +277,7 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
         "not used: 1 calls that failed, or that ended later (asynchronous I/O)",
         "not used: 1 calls whose return is not in the recording",
         "not used: 1 returns of calls whose start is not in the recording",
+        "not used: 1 syncs of file systems without a write that is used",
         "the writes are to 2 file systems, and the model has one device: --device selects one",
     ]
     assert found.limits_bytes == (2048 * 4096, 8192 * 4096)

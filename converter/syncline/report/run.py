@@ -173,7 +173,7 @@ def caveats(engine: SqlEngine, sql: str | None = None) -> list[str]:
         held, stated = int(engine.query(_REQUEST_SLICES).rows[0][0]), whole.get("requests", 0)
         if held < stated:
             found.append(
-                f"the trace holds {held:,} of the {stated:,} requests that it had when it was written: it is damaged"
+                f"the trace holds {held:,} of the {stated:,} requests that it had when it was written: it is damaged, so convert the log again"
             )
     if filters:
         found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))

@@ -65,6 +65,8 @@ def from_events(rows: Iterable[Mapping[str, Any]], chosen: Filter, lost: int) ->
                 continue
             devices.add(row["dev"])
             writes.append(_write(row, paths[file]))
+    if others := sum(device not in devices for device, _ in of_all):
+        unused["syncs of file systems without a write that is used"] = others
     notes = [f"not used: {number:,} {reason}" for reason, number in unused.most_common()]
     if lost:
         notes.insert(0, f"the recorder lost {lost:,} events, so writes may be missing")
