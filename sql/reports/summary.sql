@@ -297,67 +297,14 @@ WITH
       run,
       pid,
       CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
-      -- 2^36 ns, about a minute.
-      ts_ns - ts_ns % 68719476736 AS minute_ns,
       ts_ns,
       ts_ns + dur_ns AS end_ns
     FROM syncline_sync
-  ),
-  -- An engine keeps the rows of a window in memory. So a window is of a minute,
-  -- and begins with a row that has the latest end in the minutes before.
-  minute AS MATERIALIZED (
-    SELECT run, pid, comm, minute_ns, MAX(end_ns) AS end_ns
-    FROM timed
-    GROUP BY
-      run,
-      pid,
-      comm,
-      minute_ns
-  ),
-  windowed AS (
-    SELECT 1 AS requests, run, pid, comm, minute_ns, ts_ns, end_ns FROM timed
-    UNION ALL
-    SELECT
-      0,
-      run,
-      pid,
-      comm,
-      minute_ns,
-      minute_ns - 1,
-      MAX(end_ns) OVER (
-        PARTITION BY
-          run,
-          pid,
-          comm
-        ORDER BY minute_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      )
-    FROM minute
-    UNION ALL
-    -- Of all processes of the run together.
-    SELECT
-      0,
-      run,
-      NULL,
-      NULL,
-      minute_ns,
-      minute_ns - 1,
-      MAX(MAX(end_ns)) OVER (
-        PARTITION BY
-          run
-        ORDER BY minute_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      )
-    FROM minute
-    GROUP BY
-      run,
-      minute_ns
   ),
   -- The latest end of the earlier requests, by process and by run. Only the
   -- time after it adds to the wall time.
   reach AS (
     SELECT
-      requests,
       run,
       pid,
       comm,
@@ -367,19 +314,17 @@ WITH
         PARTITION BY
           run,
           pid,
-          comm,
-          minute_ns
+          comm
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS process_end_ns,
       MAX(end_ns) OVER (
         PARTITION BY
-          run,
-          minute_ns
+          run
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS run_end_ns
-    FROM windowed
+    FROM timed
   ),
   spent AS (
     SELECT
@@ -406,8 +351,6 @@ WITH
         END
       ) AS run_wall
     FROM reach
-    WHERE
-      requests = 1
     GROUP BY
       run,
       pid,
