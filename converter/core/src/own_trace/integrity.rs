@@ -1,9 +1,10 @@
 //! Distinguishes a damaged trace of ours from one that holds something else too, without a look at what its packets say.
 
+use super::argument::{Argument, Value, arguments};
 use super::check;
 use super::wire::{Damaged, Fields, Wire};
 use crate::error::Error;
-use crate::sink::perfetto::proto::{annotation, event, packet, trace};
+use crate::sink::perfetto::proto::{packet, trace};
 use crate::sink::perfetto::{CHECKSUM_KEY, SEQUENCE_ID};
 
 /// Compares packets with the checksum that ends a trace.
@@ -72,18 +73,9 @@ impl Packet {
 
 /// Returns the checksum that an event holds.
 fn checksum(track_event: &[u8]) -> Result<Option<u32>, Damaged> {
-    for field in Fields(track_event) {
-        let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
-        let (mut key, mut number) = (&[][..], None);
-        for part in Fields(value.bytes()?) {
-            match part? {
-                (annotation::NAME, value) => key = value.bytes()?,
-                (annotation::INT_VALUE, value) => number = Some(value.int()?),
-                _ => {}
-            }
-        }
-        if key == CHECKSUM_KEY.as_bytes() {
-            return Ok(number.and_then(|sum| u32::try_from(sum).ok()));
+    for argument in arguments(track_event) {
+        if let Argument { name: CHECKSUM_KEY, value } = argument? {
+            return Ok(if let Value::Number(sum) = value { u32::try_from(sum).ok() } else { None });
         }
     }
     Ok(None)

@@ -4,6 +4,7 @@
 //! write ends the reading: another program's packets, a second trace behind the first, a row that cannot be rebuilt. Such a trace is for the
 //! trace processor.
 
+mod argument;
 mod blocks;
 mod integrity;
 mod interned;
@@ -17,6 +18,7 @@ use std::thread;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use self::argument::{Argument, arguments};
 use self::blocks::{Block, Blocks};
 use self::integrity::Integrity;
 use self::interned::{Interned, Tracks};
@@ -30,7 +32,7 @@ use crate::names::Names;
 use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
 use crate::sink::perfetto::fields::Category;
-use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
+use crate::sink::perfetto::proto::{clock, event, packet, trace};
 use crate::sink::perfetto::{CHECKSUM_KEY, SEQUENCE_ID};
 use crate::sink::{Mark, PredictedWrite, RunFacts, Sink};
 
@@ -347,21 +349,16 @@ impl<'a> Reader<'a> {
             _ => return Err(Stop::FOREIGN),
         };
         let mut loss = LossRead::default();
-        for field in Fields(data) {
-            let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
-            let (mut key, mut text, mut number) = ("", None, None);
-            for part in Fields(value.bytes()?) {
-                match part? {
-                    (annotation::NAME, value) => key = value.text()?,
-                    (annotation::STRING_VALUE, value) => text = Some(value.text()?),
-                    (annotation::INT_VALUE, value) => number = Some(value.int()? as i64),
-                    _ => return Err(Stop::FOREIGN),
+        for argument in arguments(data) {
+            let Argument { name, value } = argument?;
+            match (kind, value) {
+                (Meta::Facts, argument::Value::Text(text)) => {
+                    self.run.facts.meta.push((name.to_owned(), text.to_owned()))
                 }
-            }
-            match (kind, text, number) {
-                (Meta::Facts, Some(text), None) => self.run.facts.meta.push((key.to_owned(), text.to_owned())),
-                (Meta::Loss, ..) => loss.add(key, text, number)?,
-                (Meta::Checksum, None, Some(sum)) if key == CHECKSUM_KEY => self.checksum = u32::try_from(sum).ok(),
+                (Meta::Loss, value) => loss.add(name, value)?,
+                (Meta::Checksum, argument::Value::Number(sum)) if name == CHECKSUM_KEY => {
+                    self.checksum = u32::try_from(sum).ok()
+                }
                 _ => return Err(Stop::FOREIGN),
             }
         }
@@ -434,15 +431,19 @@ struct LossRead {
 }
 
 impl LossRead {
-    fn add(&mut self, key: &str, text: Option<&str>, number: Option<i64>) -> Result<(), Stop> {
-        match key {
-            "reason" => self.reason = Reason::ALL.iter().copied().find(|reason| Some(reason.name()) == text),
-            "count" => self.count = number.and_then(|count| u64::try_from(count).ok()).ok_or(Stop::DAMAGED)?,
-            "first_ts_ns" => self.first_ts = number,
-            "last_ts_ns" => self.last_ts = number,
-            "example" => self.example = text.map(str::to_owned),
+    fn add(&mut self, name: &str, value: argument::Value) -> Result<(), Stop> {
+        match (name, value) {
+            ("reason", argument::Value::Text(text)) => {
+                self.reason = Reason::ALL.iter().copied().find(|reason| reason.name() == text);
+            }
+            ("count", argument::Value::Number(count)) => {
+                self.count = u64::try_from(count).map_err(|_| Stop::DAMAGED)?
+            }
+            ("first_ts_ns", argument::Value::Number(ts)) => self.first_ts = Some(ts),
+            ("last_ts_ns", argument::Value::Number(ts)) => self.last_ts = Some(ts),
+            ("example", argument::Value::Text(text)) => self.example = Some(text.to_owned()),
             // The reason says them.
-            "severity" | "meaning" => {}
+            ("severity" | "meaning", _) => {}
             _ => return Err(Stop::FOREIGN),
         }
         Ok(())
