@@ -570,7 +570,17 @@ def test_a_report_without_rows_says_what_is_not_recorded() -> None:
     assert "it has no wait of a write of 1 ms or longer" in probed
     markdown = ok("report", STRACE, "device", "--format", "md")
     assert "No rows: no bio has a known device and completion." in markdown
-    assert "No rows" not in ok("report", STRACE, "device", "--format", "json")
+    device = "note: device: no rows: no bio has a known device and completion. The routes"
+    failures = "note: failures: no rows: none of 100 syncs is recorded as failed."
+    for form, wanted in {
+        "csv": {"device": device},
+        "json": {"device": device, "failures": failures},
+    }.items():
+        done = run("report", STRACE, *wanted, "--format", form)
+        assert "no rows" not in done.stdout
+        notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+        for note, want in zip(notes, wanted.values(), strict=True):
+            assert note.startswith(want)
 
 
 def test_reports_of_what_went_wrong_say_that_nothing_did() -> None:

@@ -6,7 +6,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -116,9 +116,9 @@ def command(
     options.refuse_for_converted(input, reading)
     needed = statements(report.name for report in reports)
     needed += answer.statements() if wants_answer else []
-    # For people, a report without rows says why.
-    says_why = form in ("table", "md")
-    needed += statements_of_why() if says_why and reports else []
+    # A report without rows says why: people read it in the table, programs get it on stderr.
+    needed += statements_of_why() if reports else []
+    notes = []
     parts = render.streamed(form)
     # Not all rows of a large dataset fit the memory, and half an output would look like a whole one.
     with tempfile.SpooledTemporaryFile(
@@ -134,28 +134,42 @@ def command(
                 out.write(rendered.render(answer.read(open_engine), catalogue.names()))
             for number, report in enumerate(reports):
                 if parts:
+                    counted = _Counted()
                     # `writelines` would move to a file only after the last one.
-                    for part in _in_parts(open_engine, report, parts):
+                    for part in _in_parts(open_engine, report, parts, counted):
                         out.write(part)
+                    why = "" if counted.rows else why_empty(open_engine, report.name)
+                    notes += [f"note: {report.name}: no rows: {why}\n"] if why else []
                     continue
                 table = run_report(open_engine, report.name)
-                if says_why and not table.rows:
+                if not table.rows:
                     table = replace(table, why_empty=why_empty(open_engine, report.name))
                 out.write(("\n" if number else "") + render.exporter(form)(table, report))
-        sys.stderr.write(stderr_preface)
+        sys.stderr.write(stderr_preface + "".join(notes))
         out.seek(0)
         while text := out.read(_IN_MEMORY):
             show(text)
 
 
-def _in_parts(engine: Any, report: Report, parts: Callable[..., Iterator[str]]) -> Iterator[str]:
-    """Yields the text of a report. jq reads several JSON objects as a stream."""
+@dataclass
+class _Counted:
+    rows: int = 0
+
+
+def _in_parts(
+    engine: Any, report: Report, parts: Callable[..., Iterator[str]], counted: _Counted
+) -> Iterator[str]:
+    """Yields the text of a report, and counts its rows. jq reads several JSON objects as a stream."""
     from syncline.report.run import run_report_in_batches
+
+    def rows() -> Iterator[list[tuple[Any, ...]]]:
+        for batch in itertools.chain([first], batches):
+            counted.rows += len(batch.rows)
+            yield batch.rows
 
     batches = run_report_in_batches(engine, report.name)
     first = next(batches)
-    rows = (batch.rows for batch in itertools.chain([first], batches))
-    yield from parts(first.columns, rows, report)
+    yield from parts(first.columns, rows(), report)
 
 
 def _write_page(
