@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from syncline import _core
 from syncline.inputs import Reading, opened
 from syncline.reading import convert_trace
+from syncline.recordings import Filter
 from syncline.report.run import run_report
 
 from tests import known_truth, sqltools
@@ -147,6 +149,69 @@ def test_a_stacked_device_shows_the_queue_of_the_device_below(recorded: Any) -> 
     phases = [row["phase"] for row in one.tables["phase"]]
     assert "writeback" not in phases
     assert {"queue", "device"} <= set(phases)
+
+
+def below(path: Path, engine: str) -> dict[str, str | None]:
+    with opened(str(path), Reading(), engine=engine) as opened_engine:
+        table = run_report(opened_engine, "device")
+        rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return {row["dev"]: row["below"] for row in rows}
+
+
+def test_the_devices_below_come_from_the_run_directory_or_from_remaps(tmp_path: Path) -> None:
+    run = known_truth.unpacked("stacked", tmp_path)
+    dev = "253,0"
+    devices = json.loads((run / "devices.json").read_text())
+    number = next(number for number, device in devices.items() if device["name"] == "vdb")
+
+    def found() -> str | None:
+        (folder := tmp_path / str(len(list(tmp_path.iterdir())))).mkdir()
+        for output in ("tables/", "out.pftrace"):
+            Reading().convert([str(run)], f"{folder}/{output}")
+        # A trace that is read back, by the core and by a trace processor, and one that is filtered.
+        convert_trace(f"{folder}/out.pftrace", f"{folder}/again/")
+        convert_trace(
+            f"{folder}/out.pftrace",
+            f"{folder}/slow.pftrace",
+            filter=Filter(min_latency_ns=1).for_core(),
+        )
+        results = [
+            below(folder / "tables", "duckdb"),
+            below(folder / "again", "duckdb"),
+            below(folder / "out.pftrace", "embedded"),
+            below(folder / "slow.pftrace", "embedded"),
+        ]
+        assert results == [results[0]] * len(results)
+        return results[0][dev]
+
+    assert found() == "vdb"
+    # The kernel's own list is complete: a mirror may have got no bio yet.
+    devices["253:0"]["on"] = ["vdb", "vdc"]
+    (run / "devices.json").write_text(json.dumps(devices))
+    assert found() == "vdb vdc"
+    # Not all are known, so the remaps say it.
+    devices["253:0"]["on"] = ["vdb", "vdz"]
+    (run / "devices.json").write_text(json.dumps(devices))
+    assert found() == "vdb"
+    (run / "devices.json").unlink()
+    assert found() == number.replace(":", ",")
+
+
+@pytest.mark.parametrize(("partition", "want"), [({"partition": None}, ""), ({}, None)])
+def test_a_device_on_no_other_is_not_unknown(
+    partition: dict[str, None], want: str | None, tmp_path: Path
+) -> None:
+    """A recorder that did not distinguish partitions had an empty list for them too."""
+    run = known_truth.unpacked("null-ext4", tmp_path)
+    devices = json.loads((run / "devices.json").read_text())
+    for device in devices.values():
+        device |= partition
+    (run / "devices.json").write_text(json.dumps(devices))
+    for output in ("tables/", "out.pftrace"):
+        Reading().convert([str(run)], f"{tmp_path}/{output}")
+    found = below(tmp_path / "tables", "duckdb")
+    assert below(tmp_path / "out.pftrace", "embedded") == found
+    assert set(found.values()) == {want}
 
 
 @pytest.mark.parametrize("case", ["postgres-neighbour", "neighbour-buffered"])

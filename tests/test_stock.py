@@ -226,10 +226,68 @@ def test_a_redirected_bio_is_issued_to_the_device_below(with_ids: bool, tmp_path
     )  # fmt: skip
     result = tables(events, tmp_path)
     (bio,) = result["bio"]
-    columns = ("dev", "sector", "dur_ns", "queue_ns", "device_ns", "requeues", "parts")
-    assert [bio[key] for key in columns] == [volume, 8, 80, 30, 50, None, None]
+    columns = ("dev", "below", "sector", "dur_ns", "queue_ns", "device_ns", "requeues", "parts")
+    assert [bio[key] for key in columns] == [volume, DEV, 8, 80, 30, 50, None, None]
     phases = {row["phase"]: row["dur_ns"] for row in result["phase"]}
     assert (phases["queue"], phases["device"]) == (30, 50)
+
+
+@pytest.mark.parametrize("is_read_between", [False, True])
+def test_a_partition_below_a_device_mapper(is_read_between: bool, tmp_path: Path) -> None:
+    """The kernel names the whole disk as the target, first with the sector in the partition, then with that of the disk."""
+    volume, partition, other = "253,1", "254,17", "254,18"
+    read = [
+        # Another thread does the same meanwhile, with a bio that is not recorded.
+        block(121, "block_bio_remap", 512, 4096, DEV, from_dev=other, from_sector=64, tid=2),
+    ]
+    events = call(
+        100, 1,
+        start(110, dev=volume),
+        block(120, "block_bio_queue", 8, 4096, volume, tid=1),
+        block(121, "block_bio_remap", 64, 4096, DEV, from_dev=volume, from_sector=8, tid=1),
+        *(read if is_read_between else []),
+        block(122, "block_bio_remap", 2112, 4096, DEV, from_dev=partition, from_sector=64, tid=1),
+        # Somebody else's bio at this sector of the disk.
+        block(130, "block_rq_issue", 64, 4096, DEV),
+        block(135, "block_rq_issue", 512, 4096, DEV),
+        block(150, "block_rq_issue", 2112, 4096, DEV),
+        block(200, "block_rq_complete", 8, 4096, volume),
+        end(230),
+    )  # fmt: skip
+    result = tables(events, tmp_path)
+    (bio,) = result["bio"]
+    columns = ("dev", "below", "sector", "queue_ns", "device_ns")
+    assert [bio[key] for key in columns] == [volume, DEV, 8, 30, 50]
+    below = {
+        row["key"]: row["value"] for row in result["meta"] if row["key"].startswith("device_on.")
+    }
+    want = {f"device_on.{volume}": partition, f"device_on.{partition}": DEV}
+    assert below == want | ({f"device_on.{other}": DEV} if is_read_between else {})
+
+
+def test_a_patched_kernel_names_the_disk_of_a_partition(tmp_path: Path) -> None:
+    """`bio_submit` has the number of the disk and the sector in the partition."""
+    partition, own = (
+        "254,17",
+        {"tid": 1, "comm": "a", "source": "trace-dat", "id": 9, "bio": "0xff8"},
+    )
+    whole = {"id": 9, "start": 0, "end": 2**63 - 1, "datasync": 0, "dev": partition}
+    events = call(
+        100, 1,
+        start(110, "sync_start", fs="ext4") | whole,
+        own | {"ts_ns": 119, "event": "bio_add_folio", "start": 0, "len": 4096},
+        own | {"ts_ns": 120, "event": "bio_submit", "dev": DEV, "sector": 8},
+        block(121, "block_bio_remap", 2056, 4096, DEV, from_dev=partition, from_sector=8, tid=1),
+        # Somebody else's bio at this sector of the disk.
+        block(130, "block_rq_issue", 8, 4096, DEV),
+        block(150, "block_rq_issue", 2056, 4096, DEV),
+        own | {"ts_ns": 200, "event": "bio_complete", "tid": 0},
+        end(230) | {"event": "sync_end", "id": 9},
+    )  # fmt: skip
+    result = tables(events, tmp_path)
+    (bio,) = result["bio"]
+    columns = ("dev", "below", "sector", "queue_ns", "device_ns", "parts")
+    assert [bio[key] for key in columns] == [DEV, None, 8, 30, 50, None]
 
 
 def test_reads_are_not_in_the_tables(tmp_path: Path) -> None:

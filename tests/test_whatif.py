@@ -17,6 +17,7 @@ from syncline.model.policy import Fixed, Paper
 from syncline.model.recording import Commit, Recording, Request, Sync, Wait
 from syncline.model.replay import Result, measured, prepare, replay
 from syncline.model.whatif import whatif
+from syncline.reading import Reading
 from syncline.render import whatif as rendered
 
 from tests import known_truth
@@ -263,7 +264,9 @@ def test_what_cannot_be_modelled_is_refused(tmp_path: Path) -> None:
     assert "stacked on another device" in fails(3, "whatif", stacked)
     # With remaps, the issues to the device below are recorded.
     with_remaps = known_truth.unpacked("stacked", tmp_path)
-    assert "is stacked on another device, which has the queue" in fails(3, "whatif", with_remaps)
+    Reading().convert([str(with_remaps)], f"{tmp_path}/out.pftrace")
+    for source in (with_remaps, with_remaps / "trace.dat", tmp_path / "out.pftrace"):
+        assert "is stacked on another device, which has the queue" in fails(3, "whatif", source)
     calls = ROOT / "tests" / "data" / "strace" / "small4.log"
     assert "no issue of a request" in fails(3, "whatif", calls)
     # It lost events too, but larger buffers would not help.

@@ -91,6 +91,7 @@ class Reading:
             "cgroups": recording.cgroups,
             "frames": recording.frames,
             "device_names": recording.device_names,
+            "devices_below": recording.devices_below,
             "file_tables": recording.file_tables,
             "writer_tables": recording.writer_tables,
         }

@@ -116,8 +116,8 @@ class Recording:
     device_names: dict[int, str] = field(default_factory=dict)
     # Number of hardware queues, by `major,minor`, where it was recorded.
     hardware_queues: dict[str, int] = field(default_factory=dict)
-    # Devices that are stacked on others, as `major,minor`.
-    stacked: frozenset[str] = frozenset()
+    # The devices directly below each one, as far as they are known, by the kernel's device numbers.
+    devices_below: dict[int, list[int]] = field(default_factory=dict)
     # By file.
     hints: dict[str, InputHints] = field(default_factory=dict)
     # Tables of paths, which the core reads.
@@ -166,9 +166,7 @@ def read_recording(path: str) -> Recording:
         file = devices_file
         devices = _read(file) if file.is_file() else {}
         device_names, hardware_queues = _device_names(devices), _hardware_queues(devices)
-        stacked = frozenset(
-            number.replace(":", ",") for number, device in devices.items() if device.get("on")
-        )
+        devices_below = _devices_below(devices)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{file} is damaged: {_reason(error)}",
@@ -189,7 +187,7 @@ def read_recording(path: str) -> Recording:
         frames,
         device_names,
         hardware_queues,
-        stacked,
+        devices_below,
         dict.fromkeys(readable, hints),
         _if_there(Path(path, FILES)),
         _if_there(Path(path, WRITERS)),
@@ -203,12 +201,26 @@ def _if_there(table: Path) -> list[str]:
 
 
 def _device_names(devices: dict[str, Any]) -> dict[int, str]:
-    names = {}
+    return {_device_number(number): text(device["name"]) for number, device in devices.items()}
+
+
+def _device_number(number: str) -> int:
+    major, minor = map(int, number.split(":"))
+    # The kernel has 12 bits for the major number, and 20 for the minor one.
+    return whole_number(major, 2**12) << 20 | whole_number(minor, 2**20)
+
+
+def _devices_below(devices: dict[str, Any]) -> dict[int, list[int]]:
+    """Returns the devices directly below each one. A device has no entry unless all of them are known."""
+    numbers = {device["name"]: _device_number(number) for number, device in devices.items()}
+    found = {}
     for number, device in devices.items():
-        major, minor = map(int, number.split(":"))
-        # The kernel has 12 bits for the major number, and 20 for the minor one.
-        names[whole_number(major, 2**12) << 20 | whole_number(minor, 2**20)] = text(device["name"])
-    return names
+        # Before there was `partition`, `on` was empty for a partition.
+        if (names := device.get("on")) or (names is not None and "partition" in device):
+            below = [numbers.get(text(name)) for name in names]
+            if None not in below:
+                found[_device_number(number)] = below
+    return found
 
 
 def _hardware_queues(devices: dict[str, Any]) -> dict[str, int]:
@@ -282,7 +294,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
             for recording in recordings
             for dev, number in recording.hardware_queues.items()
         },
-        frozenset[str]().union(*(recording.stacked for recording in recordings)),
+        {dev: below for recording in recordings for dev, below in recording.devices_below.items()},
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
         [table for recording in recordings for table in recording.file_tables],
         [table for recording in recordings for table in recording.writer_tables],

@@ -22,6 +22,7 @@ SELECT
   error,
   bio,
   dev,
+  below,
   sector,
   bytes,
   folios,

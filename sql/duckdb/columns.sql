@@ -58,6 +58,7 @@ CREATE OR REPLACE TABLE _syncline_columns_bio(
   error BIGINT,
   bio VARCHAR,
   dev VARCHAR,
+  below VARCHAR,
   sector BIGINT,
   bytes BIGINT,
   folios BIGINT,

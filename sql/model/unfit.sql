@@ -4,6 +4,7 @@
 --   reason  text   lost: events are lost. unissued: bios of syncs whose device
 --                  or issue is not known. unfinished: bios of syncs without a
 --                  completion. runs: runs of the input, if there are several.
+--                  stacked: a device with others below it.
 --   detail  text   What it concerns: a reason of losses, or a device.
 --   number  count  How many.
 SELECT
@@ -35,6 +36,14 @@ SELECT
 FROM syncline_sync
 HAVING
   COUNT(DISTINCT run) > 1
+UNION ALL
+SELECT 'stacked', SUBSTR(key, LENGTH('device_on.') + 1), COUNT(*)
+FROM syncline_meta
+WHERE
+  key LIKE 'device_on.%'
+  AND value <> ''
+GROUP BY
+  2
 ORDER BY
   1,
   2;

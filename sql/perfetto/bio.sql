@@ -51,6 +51,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   bio STRING,
   -- Device, as `major,minor`. Null if unknown.
   dev STRING,
+  -- Device below, as `major,minor`: where a partition or a device mapper
+  -- redirected the bio. Null if it was not redirected, and if its remap is not
+  -- recorded.
+  below STRING,
   -- First sector. Null if unknown.
   sector LONG,
   -- Total size of the folios that were added to it. Size of the bio if folios
@@ -203,6 +207,7 @@ SELECT
     WHEN address IS NOT NULL THEN printf('0x%x', address)
   END AS bio,
   COALESCE(extract_arg(arg_set_id, 'debug.dev'), track.dev) AS dev,
+  extract_arg(arg_set_id, 'debug.below') AS below,
   extract_arg(arg_set_id, 'debug.sector') AS sector,
   extract_arg(arg_set_id, 'debug.bytes') AS bytes,
   folio_count AS folios,

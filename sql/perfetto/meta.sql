@@ -29,6 +29,8 @@ SELECT
     || SUBSTR(key, LENGTH('events_') + 1)
     WHEN key GLOB 'device_name_*' THEN 'device_name.'
     || SUBSTR(key, LENGTH('device_name_') + 1)
+    WHEN key GLOB 'device_on_*' THEN 'device_on.'
+    || SUBSTR(key, LENGTH('device_on_') + 1)
     ELSE key
   END AS key,
   value,

@@ -10,6 +10,11 @@
 --   dev         text   Device. One that is stacked on another has rows of its
 --                      own. If the recording has remaps, its bios are at the
 --                      device from their issue to the device below.
+--   below       text   The devices directly below it, with a blank between
+--                      them: those that the run directory names, else those to
+--                      which bios were redirected. Each has its name, or its
+--                      number if the name is not known. Empty if there are
+--                      none, null if that is not known.
 --   part        text   all: the whole device. sync, async: bios with and
 --                      without the flag. unknown: bios without known flags.
 --                      thread: bios of the threads of one name.
@@ -315,6 +320,7 @@ WITH
   )
 SELECT
   amount.dev AS dev,
+  device_on.value AS below,
   amount.part AS part,
   amount.of_comm AS comm,
   amount.bios AS bios,
@@ -359,6 +365,9 @@ JOIN deepest
   AND deepest.dev = amount.dev
   AND deepest.part = amount.part
   AND deepest.of_comm IS NOT DISTINCT FROM amount.of_comm
+LEFT JOIN syncline_meta AS device_on
+  ON device_on.run = amount.run
+  AND device_on.key = 'device_on.' || amount.dev
 LEFT JOIN flushed
   ON flushed.run = amount.run
   AND flushed.dev = amount.dev

@@ -28,6 +28,7 @@ RUST = [
         "json_table",
         "writer_table",
         "by_device",
+        "devices_below",
         "recent",
         "error",
         "location",

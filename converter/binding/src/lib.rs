@@ -8,6 +8,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use syncline_core::devices_below::DevicesBelow;
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind, Op};
 use syncline_core::file_table::FileTable;
@@ -172,13 +173,13 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// For `filter` see `FilterOf`. `processes` are pairs of a thread and its process, `process_names` and `cgroups` are keyed by process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `writer_tables` are paths of files with the threads that made files dirty.
-/// `device_names` maps major << 20 | minor to a name such as `sda`. `max_idle_name_bytes` limits the stacks and paths that are kept although
+/// `device_names` maps major << 20 | minor to a name such as `sda`, `devices_below` to the numbers of all devices directly below it. `max_idle_name_bytes` limits the stacks and paths that are kept although
 /// nothing refers to them. A folder of tables that `is_temporary` is not compressed; the columns that `needed_columns` does not name are null.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), devices_below=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -196,6 +197,7 @@ fn convert<'py>(
     weight: &str,
     by: &str,
     device_names: BTreeMap<u32, String>,
+    devices_below: BTreeMap<u32, Vec<u32>>,
     count_other_events: bool,
     one_of_several: bool,
     filter: Option<FilterOf>,
@@ -231,6 +233,9 @@ fn convert<'py>(
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
         device_names: device_names.into_iter().map(|(dev, name)| (Dev(dev), name)).collect(),
+        devices_below: DevicesBelow::new(
+            devices_below.into_iter().map(|(dev, below)| (Dev(dev), below.into_iter().map(Dev).collect())),
+        ),
         count_other_events,
         one_of_several,
         filter: filter.map_or_else(Filter::default, filter_of),

@@ -9,6 +9,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 
 use syncline_core::dedup::Provenance;
+use syncline_core::devices_below::DevicesBelow;
 use syncline_core::error::{Error, Result};
 use syncline_core::event::Event;
 use syncline_core::input_file::{Chunk, Input};
@@ -63,8 +64,20 @@ fn main() -> Result<()> {
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
     let (mut counted, mut traced) = (
-        Pairer::new(false, Arc::new(Locations::default()), HashMap::default(), Files::default()),
-        Pairer::new(false, Arc::new(Locations::default()), HashMap::default(), Files::default()),
+        Pairer::new(
+            false,
+            Arc::new(Locations::default()),
+            HashMap::default(),
+            Files::default(),
+            DevicesBelow::default(),
+        ),
+        Pairer::new(
+            false,
+            Arc::new(Locations::default()),
+            HashMap::default(),
+            Files::default(),
+            DevicesBelow::default(),
+        ),
     );
     let mut count = Count::default();
     // Never committed, so removed at the end.

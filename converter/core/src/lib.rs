@@ -11,6 +11,7 @@ pub(crate) mod background_ids;
 pub(crate) mod block_queue;
 mod by_device;
 pub mod dedup;
+pub mod devices_below;
 pub mod errno;
 pub mod error;
 pub mod event;

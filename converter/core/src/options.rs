@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use crate::devices_below::DevicesBelow;
 use crate::event::Dev;
 use crate::file_table::FileTable;
 use crate::max_loss::MaxLoss;
@@ -41,6 +42,8 @@ pub struct Options {
     pub symbols: Symbols,
     /// Names of block devices, such as `sda`, each device once.
     pub device_names: Vec<(Dev, String)>,
+    /// The devices below each device, as far as the recorder found them.
+    pub devices_below: DevicesBelow,
     pub weight: Weight,
     pub by: By,
     /// Count the events that no report uses by the tracer's names for them.
@@ -73,6 +76,7 @@ impl Default for Options {
             writer_table: WriterTable::default(),
             symbols: Symbols::default(),
             device_names: Vec::new(),
+            devices_below: DevicesBelow::default(),
             weight: Weight::Count,
             by: By::Stack,
             count_other_events: false,

@@ -835,6 +835,8 @@ pub struct Bio {
     /// Who made the page cache dirty that it writes, and their control groups.
     pub writers: NameId,
     pub writers_cgroup: NameId,
+    /// Where a partition or a device mapper redirected it; unknown if it did not, or if that is not recorded.
+    pub below: Dev,
     pub first_event: i64,
     pub submit: Option<i64>,
     /// When the block layer handed it, or the first part of it, to the driver.
@@ -930,6 +932,7 @@ impl Row for Bio {
         f("error", Value::int(self.error.map(i64::from)));
         f("bio", if self.address == 0 { Value::Null } else { Value::Address(self.address) });
         f("dev", Value::dev(self.dev));
+        f("below", Value::dev(self.below));
         f("sector", if self.sector == NO_SECTOR { Value::Null } else { Value::Int(self.sector) });
         f("bytes", Value::int(self.bytes()));
         f("folios", self.extent.folios_of(self.id));

@@ -108,7 +108,6 @@ def command(
             dev,
             lost_is_ok=reading.max_loss is not None,
             hardware_queues=recorded.hardware_queues,
-            stacked=recorded.stacked,
         )
     model = prepare(read, parallelism)
     policies: list[Policy] = [Fixed(depth) for depth in depths]

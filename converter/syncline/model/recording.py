@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,14 +94,12 @@ def read(
     *,
     lost_is_ok: bool = False,
     hardware_queues: Mapping[str, int] | None = None,
-    stacked: Collection[str] = (),
 ) -> Recording:
     """Reads the recording.
 
     Args:
         dev: the device, as `major,minor`; by default that with most syncs.
         hardware_queues: their number, by device, where it is known.
-        stacked: devices that are known to be stacked on others.
         lost_is_ok: uses a recording in which events are lost.
 
     Raises:
@@ -115,7 +113,7 @@ def read(
     _refuse_unissued(requests, syncs)
     notes = list(_losses(unfit, lost_is_ok=lost_is_ok))
     dev = _device(requests, syncs, dev, notes)
-    if dev in stacked:
+    if dev in {row["detail"] for row in unfit if row["reason"] == "stacked"}:
         raise InputError(
             f"device {dev} is stacked on another device, which has the queue",
             "a replay needs a file system on the device itself",

@@ -50,12 +50,18 @@ def devices() -> dict[str, dict[str, Any]]:
     found = {}
     for link in sorted(Path("/sys/dev/block").glob("*:*")):
         device = link.resolve()
-        queue = device / "queue" if (device / "queue").is_dir() else device.parent / "queue"
+        partition = _number(device / "partition")
+        disk = device if partition is None else device.parent
+        queue = disk / "queue"
+        lower = {path.name for path in device.glob("slaves/*")}
+        if partition is not None:
+            lower.add(disk.name)
         found[link.name] = {
             "name": device.name,
             "size_sectors": _number(device / "size"),
             "model": _text(device / "device" / "model"),
-            "on": sorted(path.name for path in device.glob("slaves/*")),
+            "partition": partition,
+            "on": sorted(lower),
             "rotational": _number(queue / "rotational"),
             "write_cache": _text(queue / "write_cache"),
             "fua": _number(queue / "fua"),

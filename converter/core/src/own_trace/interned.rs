@@ -81,7 +81,7 @@ pub(super) enum Content {
 fn position<R: Row>(name: &str) -> Option<(u8, Content)> {
     let at = R::COLUMNS.iter().position(|(column, _)| *column == name)?;
     let content = match (R::COLUMNS[at].1, name) {
-        (Type::Text, "dev") => Content::Device,
+        (Type::Text, "dev" | "below") => Content::Device,
         (Type::Text, "bio") => Content::Address,
         (
             Type::Text,

@@ -203,6 +203,7 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
             _ => 0,
         },
         dev: device(v[at!(Bio, "dev")]),
+        below: device(v[at!(Bio, "below")]),
         sector: int(v[at!(Bio, "sector")]).unwrap_or(NO_SECTOR),
         tid: task(v[at!(Bio, "tid")]),
         pid: task(v[at!(Bio, "pid")]),

@@ -222,7 +222,13 @@ impl Bios {
     /// Issues a request with the bios that were submitted to these sectors.
     pub(super) fn issue(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
         let Self { in_flight_by_sector: by_sector, slab, .. } = self;
-        let mut update = |at: &AtSector| Issue::update(&mut slab[at.oldest as usize].issue, ts, sectors.start);
+        let mut update = |at: &AtSector| {
+            let bio = &mut slab[at.oldest as usize];
+            // What was redirected is issued elsewhere.
+            if !bio.is_redirected {
+                Issue::update(&mut bio.issue, ts, sectors.start);
+            }
+        };
         // A recorder that loses completions leaves many bios in flight.
         if sectors.end.saturating_sub(sectors.start).unsigned_abs() < by_sector.len() as u64 {
             sectors.clone().filter_map(|sector| by_sector.get(&(dev, sector))).for_each(update);
@@ -234,11 +240,14 @@ impl Bios {
 
     /// Redirects a bio in flight from a place on a device to one on the device below. What is issued there is issued for it. `submitted`: the
     /// bio that was submitted to that place, unless another one was redirected there. Of copies only the first one counts.
-    pub(super) fn redirect(&mut self, from: (Dev, i64), to: (Dev, i64), submitted: Option<Slot>) {
+    /// Returns whether a bio was there.
+    pub(super) fn redirect(&mut self, from: (Dev, i64), to: (Dev, i64), submitted: Option<Slot>) -> bool {
         let redirected = self.below.remove(&from).filter(|&(slot, bio_id)| is_open(&self[slot], bio_id));
         let is_first = |slot: &Slot| !self[*slot].is_redirected;
-        let Some(slot) = redirected.map(|(slot, _)| slot).or(submitted.filter(is_first)) else { return };
+        let Some(slot) = redirected.map(|(slot, _)| slot).or(submitted.filter(is_first)) else { return false };
         self[slot].is_redirected = true;
+        let row = &mut self[slot].row;
+        row.below = if row.dev == to.0 { Dev::UNKNOWN } else { to.0 };
         if self.below.len() >= MAX_BELOW {
             let slab = &self.slab;
             self.below.retain(|_, &mut (slot, bio_id)| is_open(&slab[slot as usize], bio_id));
@@ -248,6 +257,14 @@ impl Bios {
         }
         let bio_id = self[slot].row.bio_id;
         self.below.insert(to, (slot, bio_id));
+        true
+    }
+
+    /// The bio that a thread submitted to this device and sector last, if it is neither issued nor redirected.
+    pub(super) fn just_submitted_at(&self, target: (Dev, i64), tid: u32) -> Option<Slot> {
+        let slot = self.in_flight_by_sector.get(&target)?.newest;
+        let bio = &self[slot];
+        (bio.row.tid == tid && bio.issue.is_none() && !bio.is_redirected).then_some(slot)
     }
 
     /// Issues a request with the bios that were redirected to these sectors.
@@ -488,6 +505,7 @@ impl Pairer {
             cgroup: NameId::NONE,
             writers: NameId::NONE,
             writers_cgroup: NameId::NONE,
+            below: Dev::UNKNOWN,
             first_event: e.ts,
             submit: None,
             issue: None,

@@ -8,6 +8,9 @@ use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Event, NO_ID};
 use crate::losses::Reason;
 
+/// Threads whose last remap is kept.
+pub(super) const MAX_LAST_REMAPS: usize = 65_536;
+
 impl Pairer {
     /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
     pub(super) fn block_submit(&mut self, e: &Event, target: (Dev, i64), bytes: u64, flags: BioFlags) {
@@ -104,11 +107,35 @@ impl Pairer {
     }
 
     /// A bio in flight is redirected to another device. What is queued there is the same bio, and may be redirected again.
-    pub(super) fn block_remap(&mut self, from: (Dev, i64), to: (Dev, i64)) {
+    ///
+    /// The kernel names the whole disk as the target, also where a device mapper redirects a bio to a partition: the sector is then that of
+    /// the partition, and the next event of the thread redirects the bio from there to the disk's sector.
+    pub(super) fn block_remap(&mut self, e: &Event, from: (Dev, i64), to: (Dev, i64), bytes: u64) {
+        let task = self.tasks.id_of(e);
+        let named = (to.0, from.1);
+        if self.last_remaps.len() >= MAX_LAST_REMAPS {
+            self.last_remaps.clear();
+        }
+        let last = self.last_remaps.insert(task, (from.0, to));
+        let continued = last.filter(|&(upper, target)| target == named && from.0 != to.0 && upper != from.0);
+        // An empty flush is redirected to a partition and not from there.
+        if bytes > 0 {
+            if let Some((upper, _)) = continued {
+                self.devices_below.take_back(upper, to.0);
+                self.devices_below.add(upper, from.0);
+            }
+            self.devices_below.add(from.0, to.0);
+        }
         let queued = self.block_queue.find(from.0, from.1, 0, |_| true);
         let of_file_system = self.bios.oldest_in_flight_at(from);
-        self.bios.redirect(from, to, of_file_system.or(queued.filter(|&slot: &Slot| slot != NO_SLOT)));
-        if queued.is_some() || of_file_system.is_some() {
+        let submitted = of_file_system.or(queued.filter(|&slot: &Slot| slot != NO_SLOT));
+        let is_redirected = self.bios.redirect(from, to, submitted)
+            || continued.is_some() && self.bios.redirect(named, to, None)
+            // The patch names the disk at the submit too.
+            || from.0 != to.0
+                && submitted.is_none()
+                && self.bios.just_submitted_at(named, e.tid).is_some_and(|slot| self.bios.redirect(named, to, Some(slot)));
+        if is_redirected || queued.is_some() || of_file_system.is_some() {
             self.block_queue.remap(to);
         }
     }

@@ -61,8 +61,9 @@ use self::write_waits::WriteWaits;
 use crate::background_ids::BackgroundIds;
 use crate::block_queue::{BlockQueue, Completion};
 use crate::dedup::Provenance;
+use crate::devices_below::DevicesBelow;
 use crate::error::Result;
-use crate::event::{Event, Kind, NO_ID};
+use crate::event::{Dev, Event, Kind, NO_ID};
 use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
@@ -102,6 +103,9 @@ pub struct Pairer {
     bios: Bios,
     /// Bios by device and sector. `NO_SLOT` is a bio that another event has reported.
     block_queue: BlockQueue<Slot>,
+    devices_below: DevicesBelow,
+    /// By thread: from which device and to where it has redirected a bio last.
+    last_remaps: Map<u32, (Dev, (Dev, i64))>,
     commits: Commits,
     journals: Journals,
     file_completions: FileCompletions,
@@ -139,12 +143,20 @@ pub struct Pairer {
 impl Pairer {
     /// `ids_are_processes`: the inputs know processes only, so the calls of a task may overlap.
     /// `files` are those of the recorder's tables.
-    pub fn new(ids_are_processes: bool, locations: Arc<Locations>, processes: Map<u32, Process>, files: Files) -> Self {
+    pub fn new(
+        ids_are_processes: bool,
+        locations: Arc<Locations>,
+        processes: Map<u32, Process>,
+        files: Files,
+        devices_below: DevicesBelow,
+    ) -> Self {
         Self {
             tasks: Tasks::new(ids_are_processes),
             requests: Requests::new(),
             bios: Bios::new(),
             block_queue: BlockQueue::new(),
+            devices_below,
+            last_remaps: Map::default(),
             commits: Commits::default(),
             journals: Journals::default(),
             file_completions: FileCompletions::default(),
@@ -169,6 +181,11 @@ impl Pairer {
             losses: Losses::default(),
             request_count: 0,
         }
+    }
+
+    /// The devices below each device, as far as they are known.
+    pub fn devices_below(&self) -> &DevicesBelow {
+        &self.devices_below
     }
 
     /// Takes the next event in the order of time.
@@ -212,8 +229,8 @@ impl Pairer {
             Kind::BlockComplete { dev, sector, bytes, flags, error } => {
                 self.block_complete(&Completion { dev, sector, bytes, flags, error, ts: event.ts }, out)
             }
-            Kind::BlockRemap { dev, sector, from_dev, from_sector, .. } => {
-                self.block_remap((from_dev, from_sector), (dev, sector));
+            Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector } => {
+                self.block_remap(event, (from_dev, from_sector), (dev, sector), bytes);
                 Ok(())
             }
             Kind::WaitStart { id, wait, transaction } => self.wait_start(event, id, wait, transaction, out),

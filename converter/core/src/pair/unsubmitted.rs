@@ -140,6 +140,7 @@ impl Pairer {
                 cgroup: NameId::NONE,
                 writers: NameId::NONE,
                 writers_cgroup: NameId::NONE,
+                below: Dev::UNKNOWN,
                 first_event,
                 submit: None,
                 issue,

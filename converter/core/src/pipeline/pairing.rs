@@ -81,7 +81,13 @@ impl<'a> PairingPipeline<'a> {
             simultaneous: Simultaneous::new(inputs.len()),
             pairing: Pairing {
                 dedup: Dedup::new(Arc::clone(&locations), !ids_are_processes),
-                pairer: Pairer::new(ids_are_processes, locations, processes.into_iter().collect(), files),
+                pairer: Pairer::new(
+                    ids_are_processes,
+                    locations,
+                    processes.into_iter().collect(),
+                    files,
+                    options.devices_below.clone(),
+                ),
                 has_begun: false,
                 sink,
             },
@@ -175,7 +181,8 @@ impl Pipeline for PairingPipeline<'_> {
             self.pairing.sink.begin(first.ts)?;
         }
         summary.predicted_writes = prediction.writes.len() as u64;
-        let facts = run_facts(inputs, self.ids_are_processes, (marks, phases_seen), summary);
+        let devices_below = self.pairing.pairer.devices_below();
+        let facts = run_facts(inputs, self.ids_are_processes, (marks, phases_seen, devices_below), summary);
         let sink = &mut *self.pairing.sink;
         sink.finish(&facts, &summary.losses, &self.adopter.names)?;
         summary.left_out = sink.unweighted_requests();

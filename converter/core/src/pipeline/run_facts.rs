@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::FinishedInputs;
 use crate::SCHEMA_VERSION;
+use crate::devices_below::DevicesBelow;
 use crate::event::Kind;
 use crate::sink::{Mark, RunFacts};
 use crate::summary::Summary;
@@ -11,13 +12,13 @@ use crate::summary::Summary;
 pub(super) fn run_facts(
     inputs: &FinishedInputs<'_>,
     ids_are_processes: bool,
-    (marks, phases_seen): (Vec<Mark>, String),
+    (marks, phases_seen, devices_below): (Vec<Mark>, String, &DevicesBelow),
     summary: &Summary,
 ) -> RunFacts {
     RunFacts {
         first_ts: summary.first_ts,
         last_ts: summary.last_ts,
-        meta: meta(inputs, (ids_are_processes, phases_seen), summary),
+        meta: meta(inputs, (ids_are_processes, phases_seen, devices_below), summary),
         marks: closed_marks(marks, summary.last_ts),
         prediction: inputs.options.prediction.clone(),
     }
@@ -26,7 +27,7 @@ pub(super) fn run_facts(
 /// Keys and values of `syncline_meta`. A fact that an input records replaces the default for that key.
 fn meta(
     inputs: &FinishedInputs<'_>,
-    (ids_are_processes, phases_seen): (bool, String),
+    (ids_are_processes, phases_seen, devices_below): (bool, String, &DevicesBelow),
     summary: &Summary,
 ) -> Vec<(String, String)> {
     let options = inputs.options;
@@ -61,6 +62,8 @@ fn meta(
         }
     }
     meta.extend(options.device_names.iter().map(|(dev, name)| (format!("device_name.{dev}"), name.clone())));
+    let below = devices_below.texts(&options.device_names);
+    meta.extend(below.into_iter().map(|(dev, text)| (format!("device_on.{dev}"), text)));
     let counts = Kind::NAMES.iter().zip(summary.events);
     meta.extend(counts.map(|(name, count)| (format!("events.{name}"), count.to_string())));
     meta

@@ -54,6 +54,7 @@ pub const BIO: &[(&str, Type)] = &[
     ("error", Type::Int),
     ("bio", Type::Text),
     ("dev", Type::Text),
+    ("below", Type::Text),
     ("sector", Type::Int),
     ("bytes", Type::Int),
     ("folios", Type::Int),
