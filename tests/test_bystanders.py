@@ -134,7 +134,62 @@ def test_only_what_was_issued_before_the_bio_that_a_sync_waits_for_is_ahead(tmp_
     }
 
 
-@pytest.mark.parametrize("case", ["forced-syncfs", "forced-freeze"])
+MAPPED, OTHER_MAPPED = "253,0", "253,1"
+
+
+def redirected(comm: str, dev: str, sector: int, to: tuple[str, int] | None, *at: int, of: int = 0) -> list[dict[str, Any]]:  # fmt: skip
+    """A bio of a device mapper. `to`: where it is redirected one ns after its submit, and issued, if that is recorded."""
+    base, submit, issue, complete = bio(comm, dev, sector, *at, of=of)
+    if to is None:
+        return [base, submit, complete]
+    place = {"dev": to[0], "sector": to[1]}
+    remap = issue | place | {"event": "block_bio_remap", "ts_ns": submit["ts_ns"] + 1}
+    remap |= {"from_dev": dev, "from_sector": sector}
+    return [base, submit, remap, issue | place, complete]
+
+
+def test_bios_meet_at_the_device_below(tmp_path: Path) -> None:
+    """A sync waits for its bio on a device mapper from 120 to 300. The disk below gets it at 130."""
+    own = {"source": "trace-dat", "tid": 1, "comm": "db", "id": 7}
+    whole = {"start": 0, "end": 2**63 - 1, "datasync": 0, "dev": MAPPED, "fs": "ext4", "ino": 12}
+    events = [
+        own | whole | {"ts_ns": 100, "event": "sync_start", "path": "/f"},
+        *redirected("db", MAPPED, 8, (DISK, 1008), 120, 130, 300, of=7),
+        *bio("disk", DISK, 24, 110, 125, 170),
+        *bio("disk later", DISK, 32, 112, 131, 290),
+        *bio("other disk", OTHER_DISK, 48, 110, 118, 280),
+        *redirected("other mapping", OTHER_MAPPED, 56, (DISK, 2056), 105, 110, 150),
+        # It was submitted first, and the disk gets it later.
+        *redirected("kept above", OTHER_MAPPED, 64, (DISK, 2064), 101, 140, 290),
+        *redirected("other leg", MAPPED, 72, (OTHER_DISK, 1072), 105, 111, 290),
+        # Where the disk meets these is not known.
+        *redirected("no remap, same", MAPPED, 80, None, 112, 113, 200),
+        *redirected("no remap, other", OTHER_MAPPED, 88, None, 112, 113, 250),
+        own | {"ts_ns": 310, "event": "sync_end", "ret": 0},
+    ]
+    events.sort(key=lambda event: event["ts_ns"])
+    log = tmp_path / "made.events.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert check(log, tmp_path) == {"itself", "background"}
+    rows = report(tmp_path / "tables", "duckdb")
+    # A bio counts once, though it was at two devices.
+    assert {row["comm"]: (row["bios"], row["ahead_ns"]) for row in rows} == {
+        None: (1, 180),
+        "disk": (1, 170 - 125),
+        "other mapping": (1, 150 - 120),
+        "no remap, same": (1, 200 - 120),
+    }
+    with opened(str(tmp_path / "tables"), Reading()) as engine:
+        where = "SELECT comm, dev, below FROM syncline_bio WHERE below IS NOT NULL"
+        assert set(run_query(engine, where).rows) == {
+            ("db", MAPPED, DISK),
+            ("other mapping", OTHER_MAPPED, DISK),
+            ("kept above", OTHER_MAPPED, DISK),
+            ("other leg", MAPPED, OTHER_DISK),
+        }
+
+
+@pytest.mark.parametrize("case", ["forced-syncfs", "forced-freeze", "stacked"])
 def test_a_commit_whose_bios_were_issued_later_is_not_ahead(case: str, tmp_path: Path) -> None:
     """On a device that takes 20 ms for each write, a journal's bios are ahead of the bio of a sync only if they were there before it."""
     check(known_truth.unpacked(case, tmp_path), tmp_path)

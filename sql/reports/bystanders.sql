@@ -6,12 +6,16 @@
 -- waits for. ahead_ns is the part of this time in which the device had a bio of
 -- the bystander that was issued before the bio that the request waits for, or
 -- before its flush. A bio that was issued later is not ahead, nor one of
--- another device. In the phase earlier writeback, it is not known which bio the
--- request waits for, so each bio at its devices is ahead. On a device that
--- works on one bio at a time, this is what the bystander cost. Other devices
--- work on several, so it is the most that it may have cost. The rows overlap:
--- `itself` is the whole wait for the requests' own bios, also behind those of
--- others, and several bystanders may share an instant.
+-- another device. A bio that a partition or a device mapper redirected, by a
+-- recorded remap, is at the device below: there it meets the bios of others to
+-- this device, and those of other partitions and mappings on it. Without the
+-- remap of one of two bios, they meet only if they were submitted to the same
+-- device. In the phase earlier writeback, it is not known which bio the request
+-- waits for, so each bio at its devices is ahead. On a device that works on one
+-- bio at a time, this is what the bystander cost. Other devices work on
+-- several, so it is the most that it may have cost. The rows overlap: `itself`
+-- is the whole wait for the requests' own bios, also behind those of others,
+-- and several bystanders may share an instant.
 --
 -- An input whose bios have no known device gives no rows.
 --
@@ -79,6 +83,9 @@ WITH
       sync_id,
       commit_id,
       dev,
+      below,
+      -- Where it is issued.
+      COALESCE(below, dev) AS place,
       tid,
       comm,
       process,
@@ -150,6 +157,7 @@ WITH
       commit_wait.sync_id AS sync_id,
       bio.bio_id AS bio_id,
       bio.dev AS dev,
+      bio.place AS place,
       bio.comm AS comm,
       bio.tid AS tid,
       bio.bytes AS bytes,
@@ -181,12 +189,26 @@ WITH
     UNION
     SELECT run, sync_id, dev FROM slow WHERE dev IS NOT NULL
   ),
+  -- A flush reaches all devices below.
+  redirected AS (
+    SELECT DISTINCT run, dev, below FROM bio WHERE below IS NOT NULL
+  ),
+  own_place AS MATERIALIZED (
+    SELECT run, sync_id, dev AS place FROM own_device
+    UNION
+    SELECT own_device.run, own_device.sync_id, redirected.below
+    FROM own_device
+    JOIN redirected
+      ON redirected.run = own_device.run
+      AND redirected.dev = own_device.dev
+  ),
   -- The own bios of each request. At its end it no longer waits for them.
   own_bio AS MATERIALIZED (
     SELECT
       slow.run AS run,
       slow.sync_id AS sync_id,
       bio.dev AS dev,
+      bio.place AS place,
       bio.submit_ns AS submit_ns,
       bio.issue_ns AS issue_ns,
       CASE
@@ -256,7 +278,8 @@ WITH
       reaching.sync_id AS sync_id,
       reaching.from_ns AS from_ns,
       MAX(own.issue_ns) AS issue_ns,
-      CASE WHEN MIN(own.dev) = MAX(own.dev) THEN MIN(own.dev) END AS dev
+      CASE WHEN MIN(own.dev) = MAX(own.dev) THEN MIN(own.dev) END AS dev,
+      CASE WHEN MIN(own.place) = MAX(own.place) THEN MIN(own.place) END AS place
     FROM reaching
     JOIN own_bio AS own
       ON own.run = reaching.run
@@ -276,6 +299,7 @@ WITH
       phase.from_ns,
       -- The flush is sent when the thread begins to wait for it.
       MAX(wait.ts_ns),
+      NULL,
       NULL
     FROM phase
     JOIN syncline_wait AS wait
@@ -291,7 +315,8 @@ WITH
       phase.from_ns
   ),
   -- What each request waits for: from, until, and before when a bio of somebody
-  -- else must have been issued to be ahead; the device, if it is only one.
+  -- else must have been issued to be ahead; the device and where its bios are
+  -- issued, if it is only one.
   waiting AS MATERIALIZED (
     SELECT
       phase.run AS run,
@@ -303,21 +328,46 @@ WITH
         WHEN phase.phase = 'earlier writeback' THEN phase.until_ns
         ELSE COALESCE(awaited.issue_ns, phase.from_ns)
       END AS before_ns,
-      awaited.dev AS dev
+      awaited.dev AS dev,
+      awaited.place AS place
     FROM phase
     LEFT JOIN awaited
       ON awaited.run = phase.run
       AND awaited.sync_id = phase.sync_id
       AND awaited.from_ns = phase.from_ns
     UNION ALL
-    SELECT run, sync_id, 'commit', from_ns, until_ns, issue_ns, dev
+    SELECT run, sync_id, 'commit', from_ns, until_ns, issue_ns, dev, place
     FROM commit_bio
+  ),
+  bio_at AS (
+    SELECT run, bio_id, dev AS place, issue_ns, complete_ns FROM bio
+    UNION ALL
+    SELECT run, bio_id, below, issue_ns, complete_ns
+    FROM bio
+    WHERE
+      below IS NOT NULL
+  ),
+  -- A bio may be near at its device and at the device below.
+  near AS MATERIALIZED (
+    SELECT DISTINCT
+      slow.run AS run,
+      slow.sync_id AS sync_id,
+      bio_at.bio_id AS bio_id
+    FROM slow
+    JOIN own_place
+      ON own_place.run = slow.run
+      AND own_place.sync_id = slow.sync_id
+    JOIN bio_at
+      ON bio_at.run = slow.run
+      AND bio_at.place = own_place.place
+      AND bio_at.issue_ns < slow.end_ns
+      AND bio_at.complete_ns > slow.start_ns
   ),
   -- Bios of others that were at a device of the request while it was in flight.
   other AS MATERIALIZED (
     SELECT
-      slow.run AS run,
-      slow.sync_id AS sync_id,
+      near.run AS run,
+      near.sync_id AS sync_id,
       bio.bio_id AS bio_id,
       CASE
         WHEN bio.sync_id IS NOT NULL THEN 'sync'
@@ -339,25 +389,20 @@ WITH
       bio.file AS file,
       bio.bytes AS bytes,
       bio.dev AS dev,
+      bio.below AS below,
+      bio.place AS place,
       bio.issue_ns AS issue_ns,
       bio.complete_ns AS complete_ns
-    FROM slow
-    JOIN own_device
-      ON own_device.run = slow.run
-      AND own_device.sync_id = slow.sync_id
-    JOIN bio
-      ON bio.run = slow.run
-      AND bio.dev = own_device.dev
-      AND bio.issue_ns < slow.end_ns
-      AND bio.complete_ns > slow.start_ns
+    FROM near
+    JOIN bio ON bio.run = near.run AND bio.bio_id = near.bio_id
     WHERE
-      bio.sync_id IS DISTINCT FROM slow.sync_id
+      bio.sync_id IS DISTINCT FROM near.sync_id
       AND NOT EXISTS (
         SELECT 1
         FROM commit_bio
         WHERE
-          commit_bio.run = slow.run
-          AND commit_bio.sync_id = slow.sync_id
+          commit_bio.run = near.run
+          AND commit_bio.sync_id = near.sync_id
           AND commit_bio.bio_id = bio.bio_id
       )
   ),
@@ -391,7 +436,11 @@ WITH
       AND other.issue_ns < waiting.before_ns
       AND other.complete_ns > waiting.from_ns
       AND other.issue_ns < waiting.until_ns
-      AND other.dev = COALESCE(waiting.dev, other.dev)
+      AND (waiting.place IS NULL
+      OR other.place = waiting.place
+      -- One of the two has no recorded remap.
+      OR (other.dev = waiting.dev
+      AND (other.below IS NULL OR waiting.place = waiting.dev)))
     LEFT JOIN syncline_sync AS sync
       ON sync.run = other.run
       AND sync.sync_id = other.other_id

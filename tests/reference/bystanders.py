@@ -10,8 +10,10 @@ from typing import Any
 Row = dict[str, Any]
 # (kind, comm, process, cgroup, writers, path)
 Key = tuple[str, str | None, str | None, str | None, str | None, str | None]
-# From, until, before when a bio of somebody else must have been issued to be ahead, and the device, if it is only one.
-Waiting = tuple[int, int, int, str | None]
+# A device, and the one below it to which a bio was redirected, if that is recorded.
+At = tuple[str, str | None]
+# From, until, before when a bio of somebody else must have been issued to be ahead, and where; empty if that is any device of the request.
+Waiting = tuple[int, int, int, frozenset[At]]
 
 _OWN_BIOS = ("queue", "device", "writeback")
 _PHASES = (*_OWN_BIOS, "earlier writeback", "flush")
@@ -40,9 +42,10 @@ def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
         itself = _itself(sync, tables)
         mine = {bio["bio_id"] for bio in (*own, *commit)}
         devices = {bio["dev"] for bio in (*own, *commit)} | {sync["dev"]}
+        devices |= {bio["below"] for bio in bios if bio["dev"] in devices} - {None}
         others = defaultdict(list)
         for bio in bios:
-            if bio["bio_id"] not in mine and bio["dev"] in devices:
+            if bio["bio_id"] not in mine and devices & {bio["dev"], bio["below"]}:
                 others[_key(bio, journals, paths)].append(bio)
         lengths: dict[Key, int] = {}
         for key, spans in (
@@ -83,7 +86,8 @@ def _itself(sync: Row, tables: dict[str, list[Row]]) -> list[Waiting]:
         ):
             continue
         start, end = phase["ts_ns"], phase["ts_ns"] + phase["dur_ns"]
-        before, dev = start, None
+        before = start
+        places: frozenset[At] = frozenset()
         if phase["phase"] == "earlier writeback":
             before = end
         elif phase["phase"] == "flush":
@@ -93,9 +97,10 @@ def _itself(sync: Row, tables: dict[str, list[Row]]) -> list[Waiting]:
             last = max(complete for complete, _ in begun)
             awaited = [bio for complete, bio in begun if complete == last]
             before = max(map(_issue, awaited))
-            devices = {bio["dev"] for bio in awaited}
-            dev = devices.pop() if len(devices) == 1 else None
-        waiting.append((start, end, before, dev))
+            places = frozenset(map(_at, awaited))
+            if len({below or dev for dev, below in places}) > 1:
+                places = frozenset()
+        waiting.append((start, end, before, places))
     return waiting
 
 
@@ -138,12 +143,26 @@ def _commit(
             in_commit = journal["ts_ns"] <= start <= journal["ts_ns"] + journal["dur_ns"]
             if bio["tid"] == journal["tid"] and in_commit and end > since and start < until:
                 commits.append(bio)
-                waiting.append((max(start, since), min(end, until), _issue(bio), bio["dev"]))
+                waiting.append(
+                    (max(start, since), min(end, until), _issue(bio), frozenset([_at(bio)]))
+                )
     return commits, waiting
 
 
 def _issue(bio: Row) -> int:
     return bio["ts_ns"] + (bio["queue_ns"] or 0)
+
+
+def _at(bio: Row) -> At:
+    return bio["dev"], bio["below"]
+
+
+def _meet(one: At, other: At) -> bool:
+    """Returns whether two bios are issued to one device, or may be: they were submitted to one, and a remap is not recorded."""
+    (dev, below), (other_dev, other_below) = one, other
+    if (below or dev) == (other_below or other_dev):
+        return True
+    return dev == other_dev and None in (below, other_below)
 
 
 def _covered(waiting: list[Waiting]) -> int:
@@ -156,21 +175,24 @@ def _covered(waiting: list[Waiting]) -> int:
 
 
 def _ahead(waiting: list[Waiting], others: list[Row]) -> int:
-    spans = [(_issue(bio), bio["ts_ns"] + bio["dur_ns"], bio["dev"]) for bio in others]
+    spans = [(_issue(bio), bio["ts_ns"] + bio["dur_ns"], _at(bio)) for bio in others]
     edges = {edge for start, end, *_ in waiting for edge in (start, end)}
     edges = sorted(edges | {edge for issue, complete, _ in spans for edge in (issue, complete)})
     total = 0
     for start, end in itertools.pairwise(edges):
         # Few edges are in a wait. Only these are compared with all bios.
         waits = [
-            (before, dev)
-            for since, until, before, dev in waiting
+            (before, places)
+            for since, until, before, places in waiting
             if since <= start and end <= until
         ]
         if waits and any(
-            issue <= start and end <= complete and issue < before and dev in (None, of)
-            for issue, complete, of in spans
-            for before, dev in waits
+            issue <= start
+            and end <= complete
+            and issue < before
+            and (not places or any(_meet(place, at) for place in places))
+            for issue, complete, at in spans
+            for before, places in waits
         ):
             total += end - start
     return total
