@@ -33,6 +33,7 @@ _KERNEL_EVENTS = [
     "jbd2/jbd2_commit_flushing",
     "jbd2/jbd2_commit_logging",
     "jbd2/jbd2_end_commit",
+    "block/block_bio_remap",
     "block/block_rq_insert",
     "block/block_rq_issue",
     "block/block_rq_complete",
