@@ -248,13 +248,15 @@ def _block(n: int, long: int = 0, same: bool = False, overlap: bool = False) -> 
     return ["\n".join(lines) + "\n"]
 
 
-def _partitions(n: int) -> list[str | bytes]:
+def _partitions(n: int, threads: bool = False) -> list[str | bytes]:
+    """Bios that are redirected, each from a device of its own."""
     lines = []
     for i in range(n):
         at = 3 * i
+        tid = 697 + i * threads
         lines += [
-            f"  8,{i}    0 {at:8}   {at / 1e6:13.9f}  697  Q   W 8 + 8 [wl]",
-            f"  9,{i}    0 {at:8}   {(at + 1) / 1e6:13.9f}  697  A   W 16 + 8 <- (8,{i}) 8",
+            f"  8,{i}    0 {at:8}   {at / 1e6:13.9f}  {tid}  Q   W 8 + 8 [wl]",
+            f"  9,{i}    0 {at:8}   {(at + 1) / 1e6:13.9f}  {tid}  A   W 16 + 8 <- (8,{i}) 8",
             f"  9,{i}    0 {at:8}   {(at + 2) / 1e6:13.9f}  697  C   W 16 + 8 [0]",
         ]
     return ["\n".join(lines) + "\n"]
@@ -430,6 +432,7 @@ CASES = {
     "commits": Case(lambda n: _commits(n, shared=False)),
     "commits, one transaction": Case(lambda n: _commits(n, shared=True)),
     "partitions": Case(_partitions),
+    "partitions, each by a thread": Case(lambda n: _partitions(n, threads=True)),
     "children that exit": Case(lambda n: _children(n, "exit")),
     "children that exit unreported": Case(lambda n: _children(n, "quiet")),
     "children that exit as groups": Case(lambda n: _children(n, "group")),

@@ -141,6 +141,15 @@ WITH
     GROUP BY
       key
   ),
+  device_on AS (
+    SELECT SUBSTR(key, LENGTH('device_on.') + 1) AS dev, MIN(value) AS below
+    FROM syncline_meta
+    WHERE
+      key LIKE 'device_on.%'
+      AND value <> ''
+    GROUP BY
+      key
+  ),
   ranked AS (
     SELECT
       what,
@@ -169,7 +178,8 @@ SELECT
   CASE
     WHEN device_name.name IS NULL THEN ranked.name
     ELSE device_name.name || ' (' || ranked.name || ')'
-  END AS name,
+  END
+  || COALESCE(' on ' || device_on.below, '') AS name,
   CAST(syncs AS BIGINT) AS syncs,
   CAST(unmatched_calls AS BIGINT) AS unmatched_calls,
   CAST(bios AS BIGINT) AS bios
@@ -177,6 +187,7 @@ FROM ranked
 LEFT JOIN device_name
   ON ranked.what = 'device'
   AND device_name.dev = ranked.name
+LEFT JOIN device_on ON ranked.what = 'device' AND device_on.dev = ranked.name
 WHERE
   place <= 5
 ORDER BY

@@ -59,9 +59,9 @@ impl DevicesBelow {
 mod tests {
     use super::*;
 
-    const DISK: Dev = Dev::new(254, 16);
-    const PARTITION: Dev = Dev::new(254, 17);
-    const VOLUME: Dev = Dev::new(253, 0);
+    const DISK: Dev = Dev(254 << 20 | 16);
+    const PARTITION: Dev = Dev(254 << 20 | 17);
+    const VOLUME: Dev = Dev(253 << 20);
 
     #[test]
     fn what_is_on_nothing_differs_from_what_is_unknown() {

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Stacked devices: a partition, dm-linear behind a first sector, one on a partition, one over two disks, dm-crypt, and two on one disk. Each
-# has an ext4 with syncs, and is recorded by the route that `record` chooses. Every bio must be redirected, and issued where it went.
+# has an ext4 with syncs, and is recorded by the route that `record` chooses. The recordings are in OUT: `syncline report OUT/NAME device`.
+# Run it with --fs none --disk-size 1G --spare-size 1G.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -35,21 +36,36 @@ done.set()
 for other in others: other.join()
 EOF
 
-# linear NAME TABLE: creates a device of the device mapper, and sets `device`.
+# create NAME TABLE: creates a device of the device mapper, and sets `device`.
 create() {
   dmsetup create --noudevsync "$1" --table "$2" && dmsetup mknodes "$1"
   device=/dev/mapper/$1
 }
 number() { stat -L -c '%Hr,%Lr' "$1"; }
 
-# recorded NAME DEVICE [NEIGHBOUR]: records syncs on a new ext4.
+# redirected RUN DEVICE: events of remaps from a device.
+redirected() { trace-cmd report -q "$1/trace.dat" 2>/dev/null | grep -c "block_bio_remap: .* <- ($2) "; }
+has_remaps() { [ "$(redirected "$@")" -gt 0 ]; }
+# is_on RUN NAME BELOW: what devices.json says.
+is_on() {
+  python3 - "$@" <<'EOF'
+import json, sys
+run, name, below = sys.argv[1:]
+devices = {device["name"]: device for device in json.load(open(f"{run}/devices.json")).values()}
+sys.exit(",".join(devices[name]["on"]) != below)
+EOF
+}
+
+# recorded NAME DEVICE BELOW [NEIGHBOUR]: records syncs on a new ext4. BELOW: names with commas.
 recorded() {
-  local name=$1 path=$2
-  shift 2
+  local name=$1 path=$2 below=$3
+  shift 3
   make_fs ext4 "$path" "$DATA" || return 1
   syncline record --force --route "$route" -o "/tmp/$name" -- python3 /tmp/workload.py "$DATA" 12 "$@" &>"$SAID" || cat "$SAID"
   cp -r "/tmp/$name" "$OUT/"
   umount "$DATA"
+  check "$name: its bios are redirected" has_remaps "/tmp/$name" "$(number "$path")"
+  check "$name: on $below" is_on "/tmp/$name" "$(basename "$(realpath "/sys/dev/block/$(number "$path" | tr , :)")")" "$below"
 }
 
 wipefs -q -a "$DISK" "$SPARE"
@@ -68,19 +84,20 @@ blockdev --rereadpt "$DISK"
 uname -r
 for device in "$DISK" "$SPARE" "${DISK}1" "${DISK}2"; do echo "$device $(number "$device")"; done
 
-recorded partition "${DISK}1"
+disk=$(basename "$DISK") other_disk=$(basename "$SPARE")
+recorded partition "${DISK}1" "$disk"
+check "a disk is on no other" is_on /tmp/partition "$disk" ""
 create on-partition "0 122880 linear ${DISK}2 4096"
-recorded on-partition "$device" "${DISK}1"
+recorded on-partition "$device" "${disk}2" "${DISK}1"
 dmsetup remove --noudevsync on-partition
 create offset "0 131072 linear $SPARE 300000"
-recorded direct "$device" "$SPARE"
+recorded direct "$device" "$other_disk" "$SPARE"
 create other "0 131072 linear $SPARE 131072"
-recorded shared /dev/mapper/offset "$device"
-if create crypt "0 131072 crypt aes-xts-plain64 $(printf '%0128d' 7) 0 $SPARE 700000"; then recorded crypt "$device"; fi
+recorded shared /dev/mapper/offset "$other_disk" "$device"
+if create crypt "0 131072 crypt aes-xts-plain64 $(printf '%0128d' 7) 0 $SPARE 700000"; then recorded crypt "$device" "$other_disk"; fi
 # Files at both ends.
 create two "$(printf '0 66000 linear %s 440000\n66000 66000 linear %s 8192' "$SPARE" "${DISK}2")"
 sed -i 's/40000 \* k/4000000 * k/' /tmp/workload.py
-recorded two "$device"
+recorded two "$device" "${disk}2,$other_disk"
 dmsetup table
-ls -l /dev/mapper /dev/dm-*
 counted stacked
