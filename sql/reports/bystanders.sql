@@ -95,7 +95,7 @@ WITH
         WHEN sync_id IS NULL
         AND writers IS NOT NULL THEN writers_cgroup
         WHEN sync_id IS NULL
-        AND comm GLOB 'kworker/*' THEN NULL
+        AND SUBSTR(comm, 1, 8) = 'kworker/' THEN NULL
         ELSE cgroup
       END AS cgroup,
       -- A request has its own thread and file.

@@ -170,7 +170,10 @@ def measure(folder: Path, runs: list[int], memory: str, reports: list[str]) -> N
                 command += ["report", str(folder), report, "--where", f"run IN ({names})"]
                 begun = time.monotonic()
                 process = subprocess.Popen([*command, "--format", "json"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
-                out, error = process.stdout.read(), process.stderr.read()  # type: ignore[union-attr]
+                # In pieces: the rows of `scatter` are more than the memory that is measured.
+                pieces = iter(lambda: process.stdout.read(1 << 20), b"")  # type: ignore[union-attr]
+                rows = sum(piece.count(b"\n") for piece in pieces)
+                error = process.stderr.read()  # type: ignore[union-attr]
                 _, status, usage = os.wait4(process.pid, 0)
                 done.set()
                 watch.join()
@@ -185,7 +188,7 @@ def measure(folder: Path, runs: list[int], memory: str, reports: list[str]) -> N
                         "rss_bytes": usage.ru_maxrss * 1024,
                         "temporary_bytes": peak[0],
                         "code": os.waitstatus_to_exitcode(status),
-                        "rows": out.count(b"\n"),
+                        "rows": rows,
                         "error": error.decode()[-300:] if status else "",
                     }
                 ),

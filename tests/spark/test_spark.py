@@ -17,6 +17,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,9 +193,7 @@ def dataset(cluster: Cluster, runs: list[Path], tmp_path_factory: pytest.TempPat
         assert time.monotonic() < until
         time.sleep(0.02)
     # Stopped, so that it cannot end its task. The others continue until theirs are done.
-    victim = next(n for n, worker in enumerate(cluster.workers) if tasks_of(worker.pid))
-    for pid in children(cluster.workers[victim].pid):
-        os.kill(pid, signal.SIGSTOP)
+    victim = next(n for _ in range(1000) for n in range(WORKERS) if stopped_in_a_task(cluster.workers[n].pid, folder))  # fmt: skip
     before, since = added(), time.monotonic()
     while time.monotonic() - since < 5:
         time.sleep(0.2)
@@ -209,9 +208,25 @@ def dataset(cluster: Cluster, runs: list[Path], tmp_path_factory: pytest.TempPat
     return folder
 
 
-def tasks_of(worker: int) -> list[int]:
-    """Returns the processes of Python that run the tasks of a worker."""
-    return [pid for pid in children(worker) if b"pyspark" in Path(f"/proc/{pid}/cmdline").read_bytes()]  # fmt: skip
+def stopped_in_a_task(worker: int, dataset: Path) -> bool:
+    """Stops the processes of a worker, and returns whether one of them is writing a partition. If not, they continue."""
+    stopped = children(worker)
+    for pid in stopped:
+        send(pid, signal.SIGSTOP)
+    files = [Path(os.path.realpath(file)) for pid in stopped for file in Path(f"/proc/{pid}/fd").glob("*")]  # fmt: skip
+    # A folder for a partition is locked. Its tables leave it when they are published, while the whole dataset is locked.
+    locked = any(file.parent == dataset for file in files)
+    if not locked and any(file.is_relative_to(dataset / "_staging") and file.with_name("tables").is_dir() for file in files):  # fmt: skip
+        return True
+    for pid in stopped:
+        send(pid, signal.SIGCONT)
+    time.sleep(0.01)
+    return False
+
+
+def send(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def children(pid: int) -> list[int]:
