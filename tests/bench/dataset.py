@@ -171,8 +171,9 @@ def measure(folder: Path, runs: list[int], memory: str, reports: list[str]) -> N
                 begun = time.monotonic()
                 process = subprocess.Popen([*command, "--format", "json"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
                 # In pieces: the rows of `scatter` are more than the memory that is measured.
-                pieces = iter(lambda: process.stdout.read(1 << 20), b"")  # type: ignore[union-attr]
-                rows = sum(piece.count(b"\n") for piece in pieces)
+                rows = 0
+                while piece := process.stdout.read(1 << 20):  # type: ignore[union-attr]
+                    rows += piece.count(b"\n")
                 error = process.stderr.read()  # type: ignore[union-attr]
                 _, status, usage = os.wait4(process.pid, 0)
                 done.set()
