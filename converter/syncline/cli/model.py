@@ -56,7 +56,14 @@ def _write(output: str, text: str) -> None:
         interruptible.write(output, text.encode())
 
 
-_parameters = click.option("--parameters", required=True, metavar="FILE", help="Parameters of the machine, as `syncline model measure` writes them.")  # fmt: skip
+def _check_value(_context: click.Context, option: click.Parameter, value: str) -> str:
+    """Refuses the next option as a value. A file with such a name is ./--NAME."""
+    if value.startswith("-"):
+        raise click.UsageError(f"{option.opts[0]} has no value: '{value}' follows. Write: {option.opts[0]} FILE")  # fmt: skip
+    return value
+
+
+_parameters = click.option("--parameters", required=True, callback=_check_value, metavar="FILE", help="Parameters of the machine, as `syncline model measure` writes them.")  # fmt: skip
 
 
 @command.command(
