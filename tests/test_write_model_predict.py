@@ -135,6 +135,8 @@ def test_inputs_without_writes_are_refused(tmp_path: Path) -> None:
     assert "cannot read" in refused(tmp_path / "none.csv")
     assert "cannot read" in fails(3, "model", "predict", LOG, "--parameters", tmp_path / "none")
     assert "--parameters" in fails(2, "model", "predict", LOG)
+    message = fails(2, "model", "predict", LOG, "--parameters", "--each")
+    assert "--parameters has no value: '--each' follows" in message
     output = tmp_path / "run"
     message = fails(2, "record", "--writes", "--route", "bpftrace", "-o", output, "--", "true")
     assert "the route bpftrace does not record writes" in message
@@ -187,6 +189,43 @@ def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used(tmp_p
         "not used: 1 returns of calls whose start is not in the log",
         "not used: 2 calls whose return is not in the log",
     ]
+
+
+# /a: cut in its second page, cut by truncate, and deleted. /b is deleted while it is open. /w/c is named by its folder.
+DELETIONS = """\
+1 100.000010 openat(AT_FDCWD, "/a", O_WRONLY|O_CREAT, 0600) = 3 <0.000001>
+1 100.000020 write(3, "x", 20480) = 20480 <0.000005>
+1 100.000030 ftruncate(3, 5000) = 0 <0.000001>
+1 100.000040 openat(AT_FDCWD, "/b", O_WRONLY|O_CREAT, 0600) = 4 <0.000001>
+1 100.000050 write(4, "x", 8192) = 8192 <0.000005>
+1 100.000060 truncate("/a", 4096) = 0 <0.000001>
+1 100.000070 unlink("/b") = 0 <0.000001>
+1 100.000080 write(4, "x", 4096) = 4096 <0.000005>
+1 100.000090 close(4) = 0 <0.000001>
+1 100.000100 openat(AT_FDCWD</w>, "c", O_WRONLY|O_CREAT, 0600) = 5</w/c> <0.000001>
+1 100.000110 write(5</w/c>, "x", 4096) = 4096 <0.000005>
+1 100.000120 close(5</w/c>) = 0 <0.000001>
+1 100.000130 unlinkat(AT_FDCWD</w>, "c", 0) = 0 <0.000001>
+1 100.000140 unlink("/a") = -1 EPERM (Operation not permitted) <0.000001>
+1 100.000150 io_submit(0x7f, 1, [{}]) = 1 <0.000001>
+1 100.000160 write(3, "x", 4096) = 4096 <0.000005>
+1 100.000170 openat(AT_FDCWD, "/a", O_WRONLY|O_TRUNC) = 6 <0.000001>
+1 100.000180 write(6, "x", 4096) = 4096 <0.000005>
+"""
+
+
+def test_what_is_deleted_or_cut_is_clean(tmp_path: Path) -> None:
+    log = tmp_path / "calls.log"
+    log.write_text(DELETIONS.replace("100.000", "1700000100.000"))
+    recorded = recording.read(str(log), Reading())
+    outcome = predict(HOST, recorded)
+    # Pages of /a, /b and /w/c: 5. 2 + 2. 1 + 3. 1 + 1. Then /a has its first page, and a write at 20,480, which touches one page. 1.
+    pages = [one.dirty_bytes / 4096 for one in outcome.predicted]
+    assert pages == [5, 4, 4, 2, 2, 1]
+    assert "not used: 1 asynchronous submissions (io_submit, io_uring), which may be writes" in recorded.notes  # fmt: skip
+    assert not any("deleted or truncated" in note for note in outcome.assumptions)
+    unknown = predict(HOST, recording.read(str(LOG), Reading()))
+    assert "no dirty file is deleted or truncated: the input shows no such call" in unknown.assumptions  # fmt: skip
 
 
 def test_a_recording_of_a_kernel_has_the_writes_of_the_program(

@@ -1,4 +1,5 @@
--- Calls that write or sync, or say which file a descriptor is.
+-- Calls that write or sync, that cut or delete a file, or say which file a
+-- descriptor is.
 --
 -- `events` is a low-level log of strace.
 --
@@ -58,5 +59,6 @@ WHERE
     'write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'fsync', 'fdatasync',
     'open', 'openat', 'openat2', 'creat', 'close', 'lseek', 'dup', 'dup2',
     'dup3', 'fcntl', 'clone', 'clone3', 'fork', 'vfork',
-    'sync', 'syncfs'
+    'sync', 'syncfs', 'unlink', 'unlinkat', 'truncate', 'ftruncate',
+    'io_submit', 'io_uring_enter'
   );

@@ -17,8 +17,10 @@ _CALLS = (
     "io_uring_setup", "io_uring_enter", "io_submit",
 )  # fmt: skip
 
-# What `syncline model` needs besides: each write, and its place in the file.
-_WRITES = ("write", "pwrite64", "writev", "pwritev", "lseek")
+# What `syncline model` needs besides: each write, its place in the file, and what makes dirty pages clean without writeback.
+_WRITES = (
+    "write", "pwrite64", "writev", "pwritev", "lseek", "unlink", "unlinkat", "truncate", "ftruncate",
+)  # fmt: skip
 
 
 def strace_command(

@@ -113,6 +113,10 @@ class PageCache:
         self.time_ns += ns
         self._flush(ns)
 
+    def cut(self, file: Hashable, size: int) -> None:
+        """Cuts a file to a size. The pages behind it become clean without writeback."""
+        self._cache.drop(file, -(-size // _PAGE_BYTES) * _PAGE_BYTES)
+
     def sync(self, file: Hashable | None) -> float:
         """Returns the cost of a sync, which writes back what is dirty of a file; None for all files."""
         cleaned = self._cache.clean_all() if file is None else self._cache.clean_file(file)

@@ -101,6 +101,13 @@ class DirtyCache:
             self._remove(block)
         return sum(one.size for one in blocks)
 
+    def drop(self, file: Hashable, start: int) -> None:
+        """Forgets what is dirty of a file from a place on: the file was cut there, or deleted."""
+        for block in list(self._overlapping(file, start, float("inf"))):
+            self._remove(block)
+            if block.offset < start:
+                self._add(_Block(file, block.offset, start - block.offset, block.dirtied_ns, block.is_active))  # fmt: skip
+
     def clean_all(self) -> float:
         """Writes back all of all files, and returns how much."""
         return sum(self.clean_file(file) for file in list(self._files))

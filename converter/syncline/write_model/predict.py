@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .cost import Library, PageCache, direct_ns, naive_ns, synchronized_ns
 from .parameters import Parameters
-from .writes import Write, Writes, of_scenario
+from .writes import Cut, Write, Writes, of_scenario
 
 __all__ = ["Outcome", "Predicted", "Summary", "predict", "relative_error"]
 
@@ -74,10 +75,12 @@ def predict(
     notes = list(recorded.notes)
     predicted: list[Predicted] = []
     for writes in _by_scenario(recorded.writes).values():
-        predicted += _one(parameters, writes, rules)
+        predicted += _one(parameters, writes, rules, recorded.cuts)
     overlaps = sum(_overlaps(writes) for writes in _by_scenario(recorded.writes).values())
     if overlaps:
         notes.append(f"{overlaps:,} writes begin before the one before them has ended; the model has one writer, so they follow at once")  # fmt: skip
+    if not recorded.has_deletions:
+        notes.append("no dirty file is deleted or truncated: the input shows no such call")
     notes.append("one process writes to one device, and nothing is dirty at the start")
     predicted.sort(key=lambda one: one.write.start_ns)
     summaries = [
@@ -110,13 +113,21 @@ def _overlaps(writes: Sequence[Write]) -> int:
     return count
 
 
-def _one(parameters: Parameters, writes: Sequence[Write], rules: str) -> list[Predicted]:
+def _one(
+    parameters: Parameters, writes: Sequence[Write], rules: str, cuts: Sequence[Cut]
+) -> list[Predicted]:
     cache = PageCache(parameters, rules)
     libraries: dict[str, Library] = {}
     ends: dict[str, int] = {}
     last_ns = writes[0].start_ns
     found = []
+    pending = deque(cuts)
     for write in writes:
+        while pending and pending[0].time_ns <= write.start_ns:
+            cut = pending.popleft()
+            cache.pass_time(max(0, cut.time_ns - last_ns))
+            last_ns = max(last_ns, cut.time_ns)
+            cache.cut(cut.path, cut.size)
         delay = max(0, write.start_ns - last_ns)
         last_ns = max(last_ns, write.end_ns)
         is_random = write.offset != ends.get(write.path, write.offset)

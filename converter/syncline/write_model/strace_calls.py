@@ -10,7 +10,7 @@ from typing import Any
 
 from syncline.errors import InputError
 
-from .writes import Write, Writes
+from .writes import Cut, Write, Writes
 
 __all__ = ["from_calls"]
 
@@ -19,6 +19,10 @@ _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 _SYNCS = ("fsync", "fdatasync")
 # Of all files.
 _SYNCS_OF_ALL = ("sync", "syncfs")
+_DELETES = ("unlink", "unlinkat")
+# Their writes are in memory, which strace does not print.
+_SUBMITS = ("io_submit", "io_uring_enter")
+_NAME = re.compile(r'^(?:(?:AT_FDCWD|\d+)(?:<(.*?)>)?, )?"((?:[^"\\]|\\.)*)"')
 _CLONES = ("clone", "clone3", "fork", "vfork")
 # Sockets, pipes and character devices, as strace -yy prints them.
 _NO_FILE = re.compile(r"\d+<(?:pipe|socket|anon_inode|TCP|UDP|UNIX|NETLINK)|\d+<[^>]*<char ")
@@ -38,7 +42,11 @@ class _Reader:
 
     def __init__(self) -> None:
         self.writes: list[Write] = []
+        self.cuts: list[Cut] = []
+        self.has_deletions = False
         self.unused: Counter[str] = Counter()
+        # Deleted files that are still open: they stay dirty until they are closed.
+        self._deleted: set[str] = set()
         self._files: dict[tuple[int, int], _Open] = {}
         # The end of each file, as far as it was written here.
         self._ends: dict[str, int] = {}
@@ -64,21 +72,39 @@ class _Reader:
         if event in _OPENS:
             flags = frozenset(re.findall(r"O_[A-Z]+", args.rpartition('"')[2]))
             path = row["path"] or ""
+            if path in self._deleted:
+                self._deleted.discard(path)
+                self.unused["deletions of an open file whose name was used again"] += 1
             if "O_TRUNC" in flags or event == "creat":
-                self._ends[path] = 0
+                self._cut(row, path, 0)
             self._files[process, result] = _Open(path, flags)
         elif event in _CLONES:
             for (owner, each), file in list(self._files.items()):
                 if owner == process:
                     self._files.setdefault((result, each), file)
         elif event == "close":
-            self._files.pop((process, number), None)
+            file = self._files.pop((process, number), None)
+            if file is not None and file.path in self._deleted and not self._is_open(file.path):
+                self._deleted.discard(file.path)
+                self._cut(row, file.path, 0)
         elif event in ("dup", "dup2", "dup3") or (event == "fcntl" and "F_DUPFD" in args):
             if (file := self._files.get((process, number))) is not None:
                 self._files[process, result] = file
         elif event == "lseek":
             if (file := self._files.get((process, number))) is not None:
                 file.position = result
+        elif event in _SUBMITS:
+            self.unused["asynchronous submissions (io_submit, io_uring), which may be writes"] += 1
+        elif event == "ftruncate":
+            self.has_deletions = True
+            if (file := self._files.get((process, number))) is not None:
+                self._cut(row, file.path, _size(args))
+        elif event == "truncate":
+            self.has_deletions = True
+            self._cut(row, _name(args), _size(args))
+        elif event in _DELETES:
+            self.has_deletions = True
+            self._delete(row, _name(args))
         elif event in _SYNCS_OF_ALL:
             if row["dur_ns"] is None:
                 self.unused["calls without a duration (strace -T)"] += 1
@@ -86,6 +112,19 @@ class _Reader:
                 self.writes.append(Write(row["start_ns"], row["dur_ns"], "sync", "", 0, 0))
         elif event in (*_WRITES, *_SYNCS):
             self._use(event, row, args, self._files.get((process, number)))
+
+    def _is_open(self, path: str) -> bool:
+        return any(file.path == path for file in self._files.values())
+
+    def _delete(self, row: Mapping[str, Any], path: str) -> None:
+        if self._is_open(path):
+            self._deleted.add(path)
+        else:
+            self._cut(row, path, 0)
+
+    def _cut(self, row: Mapping[str, Any], path: str, size: int) -> None:
+        self._ends[path] = size
+        self.cuts.append(Cut(row["start_ns"], path, size))
 
     def _use(self, event: str, row: Mapping[str, Any], args: str, file: _Open | None) -> None:
         if file is None or not file.path or file.path.startswith(("/dev/", "/proc/", "/sys/")):
@@ -123,6 +162,18 @@ class _Reader:
         return int(text) if text.isdigit() else -1
 
 
+def _name(args: str) -> str:
+    """Returns the file that a call names, as an open prints it."""
+    if (found := _NAME.match(args)) is None:
+        return ""
+    folder, name = found[1], found[2]
+    return name if folder is None or name.startswith("/") else f"{folder.rstrip('/')}/{name}"
+
+
+def _size(args: str) -> int:
+    return int(args.rsplit(", ", 1)[-1])
+
+
 def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
     """Returns the writes of calls, which `sql/write_model/calls.sql` selects, in the order of the log.
 
@@ -142,4 +193,9 @@ def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
             "no write to a file is in the recording" + (f": {'; '.join(notes)}" if notes else ""),
             "record with: syncline record --writes -o run -- COMMAND",
         )
-    return Writes(sorted(reader.writes, key=lambda one: one.start_ns), notes)
+    return Writes(
+        sorted(reader.writes, key=lambda one: one.start_ns),
+        notes,
+        cuts=sorted(reader.cuts, key=lambda one: one.time_ns),
+        has_deletions=reader.has_deletions,
+    )

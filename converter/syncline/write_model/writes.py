@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from syncline.errors import InputError
 
-__all__ = ["KINDS", "Write", "Writes", "of_scenario", "read_csv"]
+__all__ = ["KINDS", "Cut", "Write", "Writes", "of_scenario", "read_csv"]
 
 # sync: a sync call, which writes back what is dirty of a file, or of all files without a path.
 KINDS = ("cached", "synchronized", "direct", "library", "sync")
@@ -37,6 +37,15 @@ class Write:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """A file was cut to a size, or deleted: then the size is 0."""
+
+    time_ns: int
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Writes:
     """The writes of a recording, in the order of their starts, and what was not used, in sentences."""
 
@@ -44,6 +53,10 @@ class Writes:
     notes: list[str] = field(default_factory=list)
     # Background limit and hard limit of dirty page cache; None if they were not recorded.
     limits_bytes: tuple[int, int] | None = None
+    # In the order of their times.
+    cuts: Sequence[Cut] = ()
+    # Whether a deletion or a call of truncate is in the input.
+    has_deletions: bool = False
 
 
 def read_csv(path: str, text: str) -> Writes:
