@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::event::Dev;
 
+/// Pairs of devices. A log with more is not of one machine, and its devices count as unknown.
+const MAX_REDIRECTED: usize = 65_536;
+
 /// The devices directly below each device, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct DevicesBelow {
@@ -11,6 +14,8 @@ pub struct DevicesBelow {
     recorded: BTreeMap<Dev, Vec<Dev>>,
     /// How many bios were redirected from a device to each other one.
     redirected: BTreeMap<Dev, BTreeMap<Dev, u64>>,
+    /// How many pairs `redirected` has had.
+    pairs: usize,
 }
 
 impl DevicesBelow {
@@ -18,13 +23,19 @@ impl DevicesBelow {
     pub fn new(recorded: impl IntoIterator<Item = (Dev, Vec<Dev>)>) -> Self {
         let mut recorded: BTreeMap<Dev, Vec<Dev>> = recorded.into_iter().collect();
         recorded.values_mut().for_each(|below| below.sort_unstable());
-        Self { recorded, redirected: BTreeMap::new() }
+        Self { recorded, redirected: BTreeMap::new(), pairs: 0 }
     }
 
     /// Takes note that a bio was redirected from one device to another.
     pub(crate) fn add(&mut self, from: Dev, to: Dev) {
-        if from != to && from.is_known() && to.is_known() {
-            *self.redirected.entry(from).or_default().entry(to).or_default() += 1;
+        if from == to || !from.is_known() || !to.is_known() || self.pairs > MAX_REDIRECTED {
+            return;
+        }
+        let below = self.redirected.entry(from).or_default();
+        self.pairs += usize::from(!below.contains_key(&to));
+        *below.entry(to).or_default() += 1;
+        if self.pairs > MAX_REDIRECTED {
+            self.redirected.clear();
         }
     }
 
@@ -78,6 +89,14 @@ mod tests {
         assert_eq!(text(&below, VOLUME).as_deref(), Some("254,17"));
         below.take_back(VOLUME, PARTITION);
         assert_eq!(text(&below, VOLUME), None);
+    }
+
+    #[test]
+    fn a_log_with_too_many_devices_says_nothing_of_them() {
+        let mut below = DevicesBelow::default();
+        (0..65_537).for_each(|dev| below.add(VOLUME, Dev(1 << 20 | dev)));
+        below.add(PARTITION, DISK);
+        assert!(below.texts(&[]).is_empty());
     }
 
     #[test]
