@@ -22,7 +22,9 @@ impl DevicesBelow {
     /// `recorded`: devices with all those below them.
     pub fn new(recorded: impl IntoIterator<Item = (Dev, Vec<Dev>)>) -> Self {
         let mut recorded: BTreeMap<Dev, Vec<Dev>> = recorded.into_iter().collect();
-        recorded.values_mut().for_each(|below| below.sort_unstable());
+        for below in recorded.values_mut() {
+            below.sort_unstable();
+        }
         Self { recorded, redirected: BTreeMap::new(), pairs: 0 }
     }
 
@@ -70,8 +72,8 @@ impl DevicesBelow {
 mod tests {
     use super::*;
 
-    const DISK: Dev = Dev(254 << 20 | 16);
-    const PARTITION: Dev = Dev(254 << 20 | 17);
+    const DISK: Dev = Dev(254 << 20 | 0x10);
+    const PARTITION: Dev = Dev(254 << 20 | 0x11);
     const VOLUME: Dev = Dev(253 << 20);
 
     #[test]
@@ -94,7 +96,9 @@ mod tests {
     #[test]
     fn a_log_with_too_many_devices_says_nothing_of_them() {
         let mut below = DevicesBelow::default();
-        (0..65_537).for_each(|dev| below.add(VOLUME, Dev(1 << 20 | dev)));
+        for minor in 0..65_537 {
+            below.add(VOLUME, Dev::new(1, minor));
+        }
         below.add(PARTITION, DISK);
         assert!(below.texts(&[]).is_empty());
     }

@@ -353,11 +353,11 @@ impl<'a> Reader<'a> {
             let Argument { name, value } = argument?;
             match (kind, value) {
                 (Meta::Facts, argument::Value::Text(text)) => {
-                    self.run.facts.meta.push((name.to_owned(), text.to_owned()))
+                    self.run.facts.meta.push((name.to_owned(), text.to_owned()));
                 }
                 (Meta::Loss, value) => loss.add(name, value)?,
                 (Meta::Checksum, argument::Value::Number(sum)) if name == CHECKSUM_KEY => {
-                    self.checksum = u32::try_from(sum).ok()
+                    self.checksum = u32::try_from(sum).ok();
                 }
                 _ => return Err(Stop::FOREIGN),
             }
@@ -437,7 +437,7 @@ impl LossRead {
                 self.reason = Reason::ALL.iter().copied().find(|reason| reason.name() == text);
             }
             ("count", argument::Value::Number(count)) => {
-                self.count = u64::try_from(count).map_err(|_| Stop::DAMAGED)?
+                self.count = u64::try_from(count).map_err(|_| Stop::DAMAGED)?;
             }
             ("first_ts_ns", argument::Value::Number(ts)) => self.first_ts = Some(ts),
             ("last_ts_ns", argument::Value::Number(ts)) => self.last_ts = Some(ts),

@@ -12,9 +12,9 @@ pub(super) fn read(ts: i64, data: &[u8]) -> Result<PredictedWrite, Stop> {
         match (name, value) {
             // For people.
             ("time", Value::Text(_)) => {}
-            ("state", Value::Text(text)) => write.state = text.to_owned(),
-            ("kind", Value::Text(text)) => write.kind = text.to_owned(),
-            ("path", Value::Text(text)) => write.path = text.to_owned(),
+            ("state", Value::Text(text)) => text.clone_into(&mut write.state),
+            ("kind", Value::Text(text)) => text.clone_into(&mut write.kind),
+            ("path", Value::Text(text)) => text.clone_into(&mut write.path),
             ("scenario", Value::Text(text)) => write.scenario = Some(text.to_owned()),
             ("predicted_ns", Value::Number(number)) => write.predicted_ns = number,
             ("naive_ns", Value::Number(number)) => write.naive_ns = number,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::checks::{Checker, Ledger, Nowhere};
 use syncline_core::dedup::Provenance;
+use syncline_core::devices_below::DevicesBelow;
 use syncline_core::event::bio_flags::BioFlags;
 use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
@@ -22,8 +23,8 @@ pub(super) fn run(data: &[u8]) {
     let mut nowhere = Nowhere;
     let mut checker = Checker::new(&mut nowhere, ordered);
     let mut ledger = Ledger::default();
-    let mut pairer =
-        Pairer::new(processes, Arc::new(Locations::default()), std::iter::empty().collect(), Files::default());
+    let (locations, below) = (Arc::new(Locations::default()), DevicesBelow::default());
+    let mut pairer = Pairer::new(processes, locations, std::iter::empty().collect(), Files::default(), below);
     let provenance = Provenance::of_single_log(Location::default());
     let mut now = 1_000_000_000_000i64;
     for bytes in data.chunks_exact(3) {
