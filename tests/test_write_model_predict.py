@@ -207,6 +207,9 @@ DELETIONS = """\
 1 100.000120 close(5</w/c>) = 0 <0.000001>
 1 100.000130 unlinkat(AT_FDCWD</w>, "c", 0) = 0 <0.000001>
 1 100.000140 unlink("/a") = -1 EPERM (Operation not permitted) <0.000001>
+1 100.000142 unlinkat(7, "a", 0) = 0 <0.000001>
+1 100.000144 ftruncate(9, 0) = 0 <0.000001>
+1 100.000146 truncate("/a", ...) = 0 <0.000001>
 1 100.000150 io_submit(0x7f, 1, [{}]) = 1 <0.000001>
 1 100.000160 write(3, "x", 4096) = 4096 <0.000005>
 1 100.000170 openat(AT_FDCWD, "/a", O_WRONLY|O_TRUNC) = 6 <0.000001>
@@ -223,6 +226,8 @@ def test_what_is_deleted_or_cut_is_clean(tmp_path: Path) -> None:
     pages = [one.dirty_bytes / 4096 for one in outcome.predicted]
     assert pages == [5, 4, 4, 2, 2, 1]
     assert "not used: 1 asynchronous submissions (io_submit, io_uring), which may be writes" in recorded.notes  # fmt: skip
+    # The folder 7, the file 9, and a size.
+    assert "not used: 3 deletions and truncations whose file or size is not known" in recorded.notes
     assert not any("deleted or truncated" in note for note in outcome.assumptions)
     unknown = predict(HOST, recording.read(str(LOG), Reading()))
     assert "no dirty file is deleted or truncated: the input shows no such call" in unknown.assumptions  # fmt: skip

@@ -51,6 +51,7 @@ def devices() -> dict[str, dict[str, Any]]:
     for link in sorted(Path("/sys/dev/block").glob("*:*")):
         device = link.resolve()
         partition = _number(device / "partition")
+        # The folder of a partition is in that of its disk.
         disk = device if partition is None else device.parent
         queue = disk / "queue"
         lower = {path.name for path in device.glob("slaves/*")}

@@ -22,7 +22,8 @@ _SYNCS_OF_ALL = ("sync", "syncfs")
 _DELETES = ("unlink", "unlinkat")
 # Their writes are in memory, which strace does not print.
 _SUBMITS = ("io_submit", "io_uring_enter")
-_NAME = re.compile(r'^(?:(?:AT_FDCWD|\d+)(?:<(.*?)>)?, )?"((?:[^"\\]|\\.)*)"')
+# The descriptor of a folder, its path if strace prints it (-y), and a name.
+_NAME = re.compile(r'^(?:(AT_FDCWD|\d+)(?:<(.*?)>)?, )?"((?:[^"\\]|\\.)*)"')
 _CLONES = ("clone", "clone3", "fork", "vfork")
 # Sockets, pipes and character devices, as strace -yy prints them.
 _NO_FILE = re.compile(r"\d+<(?:pipe|socket|anon_inode|TCP|UDP|UNIX|NETLINK)|\d+<[^>]*<char ")
@@ -95,16 +96,9 @@ class _Reader:
                 file.position = result
         elif event in _SUBMITS:
             self.unused["asynchronous submissions (io_submit, io_uring), which may be writes"] += 1
-        elif event == "ftruncate":
+        elif event in ("ftruncate", "truncate", *_DELETES):
             self.has_deletions = True
-            if (file := self._files.get((process, number))) is not None:
-                self._cut(row, file.path, _size(args))
-        elif event == "truncate":
-            self.has_deletions = True
-            self._cut(row, _name(args), _size(args))
-        elif event in _DELETES:
-            self.has_deletions = True
-            self._delete(row, _name(args))
+            self._use_deletion(event, row, args, self._files.get((process, number)))
         elif event in _SYNCS_OF_ALL:
             if row["dur_ns"] is None:
                 self.unused["calls without a duration (strace -T)"] += 1
@@ -116,11 +110,18 @@ class _Reader:
     def _is_open(self, path: str) -> bool:
         return any(file.path == path for file in self._files.values())
 
-    def _delete(self, row: Mapping[str, Any], path: str) -> None:
-        if self._is_open(path):
+    def _use_deletion(
+        self, event: str, row: Mapping[str, Any], args: str, file: _Open | None
+    ) -> None:
+        opened = file.path if file is not None else None
+        path = opened if event == "ftruncate" else _path(args)
+        size = 0 if event in _DELETES else _size(args)
+        if not path or size is None:
+            self.unused["deletions and truncations whose file or size is not known"] += 1
+        elif event in _DELETES and self._is_open(path):
             self._deleted.add(path)
         else:
-            self._cut(row, path, 0)
+            self._cut(row, path, size)
 
     def _cut(self, row: Mapping[str, Any], path: str, size: int) -> None:
         self._ends[path] = size
@@ -162,16 +163,21 @@ class _Reader:
         return int(text) if text.isdigit() else -1
 
 
-def _name(args: str) -> str:
-    """Returns the file that a call names, as an open prints it."""
-    if (found := _NAME.match(args)) is None:
-        return ""
-    folder, name = found[1], found[2]
-    return name if folder is None or name.startswith("/") else f"{folder.rstrip('/')}/{name}"
+def _path(args: str) -> str | None:
+    """Returns the path that the arguments of a call begin with, as an open has it; None if its folder is not printed."""
+    named = _NAME.match(args)
+    if named is None:
+        return None
+    number, folder, name = named.groups()
+    if name.startswith("/") or (folder is None and number in (None, "AT_FDCWD")):
+        return name
+    return None if folder is None else f"{folder.rstrip('/')}/{name}"
 
 
-def _size(args: str) -> int:
-    return int(args.rsplit(", ", 1)[-1])
+def _size(args: str) -> int | None:
+    """Returns the last argument; None if it is not a number."""
+    last = args.rsplit(", ", 1)[-1]
+    return int(last) if last.isdecimal() else None
 
 
 def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
