@@ -63,22 +63,11 @@ fn main() -> Result<()> {
     let provenance = Provenance::of_single_log(Location::default());
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
-    let (mut counted, mut traced) = (
-        Pairer::new(
-            false,
-            Arc::new(Locations::default()),
-            HashMap::default(),
-            Files::default(),
-            DevicesBelow::default(),
-        ),
-        Pairer::new(
-            false,
-            Arc::new(Locations::default()),
-            HashMap::default(),
-            Files::default(),
-            DevicesBelow::default(),
-        ),
-    );
+    let pairer = || {
+        let locations = Arc::new(Locations::default());
+        Pairer::new(false, locations, HashMap::default(), Files::default(), DevicesBelow::default())
+    };
+    let (mut counted, mut traced) = (pairer(), pairer());
     let mut count = Count::default();
     // Never committed, so removed at the end.
     let mut trace = PerfettoTrace::create(

@@ -6,9 +6,9 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -134,11 +134,8 @@ def command(
                 out.write(rendered.render(answer.read(open_engine), catalogue.names()))
             for number, report in enumerate(reports):
                 if parts:
-                    counted = _Counted()
-                    # `writelines` would move to a file only after the last one.
-                    for part in _in_parts(open_engine, report, parts, counted):
-                        out.write(part)
-                    why = "" if counted.rows else why_empty(open_engine, report.name)
+                    is_empty = _write_in_parts(open_engine, report, parts, out)
+                    why = why_empty(open_engine, report.name) if is_empty else ""
                     notes += [f"note: {report.name}: no rows: {why}\n"] if why else []
                     continue
                 table = run_report(open_engine, report.name)
@@ -151,25 +148,26 @@ def command(
             show(text)
 
 
-@dataclass
-class _Counted:
-    rows: int = 0
-
-
-def _in_parts(
-    engine: Any, report: Report, parts: Callable[..., Iterator[str]], counted: _Counted
-) -> Iterator[str]:
-    """Yields the text of a report, and counts its rows. jq reads several JSON objects as a stream."""
+def _write_in_parts(
+    engine: Any, report: Report, parts: Callable[..., Iterator[str]], out: IO[str]
+) -> bool:
+    """Writes the text of a report, and returns whether it has no rows. jq reads several JSON objects as a stream."""
     from syncline.report.run import run_report_in_batches
 
+    is_empty = True
+
     def rows() -> Iterator[list[tuple[Any, ...]]]:
+        nonlocal is_empty
         for batch in itertools.chain([first], batches):
-            counted.rows += len(batch.rows)
+            is_empty = is_empty and not batch.rows
             yield batch.rows
 
     batches = run_report_in_batches(engine, report.name)
     first = next(batches)
-    yield from parts(first.columns, rows(), report)
+    # `writelines` would move to a file only after the last one.
+    for part in parts(first.columns, rows(), report):
+        out.write(part)
+    return is_empty
 
 
 def _write_page(

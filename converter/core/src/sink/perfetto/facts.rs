@@ -1,7 +1,7 @@
 //! Losses as they occur, and the last packets of the trace: application marks, facts about the run, and the count of each loss.
 
 use super::PerfettoTrace;
-use super::fields::{Category, head, text_value, value, wire};
+use super::fields::{Category, head, named_text, text_value, value, wire};
 use super::proto::{annotation, bytes, event, nested, tagged};
 use super::tracks::{Lanes, rank};
 use crate::error::Result;
@@ -99,10 +99,7 @@ impl PerfettoTrace {
                 });
             }
             for &(key, text) in texts {
-                nested(b, event::DEBUG_ANNOTATIONS, |b| {
-                    bytes(b, annotation::NAME, key.as_bytes());
-                    bytes(b, annotation::STRING_VALUE, text.as_bytes());
-                });
+                named_text(b, key, text.as_bytes());
             }
         })
     }

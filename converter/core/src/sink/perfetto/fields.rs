@@ -169,6 +169,22 @@ pub(super) fn text_value(b: &mut Vec<u8>, name_iid: u64, text: &[u8]) {
     });
 }
 
+/// Adds an annotation with a text. Neither name nor text is interned, so it is for few events.
+pub(super) fn named_text(b: &mut Vec<u8>, name: &str, text: &[u8]) {
+    nested(b, event::DEBUG_ANNOTATIONS, |b| {
+        bytes(b, annotation::NAME, name.as_bytes());
+        bytes(b, annotation::STRING_VALUE, text);
+    });
+}
+
+/// The same with a number.
+pub(super) fn named_number(b: &mut Vec<u8>, name: &str, number: i64) {
+    nested(b, event::DEBUG_ANNOTATIONS, |b| {
+        bytes(b, annotation::NAME, name.as_bytes());
+        int(b, annotation::INT_VALUE, number);
+    });
+}
+
 pub(super) fn head(b: &mut Vec<u8>, category: Category, name_iid: u64) {
     uint(b, event::CATEGORY_IIDS, category as u64);
     uint(b, event::NAME_IID, name_iid);

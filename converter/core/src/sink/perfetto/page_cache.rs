@@ -1,9 +1,9 @@
 //! Tracks of the write model: what was and what should have been dirty, the state of page cache, and each write with its predicted cost.
 
 use super::PerfettoTrace;
-use super::fields::{Category, head};
+use super::fields::{Category, head, named_number, named_text};
 use super::human::{push_ms, size};
-use super::proto::{annotation, bytes, event, int, nested};
+use super::proto::event;
 use super::tracks::{Lanes, rank};
 use crate::error::Result;
 use crate::sink::{PredictedWrite, Prediction};
@@ -125,33 +125,19 @@ fn arguments(b: &mut Vec<u8>, write: &PredictedWrite) {
     costs.extend_from_slice(b", size over bandwidth ");
     push_ms(&mut costs, write.naive_ns);
     // For people.
-    text(b, "time", &costs);
-    number(b, "predicted_ns", write.predicted_ns);
-    number(b, "naive_ns", write.naive_ns);
-    text(b, "state", write.state.as_bytes());
-    number(b, "predicted_dirty_bytes", write.predicted_dirty_bytes);
+    named_text(b, "time", &costs);
+    named_number(b, "predicted_ns", write.predicted_ns);
+    named_number(b, "naive_ns", write.naive_ns);
+    named_text(b, "state", write.state.as_bytes());
+    named_number(b, "predicted_dirty_bytes", write.predicted_dirty_bytes);
     if let Some(dirty) = write.dirty_bytes {
-        number(b, "dirty_bytes", dirty);
+        named_number(b, "dirty_bytes", dirty);
     }
-    text(b, "kind", write.kind.as_bytes());
-    text(b, "path", write.path.as_bytes());
-    number(b, "offset_bytes", write.offset);
-    number(b, "size_bytes", write.bytes);
+    named_text(b, "kind", write.kind.as_bytes());
+    named_text(b, "path", write.path.as_bytes());
+    named_number(b, "offset_bytes", write.offset);
+    named_number(b, "size_bytes", write.bytes);
     if let Some(scenario) = &write.scenario {
-        text(b, "scenario", scenario.as_bytes());
+        named_text(b, "scenario", scenario.as_bytes());
     }
-}
-
-fn text(b: &mut Vec<u8>, name: &str, value: &[u8]) {
-    nested(b, event::DEBUG_ANNOTATIONS, |b| {
-        bytes(b, annotation::NAME, name.as_bytes());
-        bytes(b, annotation::STRING_VALUE, value);
-    });
-}
-
-fn number(b: &mut Vec<u8>, name: &str, value: i64) {
-    nested(b, event::DEBUG_ANNOTATIONS, |b| {
-        bytes(b, annotation::NAME, name.as_bytes());
-        int(b, annotation::INT_VALUE, value);
-    });
 }
