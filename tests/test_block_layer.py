@@ -397,3 +397,33 @@ def test_a_bio_whose_completion_was_lost_is_one_row(tmp_path: Path) -> None:
     assert sorted(found) == [(8, 1, "end"), (800, None, None)]
     losses = {row["reason"]: row["count"] for row in rows["loss"] if row["severity"] == "loss"}
     assert losses == {"never_completed": 1, "unmatched_complete": 1}
+
+
+@pytest.mark.parametrize("has_end", [False, True])
+def test_a_device_mapper_reports_the_end_of_its_bios(has_end: bool, tmp_path: Path) -> None:
+    """The kernel completes a request of the disk, and then the bio of the device mapper, whose error may be another."""
+    lines = [
+        (1, 1.0, "ext4_sync_file_enter: dev 252,0 ino 7 parent 2 datasync 0"),
+        (1, 1.1, "block_bio_queue: 252,0 WS 8 + 8 [wl]"),
+        (1, 1.11, "block_bio_remap: 254,32 WS 300008 + 8 <- (252,0) 8"),
+        (1, 1.12, "block_bio_queue: 254,32 WS 300008 + 8 [wl]"),
+        (1, 1.13, "block_rq_issue: 254,32 WS 4096 () 300008 + 8 none,0,0 [wl]"),
+        (9, 1.2, "block_rq_complete: 254,32 WS () 300008 + 8 none,0,0 [0]"),
+        *([(9, 1.21, "block_bio_complete: 252,0 WS 8 + 8 [-5]")] if has_end else []),
+        # An empty flush completes no write.
+        (9, 1.22, "block_bio_complete: 252,0 FWS 0 + 0 [0]"),
+        (1, 1.3, "ext4_sync_file_exit: dev 252,0 ino 7 ret 0"),
+    ]
+    log = tmp_path / "trace.txt"
+    log.write_text(
+        "# tracer: nop\n#\n"
+        + "".join(f"      wl-{tid} [000] ..... {ts:.6f}: {event}\n" for tid, ts, event in lines)
+    )
+    _core.convert([str(log)], f"{tmp_path}/out/")
+    rows = tables(tmp_path / "out")
+    (bio,) = rows["bio"]
+    columns = ("dev", "below", "sector", "dur_ns", "queue_ns", "error", "incomplete")
+    ended = (110_000_000, 30_000_000, -5, None) if has_end else (None, 30_000_000, None, "end")
+    assert tuple(bio[key] for key in columns) == ("252,0", "254,32", 8, *ended)
+    losses = {row["reason"]: row["count"] for row in rows["loss"] if row["severity"] == "loss"}
+    assert losses == ({} if has_end else {"never_completed": 1})

@@ -16,14 +16,12 @@ from syncline.record.mounts import MountWatch
 from syncline.record.probe_group import ProbeGroup
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import Buffer, RingBuffer
+from syncline.record.thread_states import ThreadStates
 from syncline.record.writers import FILE as WRITERS
 from syncline.record.writers import Writers
 
 # Interval at which new files, threads and mounts are looked for.
 _LOOK_EVERY_S = 0.25
-# The share of the memory that the buffer of the scheduler gets.
-_THREADS_SHARE = 4
-_THREADS = "threads"
 # The events that begin the sync of a file.
 _WITH_FILE = ("fsync_enter", "range_enter")
 # The event of each file that is written back.
@@ -53,13 +51,12 @@ class DynamicRecorder:
         self._mounts = MountWatch()
         self._paths: FilePaths | None = None
         self._writers: Writers | None = None
-        self._threads: Buffer | None = None
+        self._threads: ThreadStates | None = None
         # By event without effect: how many are missing at least.
         self.never_seen: dict[str, int] = {}
         # Those before another function was probed.
         self._missing_before: dict[str, int] = {}
         self._check_at, self._check_after = 0.0, _FIRST_LOOK_S
-        self._followed: set[int] = set()
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
         self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
@@ -75,7 +72,7 @@ class DynamicRecorder:
                 self.ring.symbols = completion_symbols()
             self._count_files()
             self._count_writers(tasks)
-            self._record_threads(max(buffer_kb // _THREADS_SHARE, 64))
+            self._record_threads(buffer_kb)
         except BaseException:
             self.close()
             raise
@@ -88,7 +85,8 @@ class DynamicRecorder:
 
     def follow(self, pid: int) -> None:
         """Records when a process and its descendants run, also before their first sync."""
-        self._follow({pid})
+        if self._threads is not None:
+            self._threads.follow({pid})
 
     def stop(self) -> ring_buffer.Counts:
         """Stops recording, and writes the recording and the paths.
@@ -193,22 +191,10 @@ class DynamicRecorder:
         return f"{self.group.name}/{_WRITTEN_BACK}" if is_probed else None
 
     def _record_threads(self, buffer_kb: int) -> None:
-        """Records when threads that sync get a CPU. At first there are none, so this process is given."""
         try:
-            threads = self.ring.add(_THREADS, buffer_kb)
-            # The children of a thread are recorded too.
-            threads.instance.write("options/event-fork", "1")
-            threads.instance.set_threads(set())
-            threads.enable(list(self.group.tracepoints.of_threads))
-            self._threads = threads
+            self._threads = ThreadStates(self.ring, self.group.tracepoints.of_threads, buffer_kb)
         except RecordError as error:
             self.problems.append(f"not when a thread waits for a CPU: {error.message}")
-
-    def _follow(self, tids: set[int]) -> None:
-        if self._threads is not None and (new := tids - self._followed):
-            self._followed |= new
-            with contextlib.suppress(RecordError):
-                self._threads.instance.set_threads(new)
 
     def _look_often(self) -> None:
         files_at = 0.0
@@ -229,7 +215,8 @@ class DynamicRecorder:
     def _look_at_files(self) -> None:
         if self._paths is not None:
             self._paths.poll()
-            self._follow(self._paths.tids)
+            if self._threads is not None:
+                self._threads.follow(self._paths.tids)
         if self._writers is not None:
             self._writers.poll()
 

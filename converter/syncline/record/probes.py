@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -95,6 +95,8 @@ class Tracepoints:
     of_threads: tuple[str, ...]
     # Only if writes are recorded.
     of_writes: tuple[str, ...] = ()
+    # Only on a patched kernel.
+    of_patched: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,15 +143,18 @@ def load(text: bytes | None = None) -> tuple[list[Probe], Tracepoints]:
         if probe.event in probes:
             raise ValueError(f"the event {probe.event} is there twice")
         probes[probe.event] = probe
-    names = [
-        tuple(part.strip() for part in name.partition(" if ")[::2])
-        for name in data["tracepoints"]["names"]
-    ]
+    names = data["tracepoints"]
     return list(probes.values()), Tracepoints(
-        tuple((event, condition) for event, condition in names),
-        tuple(data["tracepoints"]["of_threads"]),
-        tuple(data["tracepoints"].get("of_writes", ())),
+        _with_filters(names["names"]),
+        tuple(names["of_threads"]),
+        tuple(names.get("of_writes", ())),
+        _with_filters(names.get("of_patched", ())),
     )
+
+
+def _with_filters(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    parts = (name.partition(" if ") for name in names)
+    return tuple((event.strip(), condition.strip()) for event, _, condition in parts)
 
 
 def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:

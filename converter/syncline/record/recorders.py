@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncline.record import ring_buffer, tracefs
+from syncline.record import tracefs
 from syncline.record.bpftrace import start_script
 from syncline.record.dynamic_recorder import DynamicRecorder
 from syncline.record.errors import RecordError
+from syncline.record.patched_recorder import PatchedRecorder
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import RingBuffer
 from syncline.record.routes import Route
@@ -30,7 +31,7 @@ class Recorders:
 
     inputs: list[dict[str, Any]] = field(default_factory=list)
     ring: RingBuffer | None = None
-    dynamic: DynamicRecorder | None = None
+    kernel: DynamicRecorder | PatchedRecorder | None = None
     stacks: UserStacks | None = None
     # Why user stacks cannot be recorded; empty if they can.
     no_stacks: str = ""
@@ -63,13 +64,12 @@ class Recorders:
             if mounted is None:
                 raise RecordError("tracefs is not mounted", "see `syncline doctor`")
             if route.name == "dynamic-events":
-                self.dynamic = DynamicRecorder(
+                self.kernel = DynamicRecorder(
                     mounted, folder, buffer_kb, tasks, has_writes=has_writes
                 )
-                self.ring = self.dynamic.ring
             else:
-                self.ring = RingBuffer(mounted, folder, buffer_kb, tasks)
-                self.ring.main.enable(ring_buffer.patched_events(mounted))
+                self.kernel = PatchedRecorder(mounted, folder, buffer_kb, tasks)
+            self.ring = self.kernel.ring
             self._folder = folder
             if route.script is None:
                 # Stacks are worth less than the recording.
@@ -80,15 +80,13 @@ class Recorders:
 
     def begin(self) -> None:
         """Starts recording events. bpftrace has been recording since it was started."""
-        if self.dynamic is not None:
-            self.dynamic.start()
-        elif self.ring is not None:
-            self.ring.start()
+        if self.kernel is not None:
+            self.kernel.start()
 
     def follow(self, pid: int) -> None:
         """Records more of a process and its descendants, if the route can."""
-        if self.dynamic is not None:
-            self.dynamic.follow(pid)
+        if self.kernel is not None:
+            self.kernel.follow(pid)
 
     def failure(self) -> str | None:
         """Returns why a recorder has stopped early; None if all of them run."""
@@ -110,9 +108,10 @@ class Recorders:
                 entry["exit_code"] = code
                 say(f"warning: {tracer.name} exited with {code}; see {tracer.errors}")
             self.inputs.append(entry)
-        if self.ring is not None:
-            counts = self.ring.stop() if self.dynamic is None else self.dynamic.stop()
-            explained = self._explained(self.dynamic) if self.dynamic else 0
+        if self.kernel is not None:
+            counts = self.kernel.stop()
+            dynamic = self.dynamic
+            explained = self._explained(dynamic) if dynamic else 0
             if missed := counts.missed - explained:
                 say(
                     f"warning: probes missed {missed:,} events, which came in an interrupt while"
@@ -124,10 +123,17 @@ class Recorders:
                     " give it more memory with --buffer"
                 )
             entry = {"file": "trace.dat", "source": "trace-dat", **asdict(counts)}
-            if self.dynamic is not None:
-                entry["probes"] = self._probe_facts(self.dynamic, say)
+            if dynamic is not None:
+                entry["probes"] = self._probe_facts(dynamic, say)
+            for problem in self.kernel.problems:
+                say(f"warning: {problem}")
             self.inputs.insert(0, entry)
             self._write_stacks(say)
+
+    @property
+    def dynamic(self) -> DynamicRecorder | None:
+        """The recorder of the route dynamic-events."""
+        return self.kernel if isinstance(self.kernel, DynamicRecorder) else None
 
     @property
     def stack_logs(self) -> list[Path]:
@@ -156,8 +162,6 @@ class Recorders:
     def _probe_facts(dynamic: DynamicRecorder, say: Say) -> dict[str, Any]:
         """Returns what the manifest says of the probes, and says what has failed."""
         facts = dynamic.facts()
-        for problem in facts["problems"]:
-            say(f"warning: {problem}")
         if dynamic.uncounted:
             say(
                 f"warning: the kernel did not count who made {dynamic.uncounted:,} folios dirty, because too many"
@@ -176,7 +180,5 @@ class Recorders:
         """Kills the tracers and removes the tracing instance. It may be called after `stop`."""
         for tracer, _ in self.tracers:
             tracer.kill()
-        if self.dynamic is not None:
-            self.dynamic.close()
-        elif self.ring is not None:
-            self.ring.close()
+        if self.kernel is not None:
+            self.kernel.close()

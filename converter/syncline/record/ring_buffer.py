@@ -24,20 +24,6 @@ from syncline.record.tracefs import Instance
 
 CLOCK = "boot"
 CALL_EVENTS = [f"syscalls/sys_{end}_{call}" for call in SYNC_CALLS for end in ("enter", "exit")]
-# The trace system of kernel-patch/.
-_WRITEBACK = "wb_tracer"
-# Events of the journal and of the block layer.
-_KERNEL_EVENTS = [
-    "jbd2/jbd2_start_commit",
-    "jbd2/jbd2_commit_locking",
-    "jbd2/jbd2_commit_flushing",
-    "jbd2/jbd2_commit_logging",
-    "jbd2/jbd2_end_commit",
-    "block/block_bio_remap",
-    "block/block_rq_insert",
-    "block/block_rq_issue",
-    "block/block_rq_complete",
-]
 # Interval at which full pages are copied. A page that is not full is copied at the end.
 _EVERY_S = 0.02
 _FLUSH_WITHIN_S = 2.0
@@ -61,21 +47,6 @@ class Counts:
     lost: int = 0
     missed: int = 0
     cpus: dict[int, dict[str, int]] = field(default_factory=dict)
-
-
-def is_patched(tracefs: Path) -> bool:
-    """Returns whether the kernel has the tracepoints of kernel-patch/."""
-    return (tracefs / "events" / _WRITEBACK / "sync_start").is_dir()
-
-
-def patched_events(tracefs: Path) -> list[str]:
-    """Returns the events that are recorded on a patched kernel."""
-    writeback = sorted(
-        f"{_WRITEBACK}/{path.name}"
-        for path in (tracefs / "events" / _WRITEBACK).glob("*")
-        if path.is_dir()
-    )
-    return [*writeback, *CALL_EVENTS, *_KERNEL_EVENTS]
 
 
 class Buffer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from syncline.record import kernel_facts, probes, ring_buffer, tracefs
+from syncline.record import kernel_facts, patched_recorder, probes, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.tracer import which
 
@@ -87,7 +87,7 @@ def _require_tracefs(root: Path) -> Path:
 
 def _ring_buffer(root: Path, _has_command: bool) -> Route:
     folder = _require_tracefs(root)
-    if not ring_buffer.is_patched(folder):
+    if not patched_recorder.is_patched(folder):
         raise RecordError(
             "this kernel lacks the tracepoints of kernel-patch/, without which the ring buffer does not"
             " record which write belongs to which sync"
@@ -122,7 +122,7 @@ def _bpftrace(root: Path, _has_command: bool) -> Route:
     folder = _require_tracefs(root)
     if which("bpftrace") is None:
         raise RecordError("bpftrace is not installed", "apt install bpftrace")
-    if ring_buffer.is_patched(folder):
+    if patched_recorder.is_patched(folder):
         return Route(
             "bpftrace", "it was requested, on a patched kernel", "patched", filters=_BY_SCRIPT
         )

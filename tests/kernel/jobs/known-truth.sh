@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records cases of known-truth.tsv by the route `dynamic-events`: [PATTERN...]. Each becomes the folder OUT/CASE: a run directory, with
+# Records cases of known-truth.tsv by the route that `record` chooses: [PATTERN...]. Each becomes the folder OUT/CASE: a run directory, with
 # truth.json: what was set, and what the workload itself measured.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
@@ -9,6 +9,7 @@ set -euo pipefail
 
 # Without bpftrace: it attaches for half a minute on an emulated CPU, and no stack is needed.
 mount -o bind /dev/null /usr/bin/bpftrace
+route=$(default_route)
 workload=$PROJECT/tests/workloads/known_truth.py
 
 # setting FILE: prints a setting of the device of $DATA in /sys, empty if it has none.
@@ -51,7 +52,7 @@ while IFS=$'\t' read -r name setup device options <&3; do
     rm -rf "/tmp/runs/$name" "${OUT:?}/$name" /tmp/truth.json
     mkdir -p /tmp/runs
     if mount_case "$setup" "$device" && "$workload" "$DATA/$name" step=prepare "${words[@]}" >/dev/null &&
-      syncline record --force --route dynamic-events -o "/tmp/runs/$name" -- "$workload" "$DATA/$name" "${words[@]}" \
+      syncline record --force --route "$route" -o "/tmp/runs/$name" -- "$workload" "$DATA/$name" "${words[@]}" \
         >/tmp/truth.json 2>"$SAID" && truth "$name" "$setup" "$device" >"/tmp/runs/$name/truth.json"; then
       cp -r "/tmp/runs/$name" "$OUT/"
       shown "$OUT/$name/truth.json"

@@ -56,6 +56,22 @@ sys.exit(",".join(devices[name]["on"]) != below)
 EOF
 }
 
+# has_bios RUN COMM DEVICE: whether the recording has bios of a thread to a device, and says of most that they are complete.
+has_bios() {
+  syncline convert "$1" -o "$1.events.jsonl" -q &>"$SAID" && python3 - "$1.events.jsonl" "$2" "$3" <<'EOF'
+import json, sys
+log, comm, device = sys.argv[1:]
+queued, complete = set(), set()
+for line in open(log):
+    e = json.loads(line)
+    place = e.get("dev"), e.get("sector")
+    if e["event"] in ("block_submit", "block_bio_queue", "bio_submit") and e["comm"] == comm: queued.add(place)
+    if e["event"] in ("block_rq_complete", "block_bio_complete", "bio_complete"): complete.add(place)
+print(len(queued), "bios of", comm, "to", sorted({dev for dev, _ in queued}), len(queued & complete), "complete")
+sys.exit(not any(dev == device for dev, _ in queued))
+EOF
+}
+
 # recorded NAME DEVICE BELOW [NEIGHBOUR]: records syncs on a new ext4. BELOW: names with commas.
 recorded() {
   local name=$1 path=$2 below=$3
@@ -66,6 +82,8 @@ recorded() {
   umount "$DATA"
   check "$name: its bios are redirected" has_remaps "/tmp/$name" "$(number "$path")"
   check "$name: on $below" is_on "/tmp/$name" "$(basename "$(realpath "/sys/dev/block/$(number "$path" | tr , :)")")" "$below"
+  case $below in "$disk"*) path=$DISK ;; *) path=$SPARE ;; esac
+  [ $# = 0 ] || check "$name: bios of the neighbour" has_bios "/tmp/$name" neighbour "$(number "$path")"
 }
 
 wipefs -q -a "$DISK" "$SPARE"

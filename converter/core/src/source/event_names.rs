@@ -157,7 +157,8 @@ impl EventName {
             b"balance_dirty_pages" => Some(Self::Throttle),
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
             b"block_rq_issue" | b"D" => Some(Self::BlockIssue),
-            b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
+            // The second one is of a device without requests of its own, such as that of a device mapper.
+            b"block_rq_complete" | b"block_bio_complete" | b"C" => Some(Self::BlockComplete),
             b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
             MARKER => Some(Self::Mark),
             _ => Self::parse(name),
