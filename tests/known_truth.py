@@ -21,6 +21,7 @@ from tests.coretools import Rows, tables
 DATA = Path(__file__).parent / "data" / "known-truth"
 # Recordings of one archive share their descriptions of events, so together they pack to half the size.
 ARCHIVES = {
+    "patched": ("*-patched",),
     "delay": ("delay-*", "null-*", "four-*"),
     "file-systems": ("syncs-*",),
     "queue": ("queue-*", "neighbour-*"),

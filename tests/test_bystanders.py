@@ -216,7 +216,14 @@ def test_a_commit_whose_bios_were_issued_later_is_not_ahead(case: str, tmp_path:
 
 
 # Recordings with a neighbour that says itself when it wrote.
-NEIGHBOURS = ["neighbour-direct", "postgres-neighbour", "queue-1", "queue-4", "queue-31"]
+NEIGHBOURS = [
+    "neighbour-direct",
+    "neighbour-patched",
+    "postgres-neighbour",
+    "queue-1",
+    "queue-4",
+    "queue-31",
+]
 
 
 def neighbour_of(rows: list[dict[str, Any]]) -> dict[str, Any]:

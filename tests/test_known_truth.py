@@ -319,7 +319,9 @@ def test_syncs_at_the_same_time_wait_for_the_commit_before_theirs(convert: Conve
 # --- neighbours ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", cases("queue-*", "neighbour-direct", "postgres-neighbour"))
+@pytest.mark.parametrize(
+    "case", cases("queue-*", "neighbour-direct", "neighbour-patched", "postgres-neighbour")
+)
 def test_a_neighbour_that_writes_directly_is_named(convert: Convert, case: str) -> None:
     one = convert(case)
     neighbour = one.truth["neighbour"]
