@@ -298,8 +298,12 @@ def check(world: World, shape: Shape, folder: Path) -> None:
     data = tracedat.file(world, shape)
     lines = low_level(folder, data)
     lost = [line for line in lines if line["event"] == "lost_events"]
+    is_lost = [line["event"] == "lost_events" for line in lines]
+    # Number of events before each loss.
+    places = [n - sum(is_lost[:n]) for n, one in enumerate(is_lost) if one]
     lines = [line for line in lines if line["event"] != "lost_events"]
     assert lines == expected_log(world, shape)
+    assert places == sorted(gap.before for gap in world.gaps)
     count = sum(1 if gap.count is None else gap.count for gap in world.gaps)
     assert sum(line.get("count", 1) for line in lost) == count
 

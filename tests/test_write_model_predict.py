@@ -338,6 +338,133 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
     assert "only --comm, --path and --device" in fails(3, *arguments, "--pid", "11")
 
 
+def write_event(comm_tid: str, time_us: int, *, dev: int = 266338320, ino: int = 12, flags: int = 0) -> str:  # fmt: skip
+    return (
+        f" {comm_tid} [000] ..... {time_us / 1e6:.6f}: write_enter: (ext4_file_write_iter+0x0/0x10)"
+        f' dev={dev} ino={ino} gen=7 offset=0 ki_flags={flags} file_size=0 n0="f{ino}" n1="/" n2="/" n3="/"\n'
+    )
+
+
+def return_event(comm_tid: str, time_us: int, name: str = "write_exit", ret: int = 4096) -> str:
+    return f" {comm_tid} [000] ..... {time_us / 1e6:.6f}: {name}: (vfs_write+0x1/0x10 <- ext4_file_write_iter) ret={ret}\n"
+
+
+def sync_event(comm_tid: str, time_us: int, ino: int = 12) -> str:
+    return f" {comm_tid} [000] ..... {time_us / 1e6:.6f}: fsync_enter: (ext4_sync_file+0x0/0x10) dev=266338320 ino={ino} gen=7 start=0 end=99 datasync=1\n"
+
+
+# A write of 10 us that each recording below has, so that it has one.
+WHOLE = write_event("w-99", 900, ino=99) + return_event("w-99", 910)
+HEAD_OF_TEXT = "# tracer: nop\n#\n"
+
+
+def paired(folder: Path, *events: str) -> tuple[list[tuple[str, str, int]], list[str]]:
+    """Returns kind, path and us of each call of a recording, and the notes on what was not used."""
+    log = folder / "events.txt"
+    log.write_text(HEAD_OF_TEXT + "".join(events) + WHOLE)
+    found = recording.read(str(log), Reading())
+    calls = [(one.kind, one.path, one.duration_ns // 1000) for one in found.writes]
+    assert calls.pop() == ("cached", "/f99", 10)
+    return calls, [one.removeprefix("not used: ") for one in found.notes]
+
+
+def test_calls_at_one_time_have_the_order_of_the_buffer(tmp_path: Path) -> None:
+    # A clock of 4 ms: each tick has the return of a write and the whole next ones.
+    events = []
+    for tid in range(40):
+        name = f"w-{tid}"
+        for tick in range(100):
+            events += [write_event(name, 4000 * tick, ino=100 + tid), return_event(name, 4000 * tick, ret=tick + 1)] * 3  # fmt: skip
+            events += [write_event(name, 4000 * tick, ino=300 + tid), return_event(name, 4000 * (tick + 1))]  # fmt: skip
+    log = tmp_path / "events.txt"
+    events.sort(key=lambda line: float(line.split()[3].rstrip(":")))
+    log.write_text(HEAD_OF_TEXT + "".join(events))
+    found = recording.read(str(log), Reading())
+    assert found.notes == []
+    assert len(found.writes) == 40 * 100 * 4
+    assert {one.duration_ns for one in found.writes if int(one.path[2:]) < 300} == {0}
+    assert {one.duration_ns for one in found.writes if int(one.path[2:]) >= 300} == {4_000_000}
+
+
+def test_a_write_in_a_write(tmp_path: Path) -> None:
+    # A write to the file system on a loop device writes to the file below it.
+    inner = [write_event("w-1", 20, dev=1 << 20, ino=2), return_event("w-1", 30)]
+    outer = [write_event("w-1", 10), *inner, return_event("w-1", 50)]
+    calls, notes = paired(tmp_path, *outer)
+    assert calls == [("cached", "/f12", 40), ("cached", "/f2", 10)]
+    assert notes == ["the writes are to 2 file systems, and the model has one device: --device selects one"]  # fmt: skip
+
+
+def test_a_call_whose_return_is_missing_ends_no_other(tmp_path: Path) -> None:
+    # The return at 30 may be that of either write: the probe missed one, or two runs have this thread.
+    calls, notes = paired(
+        tmp_path,
+        *(write_event("w-1", 10), write_event("w-1", 20, ino=13), return_event("w-1", 30)),
+        *(return_event("w-1", 40), write_event("w-1", 50), return_event("w-1", 60)),
+    )
+    assert calls == [("cached", "/f12", 10)]
+    assert sorted(notes) == [
+        "1 calls that begin in another of their thread whose return is not in the recording",
+        "1 calls whose return is not in the recording",
+        "1 returns of calls whose start is not in the recording",
+    ]
+    # A sync of another file is no part of a synchronized write, and neither is one in a plain write.
+    for flags, ino in ((2, 13), (0, 12)):
+        calls, notes = paired(
+            tmp_path,
+            *(write_event("w-1", 10, flags=flags), sync_event("w-1", 20, ino)),
+            *(return_event("w-1", 30, "fsync_exit", 0), sync_event("w-1", 40)),
+            return_event("w-1", 60, "fsync_exit", 0),
+        )
+        assert [call[::2] for call in calls] == [("sync", 20)]
+        assert len(notes) == 2
+
+
+def test_a_thread_id_that_another_process_got(tmp_path: Path) -> None:
+    calls, notes = paired(tmp_path, write_event("old-1", 10), return_event("new-1", 700))
+    assert calls == []
+    assert sorted(notes) == [
+        "1 calls whose return is not in the recording",
+        "1 returns of calls whose start is not in the recording",
+    ]
+
+
+def test_a_call_during_which_events_were_lost_has_no_duration(tmp_path: Path) -> None:
+    calls, notes = paired(
+        tmp_path,
+        *(write_event("w-1", 10), write_event("w-2", 11), return_event("w-2", 12)),
+        "CPU:0 [LOST 7 EVENTS]\n",
+        *(return_event("w-1", 700), write_event("w-1", 710), return_event("w-1", 720)),
+    )
+    assert calls == [("cached", "/f12", 1), ("cached", "/f12", 10)]
+    assert sorted(notes) == [
+        "1 calls during which events were lost",
+        "1 returns of calls whose start is not in the recording",
+        "the recorder lost 7 events, so writes may be missing",
+    ]
+
+
+def test_a_line_that_cannot_be_read_may_be_a_return(tmp_path: Path) -> None:
+    calls, notes = paired(tmp_path, write_event("w-1", 10), "garbage\n", return_event("w-1", 700))
+    assert calls == []
+    assert "1 calls during which events were lost" in notes
+
+
+def test_several_runs_are_refused(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    for name, delay in (("a", 0), ("b", 5)):
+        text = write_event("w-1", 10 + delay) + return_event("w-1", 40 + delay) + WHOLE
+        (runs / name).write_text(HEAD_OF_TEXT + text)
+    message = fails(3, "model", "predict", runs, "--parameters", MACHINE)
+    assert f"{runs} is no recording of one run" in message
+    assert "give one run directory" in message
+    # Joined in one log, the writes of the two runs do not pair with each other.
+    joined = tmp_path / "joined.events.jsonl"
+    ok("convert", runs / "a", runs / "b", "-o", joined)
+    assert [one.path for one in recording.read(str(joined), Reading()).writes] == ["/f99"]
+
+
 def test_a_call_without_a_duration_has_none(tmp_path: Path) -> None:
     # Not 0: strace without -T prints no time at which a call in one line returned.
     log = tmp_path / "calls.log"

@@ -1,19 +1,21 @@
--- Writes and syncs that a stock kernel's events show, and the limits of dirty
--- page cache.
+-- Entries and returns of writes and syncs in a stock kernel's events, the
+-- limits of dirty page cache, and where events were lost.
 --
--- `events` is a low-level log of the ring buffer. A synchronized write calls a
--- sync function, which is no sync of its own.
+-- `events` is a low-level log of the ring buffer. Events of equal times have
+-- the order of the log, which is that of the buffer. A loss precedes the
+-- event that follows it.
 --
 -- Columns:
---   part               text   write, sync: all of it is known. sync all: the
---                             same, of all files of a device. entry: its return
---                             is not recorded. return: its entry is not
---                             recorded. limits: the limits at this time.
---   start_ns           time   Start of the call.
---   dur_ns             ns     How long it took.
---   comm               text   Name of its thread.
---   dev                text   Device of its file, as a number.
---   ino                text   Inode of its file.
+--   part               text   entry, return: of a call. loss: events were lost
+--                             before the next row. limits: the limits at this
+--                             time.
+--   kind               text   write, fsync: of a file. sync_inodes: of all
+--                             files of a device.
+--   ts_ns              time   Time of the event.
+--   tid                id     Its thread.
+--   comm               text   Name of the thread.
+--   dev                text   Device of the file, as a number.
+--   ino                text   Inode of the file.
 --   gen                text   Generation of the inode.
 --   n0                 text   Name of the file.
 --   n1                 text   Name of its folder.
@@ -22,63 +24,44 @@
 --   offset             bytes  Place of the write.
 --   ki_flags           id     How it is written.
 --   file_size          bytes  Size of the file before it.
---   ret                count  What the call returned. Null of sync all.
+--   ret                count  What the call returned. Null of sync_inodes.
 --   nr_dirty           count  Dirty pages of the machine after it.
 --   nr_writeback       count  Pages under writeback after it.
 --   background_thresh  count  Background limit, in pages.
 --   dirty_thresh       count  Hard limit, in pages.
 WITH
-  call AS (
+  numbered AS (
     SELECT
       *,
-      left(event, 5) AS kind,
-      event LIKE 'write%' AS is_write,
-      event IN ('write_enter', 'fsync_enter', 'sync_inodes') AS is_entry
+      rowid AS line,
+      -- A loss has no time of its own.
+      coalesce(
+        ts_ns,
+        FIRST_VALUE(ts_ns IGNORE NULLS) OVER (
+          ORDER BY rowid
+          ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+        ),
+        MAX(ts_ns) OVER ()
+      ) AS at_ns
     FROM events
     WHERE
-      event IN (
-        'write_enter', 'write_exit', 'fsync_enter', 'fsync_exit', 'sync_inodes',
-        'sync_inodes_end'
-      )
-      -- A log of user stacks has the return of the call under the same name.
-      AND source <> 'thesis'
-  ),
-  nested AS (
-    SELECT
-      *,
-      LAST_VALUE(CASE WHEN is_write THEN is_entry END IGNORE NULLS) OVER (
-        PARTITION BY tid
-        ORDER BY ts_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS in_write
-    FROM call
-  ),
-  paired AS (
-    SELECT
-      *,
-      LAG(is_entry) OVER in_order AS follows_entry,
-      LEAD(is_entry) OVER in_order AS before_entry,
-      LEAD(ts_ns) OVER in_order - ts_ns AS until_next_ns,
-      LEAD(ret) OVER in_order AS returned,
-      LEAD(nr_dirty) OVER in_order AS dirty_after,
-      LEAD(nr_writeback) OVER in_order AS writeback_after
-    FROM nested
-    WHERE
-      is_write
-      OR in_write IS DISTINCT FROM TRUE
-    WINDOW
-      in_order AS (PARTITION BY tid, kind ORDER BY ts_ns)
+      -- A log of user stacks has the return of a call under the same name.
+      source <> 'thesis'
   )
 SELECT
   CASE
-    WHEN NOT is_entry THEN 'return'
-    WHEN before_entry IS DISTINCT FROM FALSE THEN 'entry'
-    WHEN event = 'sync_inodes' THEN 'sync all'
-    WHEN is_write THEN 'write'
-    ELSE 'sync'
+    WHEN event IN ('write_enter', 'fsync_enter', 'sync_inodes') THEN 'entry'
+    WHEN event = 'global_dirty_state' THEN 'limits'
+    WHEN event IN ('lost_events', 'unparsed_line') THEN 'loss'
+    ELSE 'return'
   END AS part,
-  ts_ns AS start_ns,
-  until_next_ns AS dur_ns,
+  CASE
+    WHEN event LIKE 'write%' THEN 'write'
+    WHEN event LIKE 'fsync%' THEN 'fsync'
+    WHEN event LIKE 'sync%' THEN 'sync_inodes'
+  END AS kind,
+  ts_ns,
+  tid,
   comm,
   dev,
   ino,
@@ -87,41 +70,20 @@ SELECT
   n1,
   n2,
   n3,
-  CASE WHEN is_write THEN CAST("offset" AS BIGINT) END AS "offset",
+  CASE WHEN event = 'write_enter' THEN CAST("offset" AS BIGINT) END AS "offset",
   ki_flags,
   file_size,
-  returned AS ret,
-  CAST(dirty_after AS BIGINT) AS nr_dirty,
-  CAST(writeback_after AS BIGINT) AS nr_writeback,
-  NULL AS background_thresh,
-  NULL AS dirty_thresh
-FROM paired
+  ret,
+  CAST(nr_dirty AS BIGINT) AS nr_dirty,
+  CAST(nr_writeback AS BIGINT) AS nr_writeback,
+  coalesce(background_thresh, bg_thresh) AS background_thresh,
+  coalesce(dirty_thresh, thresh) AS dirty_thresh
+FROM numbered
 WHERE
-  is_entry
-  OR follows_entry IS DISTINCT FROM TRUE
-UNION ALL
-SELECT
-  'limits',
-  ts_ns,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  coalesce(background_thresh, bg_thresh),
-  coalesce(dirty_thresh, thresh)
-FROM events
-WHERE
-  event = 'global_dirty_state'
+  event IN (
+    'write_enter', 'write_exit', 'fsync_enter', 'fsync_exit', 'sync_inodes',
+    'sync_inodes_end', 'global_dirty_state', 'lost_events', 'unparsed_line'
+  )
 ORDER BY
-  start_ns;
+  at_ns,
+  line;

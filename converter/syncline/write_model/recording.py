@@ -6,6 +6,7 @@ from pathlib import Path
 
 from syncline import interruptible, scratch
 from syncline.errors import InputError
+from syncline.kinds import kind_of
 from syncline.reading import Progress, Reading
 from syncline.report import read_sql
 
@@ -41,6 +42,11 @@ def read(path: str, reading: Reading, progress: Progress | None = None) -> Write
         except UnicodeDecodeError:
             raise InputError(f"{path} is not UTF-8", "write the table in UTF-8") from None
         return read_csv(path, text)
+    if kind_of(path, reading.source) != "log":
+        raise InputError(
+            f"{path} is no recording of one run: the model reads a log, a run directory or a table of writes",
+            "give one run directory of: syncline record --writes -o run -- COMMAND",
+        )
     with scratch.folder() as work:
         events = work / "log.events.jsonl"
         summary = reading.convert([path], str(events), progress=progress)

@@ -33,8 +33,21 @@ struct WaitingBatch {
     source: &'static str,
     /// Index of its input.
     input: usize,
+    /// Number of lines of its file before it.
+    lines_before: u64,
     /// Events that have not been written yet.
     remaining: usize,
+}
+
+impl WaitingBatch {
+    /// Writes the notes that precede the event `index` of the batch; its end if there is no such event.
+    fn write_notes(&self, index: usize, log: &mut EventsJsonl) {
+        let notes = &self.batch.notes;
+        let first = notes.partition_point(|note| (note.after as usize) < index);
+        for note in notes[first..].iter().take_while(|note| note.after as usize == index) {
+            log.note(&note.kind, note.line_in_file(self.lines_before), self.source);
+        }
+    }
 }
 
 impl<'a> LowLevelPipeline<'a> {
@@ -51,18 +64,19 @@ impl<'a> LowLevelPipeline<'a> {
         }
     }
 
-    /// Keeps a batch until its events are older than the watermark.
+    /// Keeps a batch until its events are older than the watermark. A note waits with the event that it precedes, so the log shows
+    /// between which events others were lost.
     fn hold(&mut self, batch: Box<Batch>, source: &'static str, input: usize, lines_before: u64) {
-        for note in &batch.notes {
-            self.log.note(&note.kind, note.line_in_file(lines_before), source);
-        }
         for (index, event) in batch.events.iter().enumerate() {
             self.reorder.push(*event, Location::new(self.next_number, index as u64));
         }
         let remaining = batch.events.len();
+        let held = WaitingBatch { batch, source, input, lines_before, remaining };
         if remaining > 0 {
-            self.waiting.insert(self.next_number, WaitingBatch { batch, source, input, remaining });
+            self.waiting.insert(self.next_number, held);
             self.next_number += 1;
+        } else {
+            held.write_notes(0, self.log);
         }
     }
 
@@ -86,11 +100,14 @@ fn write(
     what: Use,
 ) -> Result<()> {
     let Some(held) = waiting.get_mut(&location.file()) else { return Ok(()) };
+    let index = location.line() as usize;
+    held.write_notes(index, log);
     if what == Use::Once {
-        log.event(&held.batch, location.line() as usize, held.source)?;
+        log.event(&held.batch, index, held.source)?;
     }
     held.remaining -= 1;
     if held.remaining == 0 {
+        held.write_notes(held.batch.events.len(), log);
         waiting.remove(&location.file());
     }
     Ok(())
