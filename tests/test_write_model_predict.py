@@ -227,7 +227,10 @@ def test_what_is_deleted_or_cut_is_clean(tmp_path: Path) -> None:
     assert pages == [5, 4, 4, 2, 2, 1]
     assert "not used: 1 asynchronous submissions (io_submit, io_uring), which may be writes" in recorded.notes  # fmt: skip
     # The folder 7, the file 9, and a size.
-    assert "not used: 3 deletions and truncations whose file or size is not known" in recorded.notes
+    assert (
+        "not used: 3 renames, links, deletions and truncations whose file or size is not known"
+        in recorded.notes
+    )
     assert not any("deleted or truncated" in note for note in outcome.assumptions)
     unknown = predict(HOST, recording.read(str(LOG), Reading()))
     assert "no dirty file is deleted or truncated: the input shows no such call" in unknown.assumptions  # fmt: skip

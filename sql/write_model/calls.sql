@@ -1,5 +1,5 @@
--- Calls that write or sync, that cut or delete a file, or say which file a
--- descriptor is.
+-- Calls that write or sync, that cut, delete or rename a file, or say which
+-- file a descriptor is, and the ends of threads, in the order of the log.
 --
 -- `events` is a low-level log of strace.
 --
@@ -14,7 +14,8 @@
 --   tid         id     Its thread.
 --   pid         id     Its process. Null if unknown.
 --   event       text   The call.
---   args        text   Its arguments as printed.
+--   args        text   Its arguments as printed. Of the end of a thread, how
+--                      it ended.
 --   path        text   The file that it opens.
 --   ret         count  What it returned. Null if unknown.
 --   dur_ns      ns     How long it took, as printed, or else until its return.
@@ -23,6 +24,7 @@ WITH
   parts AS (
     SELECT
       *,
+      rowid AS line,
       replace(event, '_exit', '') AS call,
       coalesce(resumed, 0) = 1 OR event LIKE '%\_exit' ESCAPE '\' AS is_return,
       CASE
@@ -49,7 +51,7 @@ SELECT
   tid,
   pid,
   call AS event,
-  args,
+  coalesce(args, text) AS args,
   path,
   ret,
   coalesce(dur_ns, until_return_ns) AS dur_ns
@@ -60,5 +62,14 @@ WHERE
     'open', 'openat', 'openat2', 'creat', 'close', 'lseek', 'dup', 'dup2',
     'dup3', 'fcntl', 'clone', 'clone3', 'fork', 'vfork',
     'sync', 'syncfs', 'unlink', 'unlinkat', 'truncate', 'ftruncate',
+    'rename', 'renameat', 'renameat2', 'link', 'linkat', 'close_range',
+    'execve', 'execveat', 'chdir', 'fchdir', 'getcwd', 'ended',
     'io_submit', 'io_uring_enter'
-  );
+  )
+  -- Of all requests, only those that decide whether exec closes a file.
+  OR (
+    call = 'ioctl'
+    AND args LIKE '%CLEX%'
+  )
+ORDER BY
+  line;

@@ -17,9 +17,10 @@ _CALLS = (
     "io_uring_setup", "io_uring_enter", "io_submit",
 )  # fmt: skip
 
-# What `syncline model` needs besides: each write, its place in the file, and what makes dirty pages clean without writeback.
+# What `syncline model` needs besides: each write, its place in the file, what makes dirty pages clean without writeback, and names.
 _WRITES = (
     "write", "pwrite64", "writev", "pwritev", "lseek", "unlink", "unlinkat", "truncate", "ftruncate",
+    "link", "linkat", "execveat", "chdir", "fchdir", "getcwd", "ioctl",
 )  # fmt: skip
 
 

@@ -127,21 +127,21 @@ def _one(
             cut = pending.popleft()
             cache.pass_time(max(0, cut.time_ns - last_ns))
             last_ns = max(last_ns, cut.time_ns)
-            cache.cut(cut.path, cut.size)
+            cache.cut(cut.key, cut.size)
         delay = max(0, write.start_ns - last_ns)
         last_ns = max(last_ns, write.end_ns)
-        is_random = write.offset != ends.get(write.path, write.offset)
+        is_random = write.offset != ends.get(write.key, write.offset)
         if write.kind != "sync":
-            ends[write.path] = write.offset + write.size
+            ends[write.key] = write.offset + write.size
         if write.kind == "cached":
-            cost = cache.write(write.path, write.offset, write.size, delay).ns
+            cost = cache.write(write.key, write.offset, write.size, delay).ns
         elif write.kind == "library":
-            library = libraries.setdefault(write.path, Library(cache, write.path))
+            library = libraries.setdefault(write.key, Library(cache, write.key))
             cost = library.write(write.offset, write.size, delay).ns
         else:
             cache.pass_time(delay)
             if write.kind == "sync":
-                cost = cache.sync(write.path or None)
+                cost = cache.sync(write.key or None)
             else:
                 rule = direct_ns if write.kind == "direct" else synchronized_ns
                 cost = rule(parameters, write.size, is_random=is_random)

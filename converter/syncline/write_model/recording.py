@@ -18,7 +18,7 @@ __all__ = ["read"]
 
 _TYPES = {
     "ts_ns": "BIGINT", "tid": "BIGINT", "pid": "BIGINT", "event": "VARCHAR", "source": "VARCHAR",
-    "args": "VARCHAR", "path": "VARCHAR", "ret": "BIGINT", "dur_ns": "BIGINT",
+    "args": "VARCHAR", "text": "VARCHAR", "path": "VARCHAR", "ret": "BIGINT", "dur_ns": "BIGINT",
     "unfinished": "BIGINT", "resumed": "BIGINT", "entry_ns": "BIGINT", "untimed": "BOOLEAN",
     "comm": "VARCHAR", "dev": "VARCHAR", "ino": "VARCHAR", "gen": "VARCHAR", "offset": "VARCHAR", "ki_flags": "BIGINT",
     "file_size": "BIGINT", "nr_dirty": "VARCHAR", "nr_writeback": "VARCHAR", "n0": "VARCHAR", "n1": "VARCHAR",

@@ -20,7 +20,11 @@ _MOST = 1 << 62
 
 @dataclass(frozen=True)
 class Write:
-    """One call. `dirty_bytes`: what was dirty after it, of the whole machine; None if unknown."""
+    """One call.
+
+    `dirty_bytes`: what was dirty after it, of the whole machine; None if unknown. `file`: which file it is, if its path does not say
+    so, because it was renamed or another file had its name.
+    """
 
     start_ns: int
     duration_ns: int
@@ -30,6 +34,12 @@ class Write:
     size: int
     dirty_bytes: int | None = None
     scenario: str | None = None
+    file: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Returns what no two files have in common. It is empty for a sync of all files."""
+        return self.file or self.path
 
     @property
     def end_ns(self) -> int:
@@ -38,10 +48,10 @@ class Write:
 
 @dataclass(frozen=True)
 class Cut:
-    """A file was cut to a size, or deleted: then the size is 0."""
+    """A file was cut to a size, or deleted: then the size is 0. `key` is that of its writes."""
 
     time_ns: int
-    path: str
+    key: str
     size: int
 
 
