@@ -10,7 +10,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
+from syncline.cli.group import cli
 
 from tests.coretools import DATA, ROOT, recording
 from tests.test_commands import BIN, SMALL1, fails, left, ok, run
@@ -192,6 +194,35 @@ def test_a_wrong_option_is_named_with_the_valid_ones(
 ) -> None:
     message = fails(2, *arguments)
     assert [word for word in words if word not in message] == []
+
+
+def options_of(command: click.Command, *names: str) -> list[tuple[tuple[str, ...], click.Option]]:
+    """Returns all options of a command and of the commands below it, each with the names of its command."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        found = [(name, command.get_command(context, name)) for name in command.list_commands(context)]  # fmt: skip
+        return [one for name, child in found if child for one in options_of(child, *names, name)]
+    return [(names, one) for one in command.params if isinstance(one, click.Option)]
+
+
+# What options name that is no file.
+NO_FILES = {"NAME", "TEXT", "SQL", "N", "N|N%", "N,...", "KIND,...", "FINDING", "GLOB", "SECONDS", "MASTER", "MAJOR,MINOR"}  # fmt: skip
+
+
+def test_the_next_option_is_not_taken_as_a_file(tmp_path: Path) -> None:
+    checked = 0
+    for names, option in options_of(cli):
+        name, wanted = option.opts[0], option.metavar
+        if wanted is None or wanted in NO_FILES:
+            continue
+        message = fails(2, *names, name, "--each", cwd=tmp_path)
+        assert f"{name} has no value: '--each' follows. Write: {name} {wanted}" in message
+        checked += 1
+    assert checked > 30
+    assert left(tmp_path) == []
+    # A file may have such a name.
+    ok("convert", SMALL1, "-o", "./--each.csv", cwd=tmp_path)
+    assert left(tmp_path) == ["--each.csv"]
 
 
 @pytest.mark.parametrize(

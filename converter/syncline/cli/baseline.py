@@ -13,6 +13,7 @@ from syncline.cli.diff_input import (
 )
 from syncline.cli.errors import TOO_MUCH_LOST, Failure, say
 from syncline.cli.options import example, reading_with
+from syncline.cli.types import FILE
 from syncline.reading import Reading
 
 
@@ -33,7 +34,7 @@ def command() -> None:
     "-o",
     "--output",
     required=True,
-    type=click.Path(dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Output file. It is compressed if its name ends in .gz.",
 )

@@ -18,6 +18,7 @@ from syncline.cli.errors import BAD_INPUT, CANNOT_TELL, OK, REGRESSION, TOO_MUCH
 from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.policy import read_policy
+from syncline.cli.types import FILE, INPUT
 from syncline.reading import Reading
 from syncline.recordings import Filter
 
@@ -38,13 +39,13 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
 )
 @click.argument("base", required=False)
 @click.argument("new", required=False)
-@click.option("--base", "more_base", multiple=True, metavar="INPUT", help="A run of the base side. May be given several times.")  # fmt: skip
-@click.option("--new", "more_new", multiple=True, metavar="INPUT", help="A run of the new side. May be given several times.")  # fmt: skip
+@click.option("--base", "more_base", multiple=True, type=INPUT, metavar="INPUT", help="A run of the base side. May be given several times.")  # fmt: skip
+@click.option("--new", "more_new", multiple=True, type=INPUT, metavar="INPUT", help="A run of the new side. May be given several times.")  # fmt: skip
 @click.option("--base-where", metavar="SQL", help="The runs of a dataset that are the base side, as --where selects them.")  # fmt: skip
 @click.option("--new-where", metavar="SQL", help="The runs of a dataset that are the new side.")
 @click.option(
     "--policy",
-    type=click.Path(dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="File that sets which metrics are compared and which change of each matters. By default"
     " ./syncline.toml, if it exists.",
@@ -69,7 +70,7 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Also write the result to a file. The ending chooses the format: .json .md .xml (JUnit) .txt."
     " May be given several times.",

@@ -14,6 +14,7 @@ from syncline.cli import options
 from syncline.cli.errors import Failure, say
 from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
+from syncline.cli.types import FILE
 from syncline.kinds import is_dataset
 from syncline.reading import Reading
 
@@ -27,7 +28,7 @@ def side_options(function: Any) -> Any:
         "--query",
         "queries",
         multiple=True,
-        type=click.Path(dir_okay=False),
+        type=FILE,
         metavar="FILE.sql",
         help="Compare the result of your own query too. Its columns are key, value and, optionally,"
         " unit. May be given several times.",

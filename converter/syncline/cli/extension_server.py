@@ -9,13 +9,14 @@ import click
 from syncline import interruptible
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example
+from syncline.cli.types import FOLDER
 
 
 @click.command("extension-server", epilog=example("syncline extension-server --out extensions"))
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Folder for the files. It is created if it does not exist; files of the same names are replaced.",
 )

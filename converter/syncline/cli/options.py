@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from syncline import _core
 from syncline.cli.errors import Failure, say
 from syncline.cli.output import show
-from syncline.cli.types import DEVICE, DURATION, OFFSET
+from syncline.cli.types import DEVICE, DURATION, FILE, OFFSET
 from syncline.kinds import kind_of
 from syncline.reading import Reading
 from syncline.recordings import Filter
@@ -187,7 +187,7 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
         ),
         click.option(
             "--marks",
-            type=click.Path(dir_okay=False),
+            type=FILE,
             metavar="FILE",
             help="CSV file of application marks: time,name[,duration], in this order or in that of its"
             " header. Times are on the clock of the log (nsecs of bpftrace) and in --time-unit, or in"

@@ -11,7 +11,7 @@ import click
 
 from syncline.cli.errors import BAD_INPUT, OUTPUT_ERROR, Failure, say
 from syncline.cli.options import example, filters
-from syncline.cli.types import DURATION, SIZE
+from syncline.cli.types import DURATION, SIZE, FilePath
 from syncline.record import routes
 from syncline.record.errors import OutputError, RecordError
 from syncline.recordings import Filter
@@ -41,7 +41,7 @@ def _absolute(path: str) -> str:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FilePath(file_okay=False, path_type=Path),
     metavar="DIR",
     help="New folder for the recording. By default syncline-DATE-TIME.",
 )

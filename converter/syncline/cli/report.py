@@ -18,6 +18,7 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.progress import bar
+from syncline.cli.types import FILE, INPUT
 from syncline.inputs import opened
 from syncline.reading import Reading
 from syncline.render import human
@@ -52,13 +53,14 @@ def _reports() -> list[str]:
 @options.table_format("csv and json give times in ns and sizes in bytes.")
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False),
+    type=FILE,
     metavar="OUT",
     help="Write all reports as one HTML page with charts, flame graphs and tables. The page needs no"
     " network.",
 )
 @click.option(
     "--base",
+    type=INPUT,
     metavar="BASE",
     help="With --html: another input, which the page compares with INPUT.",
 )

@@ -11,6 +11,7 @@ from syncline.cli import options
 from syncline.cli.errors import OK, REGRESSION, Failure, say
 from syncline.cli.options import example
 from syncline.cli.output import refuse_inputs, show, written
+from syncline.cli.types import FILE
 
 
 @click.command(
@@ -36,7 +37,7 @@ from syncline.cli.output import refuse_inputs, show, written
 )
 @click.option(
     "--policy",
-    type=click.Path(dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="File that sets which change of each metric matters, as for a diff. By default ./syncline.toml, if it exists.",
 )
@@ -48,7 +49,7 @@ from syncline.cli.output import refuse_inputs, show, written
 )
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False),
+    type=FILE,
     metavar="OUT",
     help="Also write a page with a chart of each series, in which each run is a link.",
 )

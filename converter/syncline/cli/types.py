@@ -14,11 +14,39 @@ import click
 
 from syncline.dataset import layout
 
-__all__ = ["DEVICE", "DURATION", "FACT", "OFFSET", "PERCENT", "SIZE", "TIME"]
+__all__ = ["DEVICE", "DURATION", "FACT", "FILE", "FOLDER", "INPUT", "OFFSET", "PERCENT", "SIZE", "TIME", "FilePath"]  # fmt: skip
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 # Larger times do not fit the 64-bit ns of the core.
 _MAX_NS = 2**62
+
+
+def _refuse_option(value: Any, param: click.Parameter | None, ctx: click.Context | None) -> None:
+    """Refuses the next option as a value. A file with such a name is ./--NAME."""
+    text = os.fsdecode(value)
+    if isinstance(param, click.Option) and text.startswith("-") and text != "-":
+        name, wanted = param.opts[0], param.metavar or "FILE"
+        raise click.UsageError(
+            f"{name} has no value: '{text}' follows. Write: {name} {wanted}", ctx
+        )
+
+
+class FilePath(click.Path):
+    """A file or a folder that an option names."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        _refuse_option(value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Input(click.ParamType):
+    """A path, or another place of data, such as a URL. Nothing is looked up."""
+
+    name = "INPUT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        _refuse_option(value, param, ctx)
+        return str(value)
 
 
 class _Duration(click.ParamType):
@@ -151,6 +179,9 @@ class _Percent(click.ParamType):
         return float(match[1])
 
 
+FILE = FilePath(dir_okay=False)
+FOLDER = FilePath(file_okay=False)
+INPUT = _Input()
 DURATION = _Duration()
 OFFSET = _Offset()
 DEVICE = _Device()

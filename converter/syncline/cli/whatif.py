@@ -12,6 +12,7 @@ from syncline.cli.errors import OK
 from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
+from syncline.cli.types import FILE
 from syncline.inputs import opened
 from syncline.model.device import DISCIPLINES
 from syncline.model.policy.paper import PATTERNS
@@ -66,7 +67,7 @@ class _Depths(click.ParamType):
     " before all others.",
 )
 @options.table_format("json has the latency of each sync.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
+@click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
 @options.engine
 @reading
 def command(
