@@ -192,6 +192,11 @@ def _aligned(size: int) -> mmap.mmap:
     return memory
 
 
+def _written(size: int) -> memoryview:
+    """Returns memory to copy from, as a program has it. All pages of zeros that were never written are one page of the kernel."""
+    return memoryview(_aligned(-(-size // (64 * _KIB)) * (64 * _KIB)))[:size]
+
+
 def _timed(work: Callable[[], int], size: int) -> int:
     """Returns how long a read or a write of `size` bytes takes, in ns."""
     start = time.perf_counter_ns()
@@ -287,7 +292,7 @@ def _bandwidth(what: str, transfer: Callable[[int], int]) -> Estimate:
 def _page_cache(work: Path, size: int) -> dict[str, Estimate]:
     """Measures new page cache, page cache that is dirty already, and a call."""
     piece = min(_PIECE, max(_SMALL[0], size // 16))
-    data = bytes(piece)
+    data = _written(piece)
     path = work / "cached"
     os.sync()
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -321,7 +326,7 @@ def _page_cache(work: Path, size: int) -> dict[str, Estimate]:
 
 def _reduced(work: Path, background: int, until: int) -> Estimate:
     """Returns the bandwidth of page cache while the flusher thread writes back."""
-    data = bytes(_PIECE)
+    data = _written(_PIECE)
     path = work / "reduced"
     os.sync()
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)

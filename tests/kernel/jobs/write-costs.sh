@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures the machine, and the costs of writes in the scenarios of CAWL, on a device of known bandwidth.
 #
-# write-costs.sh [DEVICE]    a device of devices.tsv; by default null-10-mbps. The results are in OUT: machine.toml and KIND.csv.
+# write-costs.sh [DEVICE]    a device of devices.tsv; by default null-10-mbps. The results are in OUT: machine.toml, measured before, and
+# machine-after.toml, measured after KIND.csv: copies in memory are slower while other work runs on the host.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -26,3 +27,5 @@ costs cached sequential delayed A B C D
 costs direct 1KiB large
 costs synchronized 1KiB 512B large
 costs library sequential delayed 512B
+syncline model measure --dir "$DATA" --max-size 128M -o "$OUT/machine-after.toml"
+cat "$OUT/machine-after.toml"
