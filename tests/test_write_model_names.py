@@ -100,3 +100,48 @@ def test_names_that_other_processes_change(tmp_path: Path) -> None:
         "not used: 1 deletions of names that no other call has",
         "not used: 1 renames, links, deletions and truncations whose file or size is not known",
     ]
+
+
+# Data and names that look like flags, and like the working directory.
+LOOKS = """\
+1 100.000010 execve("/bin/p", ["p"], 0x7f) = 0 <0.000001>
+1 100.000011 openat(AT_FDCWD</w>, "RENAME_EXCHANGE", O_WRONLY|O_CREAT, 0600) = 3</w/RENAME_EXCHANGE> <0.000001>
+1 100.000012 pwritev2(3</w/RENAME_EXCHANGE>, [{iov_base="RWF_SYNC", iov_len=8}], 1, 0, 0) = 8 <0.000001>
+1 100.000013 openat(AT_FDCWD</w>, "AT_REMOVEDIR", O_WRONLY|O_CREAT, 0600) = 4</w/AT_REMOVEDIR> <0.000001>
+1 100.000014 write(4</w/AT_REMOVEDIR>, "AT_FDCWD</x>", 12) = 12 <0.000001>
+1 100.000015 close(3</w/RENAME_EXCHANGE>) = 0 <0.000001>
+1 100.000016 close(4</w/AT_REMOVEDIR>) = 0 <0.000001>
+1 100.000017 rename("AT_REMOVEDIR", "RENAME_EXCHANGE") = 0 <0.000001>
+1 100.000018 symlink("AT_FDCWD</x>", "l") = 0 <0.000001>
+1 100.000019 openat(AT_FDCWD</w>, "e", O_WRONLY|O_CREAT, 0600) = 3</w/e> <0.000001>
+1 100.000020 write(3</w/e>, "x", 1) = 1 <0.000001>
+1 100.000021 unlinkat(AT_FDCWD</w>, "RENAME_EXCHANGE", 0) = 0 <0.000001>
+1 100.000022 link("AT_FDCWD</x>", "AT_EMPTY_PATH") = 0 <0.000001>
+1 100.000023 rename("e", "f") = 0 <0.000001>
+1 100.000024 write(3</w/f>, "x", 1) = 1 <0.000001>
+"""
+
+
+def test_names_and_data_that_look_like_flags(tmp_path: Path) -> None:
+    log = tmp_path / "strace.log"
+    log.write_text(LOOKS.replace(" 100.000", " 1700000100.000"))
+    recorded = recording.read(str(log), Reading())
+    found = predict(HOST, recorded).predicted
+    assert [one.write.kind for one in found] == ["cached"] * 4
+    # The rename removed the page of the first file, and the deletion that of the second.
+    assert [one.dirty_bytes / PAGE for one in found] == [1, 2, 2, 1]
+    assert found[3].write.path == "/w/f"
+    assert recorded.notes == []
+
+
+def test_a_long_log_keeps_its_order(tmp_path: Path) -> None:
+    # The engine reads in blocks, on several threads.
+    log = tmp_path / "strace.log"
+    lines = ['1 1700000100.000001 openat(AT_FDCWD</w>, "f", O_WRONLY|O_CREAT, 0600) = 3</w/f> <0.000001>\n']  # fmt: skip
+    number = 100_000
+    for n in range(number):
+        lines.append(f'1 {1_700_000_101 + n / 1e5:.6f} write(3</w/f>, "x"..., 4096) = 4096 <0.000005>\n')  # fmt: skip
+    log.write_text("".join(lines))
+    recorded = recording.read(str(log), Reading())
+    assert [one.offset for one in recorded.writes] == [4096 * n for n in range(number)]
+    assert recorded.notes == []

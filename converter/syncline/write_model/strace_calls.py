@@ -108,7 +108,8 @@ class _Reader:
 
     def _complete(self, event: str, row: _Row, process: Process) -> None:
         args, result = row["args"] or "", row["ret"]
-        if (folder := folder_of_process(args)) is not None:
+        # What a program writes may look like anything.
+        if event not in _WRITES and (folder := folder_of_process(args)) is not None:
             process.folder.path = folder
         found = re.match(r"(\d+)", args)
         number = int(found[1]) if found else -1
@@ -166,7 +167,7 @@ class _Reader:
         return found
 
     def _open(self, event: str, row: _Row, args: str, process: Process) -> None:
-        flags = frozenset(re.findall(r"O_[A-Z]+", args.rpartition('"')[2]))
+        flags = frozenset(re.findall(r"O_[A-Z]+", _flags(args)))
         printed = row["path"] or ""
         named = named_in(args)
         # strace prints the path of the descriptor (-y), or else only what the program has named.
@@ -271,7 +272,7 @@ class _Reader:
     def _change_names(
         self, event: str, args: str, descriptor: Descriptor | None, process: Process
     ) -> None:
-        if event == "unlinkat" and "AT_REMOVEDIR" in args:
+        if event == "unlinkat" and "AT_REMOVEDIR" in _flags(args):
             return
         self.has_deletions = self.has_deletions or event not in _LINKS
         paths = [self._path(one, process) for one in named_in(args)]
@@ -293,7 +294,7 @@ class _Reader:
             old, new = map(str, paths)
             if event in _LINKS:
                 self._link(args, old, new, descriptor, process)
-            elif "RENAME_EXCHANGE" in args:
+            elif "RENAME_EXCHANGE" in _flags(args):
                 self._files.exchange(old, new)
             else:
                 self._files.rename(old, new)
@@ -304,7 +305,7 @@ class _Reader:
         """Gives a file one more name. One of O_TMPFILE is named by its descriptor."""
         if own := _OWN_DESCRIPTOR.fullmatch(old):
             descriptor = process.table.descriptors.get(int(own[1]))
-        elif "AT_EMPTY_PATH" not in args:
+        elif "AT_EMPTY_PATH" not in _flags(args):
             return self._files.link(self._files.at_or_new(old), new)
         if descriptor is None:
             self.unused[_UNKNOWN] += 1
@@ -336,7 +337,7 @@ class _Reader:
             if offset < 0:
                 self.unused["calls whose place is not printed"] += 1
                 return
-            is_durable = any(flag in opened.flags for flag in _DURABLE) or "RWF_DSYNC" in args or "RWF_SYNC" in args  # fmt: skip
+            is_durable = any(flag in opened.flags for flag in _DURABLE) or "RWF_DSYNC" in _flags(args) or "RWF_SYNC" in _flags(args)  # fmt: skip
             kind = "direct" if "O_DIRECT" in opened.flags else "synchronized" if is_durable else "cached"  # fmt: skip
             file.end = max(file.end, offset + size)
             if event in ("write", "writev"):
@@ -353,6 +354,11 @@ class _Reader:
         words = args.rsplit(", ", 2)
         text = words[-2] if event == "pwritev2" else words[-1]
         return int(text) if text.isdigit() else -1
+
+
+def _flags(args: str) -> str:
+    """Returns what follows the last string. A name may look like a flag."""
+    return args.rpartition('"')[2]
 
 
 def _size(args: str) -> int | None:

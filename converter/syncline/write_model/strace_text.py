@@ -14,7 +14,8 @@ _FILE = r"<((?:[^<>\\]|\\.)*)>"
 _STRING = r'"((?:[^"\\]|\\.)*)"(\.\.\.)?'
 # The descriptor of a folder, its path if strace prints it (-y), and a name.
 _NAMED = re.compile(rf"(?:(AT_FDCWD|\d+)(?:{_FILE})?(?:\(deleted\))?, )?{_STRING}")
-_CWD = re.compile(rf"\bAT_FDCWD{_FILE}")
+# A string may look like it.
+_CWD = re.compile(rf'(?:"(?:[^"\\]|\\.)*"|[^"])*?\bAT_FDCWD{_FILE}')
 _DESCRIPTOR = re.compile(rf"\d+{_FILE}(\(deleted\))?")
 
 
@@ -58,8 +59,8 @@ def named_in(args: str) -> list[Named | None]:
 
 
 def folder_of_process(args: str) -> str | None:
-    """Returns the working directory, if the arguments show it."""
-    found = _CWD.search(args)
+    """Returns the working directory, if the arguments show it. They must not be those of a write."""
+    found = _CWD.match(args)
     return decode(found[1]) if found else None
 
 
