@@ -507,7 +507,13 @@ def shown(trace: Path) -> tuple[dict[str, list[tuple[int, float]]], list[Row], l
 
 
 def test_a_trace_shows_what_is_printed(tmp_path: Path) -> None:
-    arguments = (COSTS / "costs.csv", "--parameters", COSTS / "machine.toml", "--format", "json")
+    arguments = (
+        COSTS / "costs.csv",
+        "--parameters",
+        COSTS / "machine-after.toml",
+        "--format",
+        "json",
+    )
     trace = tmp_path / "costs.pftrace"
     printed = json.loads(ok("model", "predict", *arguments, "--trace", trace))["writes"]
     counters, states, writes = shown(trace)
@@ -648,7 +654,7 @@ def test_writes_are_recorded(tmp_path: Path) -> None:
 
 
 def predicted_costs(*options: str) -> dict[str, object]:
-    arguments = (COSTS / "costs.csv", "--parameters", COSTS / "machine.toml")
+    arguments = (COSTS / "costs.csv", "--parameters", COSTS / "machine-after.toml")
     return json.loads(ok("model", "predict", *arguments, "--format", "json", *options))
 
 
@@ -659,7 +665,7 @@ def costs() -> dict[str, dict[str, object]]:
 
 def test_the_device_is_as_fast_as_it_was_made() -> None:
     # One request of 128 KiB in each of 50 ticks a second.
-    known = parameter_file.read(str(COSTS / "machine.toml"))
+    known = parameter_file.read(str(COSTS / "machine-after.toml"))
     interval = known.intervals["device_write_bytes_per_s"]
     assert interval.low <= 50 * 131_072 <= interval.high
     assert known.background_limit_bytes == 32 << 20
