@@ -92,8 +92,8 @@ def test_a_machine_is_measured(folder: Path, tmp_path: Path) -> None:
     assert found.background_limit_bytes == pytest.approx(limit, rel=0.2)
     assert found.block_size_bytes == os.statvfs(folder).f_bsize
     assert found.library_buffer_bytes % 512 == 0
-    # Memory is faster than a write to page cache, which is faster than 10 MB/s.
-    assert found.memory_bytes_per_s > found.page_cache_bytes_per_s > 1e7
+    # In bytes per second. Which is faster depends on the caches: 32 MiB of memory do not fit them, a write of 1 MiB does.
+    assert min(found.memory_bytes_per_s, found.page_cache_bytes_per_s) > 1e7
     assert set(found.intervals) >= {
         "memory_bytes_per_s", "page_cache_bytes_per_s", "rewrite_bytes_per_s", "device_write_bytes_per_s",
         "device_read_bytes_per_s", "write_call_ns", "sync_write_call_ns", "seek_ns",
