@@ -26,7 +26,7 @@
 --                        Their time is in other phases, or in the residue.
 --   run           text   Name of the run, if the input holds several.
 WITH
-  request AS (
+  request AS NOT MATERIALIZED (
     SELECT
       run,
       sync_id,
@@ -44,58 +44,15 @@ WITH
       start_ns IS NOT NULL
       AND dur_ns IS NOT NULL
   ),
-  found AS (
-    SELECT run, sync_id, phase, SUM(dur_ns) AS dur_ns
-    FROM syncline_phase
-    GROUP BY
-      run,
-      sync_id,
-      phase
-  ),
-  -- Of a run without phases: what the columns of its requests say.
-  bare AS (
-    SELECT
-      run,
-      sync_id,
-      time_ns,
-      before_submit_ns,
-      writeback_ns,
-      after_complete_ns
-    FROM request
-    WHERE
-      run NOT IN (SELECT run FROM syncline_phase)
-  ),
-  span AS (
-    SELECT run, sync_id, phase, dur_ns FROM found
-    UNION ALL
-    SELECT run, sync_id, 'before submit', before_submit_ns
-    FROM bare
-    WHERE
-      after_complete_ns >= 0
-    UNION ALL
-    SELECT run, sync_id, 'writeback', writeback_ns
-    FROM bare
-    WHERE
-      after_complete_ns >= 0
-    UNION ALL
-    SELECT run, sync_id, 'after completion', after_complete_ns
-    FROM bare
-    WHERE
-      after_complete_ns >= 0
-    UNION ALL
-    SELECT
-      run,
-      sync_id,
-      'residue',
-      CASE WHEN after_complete_ns >= 0 THEN 0 ELSE time_ns END
-    FROM bare
-  ),
-  total AS (
+  -- Numbers take less memory than names.
+  total AS MATERIALIZED (
     SELECT
       run,
       op,
       fs,
       dev,
+      CAST(DENSE_RANK() OVER (ORDER BY run) AS INTEGER) AS run_id,
+      CAST(ROW_NUMBER() OVER (ORDER BY run, op, fs, dev) AS INTEGER) AS sum_id,
       COUNT(*) AS syncs,
       SUM(time_ns) AS time_ns,
       COUNT(journal_ns) + COUNT(flush_ns) AS waits_known
@@ -106,25 +63,193 @@ WITH
       fs,
       dev
   ),
+  number AS MATERIALIZED (SELECT DISTINCT run, run_id FROM total),
+  recorded AS MATERIALIZED (SELECT DISTINCT run, phase FROM syncline_phase),
+  -- The name of each phase that a run may have, and its numbers. A run without
+  -- phases has what the columns of its requests say.
+  kind AS MATERIALIZED (
+    SELECT
+      found.run AS run,
+      phase,
+      is_recorded,
+      run_id,
+      CAST(DENSE_RANK() OVER (ORDER BY phase) AS INTEGER) AS kind_id
+    FROM (
+      SELECT run, phase, 1 AS is_recorded FROM recorded
+      UNION ALL
+      SELECT run, phase, 0
+      FROM number
+      CROSS JOIN (
+        SELECT 'before submit' AS phase
+        UNION ALL
+        SELECT 'writeback'
+        UNION ALL
+        SELECT 'after completion'
+        UNION ALL
+        SELECT 'residue'
+      ) AS of_columns
+      WHERE
+        run NOT IN (SELECT run FROM recorded)
+    ) AS found
+    JOIN number ON number.run = found.run
+  ),
+  -- Two joins by one name each are faster than one by both.
+  name AS MATERIALIZED (SELECT DISTINCT phase, kind_id FROM kind),
+  span AS NOT MATERIALIZED (
+    SELECT run_id, kind_id, sync_id, dur_ns
+    FROM syncline_phase AS found
+    JOIN number ON number.run = found.run
+    JOIN name ON name.phase = found.phase
+    UNION ALL
+    SELECT
+      run_id,
+      kind_id,
+      sync_id,
+      CASE
+        WHEN phase = 'before submit' THEN before_submit_ns
+        WHEN phase = 'writeback' THEN writeback_ns
+        WHEN phase = 'after completion' THEN after_complete_ns
+        WHEN after_complete_ns >= 0 THEN 0
+        ELSE time_ns
+      END
+    FROM kind
+    JOIN request ON request.run = kind.run
+    WHERE
+      is_recorded = 0
+      AND (phase = 'residue' OR after_complete_ns >= 0)
+  ),
+  owner AS (
+    SELECT run_id, sum_id, sync_id
+    FROM request
+    JOIN total
+      ON total.run = request.run
+      AND total.op IS NOT DISTINCT FROM request.op
+      AND total.fs IS NOT DISTINCT FROM request.fs
+      AND total.dev IS NOT DISTINCT FROM request.dev
+  ),
+  pair AS MATERIALIZED (
+    SELECT sum_id, kind_id, CAST(SUM(dur_ns) AS BIGINT) AS dur_ns
+    FROM span
+    JOIN owner ON owner.run_id = span.run_id AND owner.sync_id = span.sync_id
+    GROUP BY
+      sum_id,
+      kind_id,
+      owner.sync_id
+  ),
+  -- An engine keeps all values of a percentile in memory. So the values are
+  -- counted in slices first, and then one by one in the slices that hold it.
+  slice AS MATERIALIZED (
+    SELECT
+      sum_id,
+      kind_id,
+      dur_ns - dur_ns % 65536 AS slice_start,
+      COUNT(CASE WHEN dur_ns > 0 THEN 1 END) AS pairs,
+      SUM(dur_ns) AS time_ns,
+      MAX(CASE WHEN dur_ns > 0 THEN dur_ns END) AS max_ns
+    FROM pair
+    GROUP BY
+      sum_id,
+      kind_id,
+      3
+  ),
+  sums AS MATERIALIZED (
+    SELECT
+      sum_id,
+      kind_id,
+      SUM(pairs) AS with_phase,
+      SUM(time_ns) AS time_ns,
+      MAX(max_ns) AS max_ns
+    FROM slice
+    GROUP BY
+      sum_id,
+      kind_id
+  ),
+  placed AS (
+    SELECT
+      sum_id,
+      kind_id,
+      slice_start,
+      pairs,
+      SUM(pairs) OVER (PARTITION BY sum_id, kind_id ORDER BY slice_start)
+      - pairs AS before
+    FROM slice
+    WHERE
+      pairs > 0
+  ),
+  wanted AS MATERIALIZED (
+    SELECT placed.sum_id, placed.kind_id, placed.slice_start, placed.before
+    FROM placed
+    JOIN sums
+      ON sums.sum_id = placed.sum_id
+      AND sums.kind_id = placed.kind_id
+      AND placed.before * 2 <= sums.with_phase
+      AND (placed.before + placed.pairs) * 2 >= sums.with_phase
+  ),
+  counted AS (
+    SELECT
+      wanted.sum_id,
+      wanted.kind_id,
+      wanted.before,
+      pair.dur_ns,
+      COUNT(*) AS pairs
+    -- CROSS JOIN makes SQLite look up the few slices of each value.
+    FROM pair
+    CROSS JOIN wanted
+    WHERE
+      wanted.sum_id = pair.sum_id
+      AND wanted.kind_id = pair.kind_id
+      AND wanted.slice_start = pair.dur_ns - pair.dur_ns % 65536
+      AND pair.dur_ns > 0
+    GROUP BY
+      wanted.sum_id,
+      wanted.kind_id,
+      wanted.before,
+      pair.dur_ns
+  ),
+  ordered AS (
+    SELECT
+      sum_id,
+      kind_id,
+      dur_ns,
+      pairs,
+      before
+      + SUM(pairs) OVER (PARTITION BY sum_id, kind_id, before ORDER BY dur_ns)
+      - pairs AS before
+    FROM counted
+  ),
+  -- Half of the values are before the median, or the two values around it.
+  middle AS (
+    SELECT
+      ordered.sum_id,
+      ordered.kind_id,
+      (CAST(MIN(dur_ns) AS DOUBLE) + MAX(dur_ns)) / 2 AS median_ns
+    FROM ordered
+    JOIN sums
+      ON sums.sum_id = ordered.sum_id
+      AND sums.kind_id = ordered.kind_id
+      AND ordered.before * 2 <= sums.with_phase
+      AND (ordered.before + ordered.pairs) * 2 >= sums.with_phase
+    GROUP BY
+      ordered.sum_id,
+      ordered.kind_id
+  ),
   part AS (
     SELECT
-      request.run AS run,
-      op,
-      fs,
-      dev,
+      total.run AS run,
+      total.op AS op,
+      total.fs AS fs,
+      total.dev AS dev,
       phase,
-      SUM(CASE WHEN dur_ns > 0 THEN 1 ELSE 0 END) AS with_phase,
-      SUM(dur_ns) AS time_ns,
-      PERCENTILE(CASE WHEN dur_ns > 0 THEN dur_ns END, 50) AS median_ns,
-      MAX(CASE WHEN dur_ns > 0 THEN dur_ns END) AS max_ns
-    FROM span
-    JOIN request ON request.run = span.run AND request.sync_id = span.sync_id
-    GROUP BY
-      request.run,
-      op,
-      fs,
-      dev,
-      phase
+      with_phase,
+      sums.time_ns AS time_ns,
+      median_ns,
+      max_ns
+    FROM sums
+    JOIN total ON total.sum_id = sums.sum_id
+    JOIN name ON name.kind_id = sums.kind_id
+    LEFT JOIN middle
+      ON middle.sum_id = sums.sum_id
+      AND middle.kind_id = sums.kind_id
   ),
   -- The commas before the first phase and after the last one let each name be
   -- found as a whole.
