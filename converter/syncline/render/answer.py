@@ -248,10 +248,11 @@ def _bystander(answer: Answer) -> str:
         if answer.is_filtered
         else ""
     )
+    these = "this one" if row["of_syncs"] == 1 else f"these {row['of_syncs']:,}"
     return (
         f"Others at the device: {who} was ahead of {row['syncs']:,} of the"
         f" {row['of_syncs']:,} slowest syncs,{volume}, for {text(row['ahead_ns'], 'ns')}"
-        f" ({text(row['share'], 'share')} of their time).{unseen}"
+        f" ({text(row['share'], 'share')} of the time of {these}).{unseen}"
     )
 
 
