@@ -427,3 +427,58 @@ def test_a_device_mapper_reports_the_end_of_its_bios(has_end: bool, tmp_path: Pa
     assert tuple(bio[key] for key in columns) == ("252,0", "254,32", 8, *ended)
     losses = {row["reason"]: row["count"] for row in rows["loss"] if row["severity"] == "loss"}
     assert losses == ({} if has_end else {"never_completed": 1})
+
+
+def ends_of(tmp_path: Path, *events: tuple[float, str]) -> dict[str, Any]:
+    """The bios of events of the block layer: (sector, bytes) to the duration in ms and the error, and the losses."""
+    log = tmp_path / "trace.txt"
+    log.write_text(
+        "# tracer: nop\n#\n"
+        + "".join(f"      wl-1 [000] ..... {ts:.6f}: {event}\n" for ts, event in events)
+    )
+    _core.convert([str(log)], f"{tmp_path}/out/")
+    rows = tables(tmp_path / "out")
+    found: dict[str, Any] = {}
+    for row in rows["bio"]:
+        ended = row["dur_ns"] and row["dur_ns"] // 1_000_000
+        found.setdefault((row["sector"], row["bytes"] // 512), []).append((ended, row["error"]))
+    losses = {row["reason"]: row["count"] for row in rows["loss"] if row["severity"] == "loss"}
+    return {"bios": found, "losses": losses}
+
+
+def test_the_end_of_a_bio_that_was_split_is_that_of_its_rest(tmp_path: Path) -> None:
+    """The kernel advances a bio past what it splits off, so its end names the rest. A later bio to the first part has its own end."""
+    found = ends_of(
+        tmp_path,
+        (1.1, "block_bio_queue: 252,0 WS 8 + 16 [wl]"),
+        (1.2, "block_bio_complete: 252,0 WS 16 + 8 [0]"),
+        (2.1, "block_bio_queue: 252,0 WS 8 + 8 [wl]"),
+        (2.11, "block_bio_complete: 252,0 WS 8 + 8 [-5]"),
+    )
+    assert found == {"bios": {(8, 16): [(100, 0)], (8, 8): [(10, -5)]}, "losses": {}}
+
+
+def test_an_empty_flush_of_a_device_mapper_ends_no_write(tmp_path: Path) -> None:
+    found = ends_of(
+        tmp_path,
+        (1.1, "block_bio_queue: 252,0 FWFS 0 + 8 [wl]"),
+        (1.11, "block_bio_queue: 252,0 FWS 0 + 0 [wl]"),
+        (1.15, "block_bio_complete: 252,0 FWS 0 + 0 [0]"),
+        # Without FUA: the device mapper has flushed.
+        (1.2, "block_bio_complete: 252,0 WS 0 + 8 [0]"),
+    )
+    assert found == {"bios": {(0, 8): [(100, 0)]}, "losses": {}}
+
+
+def test_the_end_of_a_bio_is_not_that_of_one_inside_of_it(tmp_path: Path) -> None:
+    found = ends_of(
+        tmp_path,
+        (1.1, "block_bio_queue: 252,0 WS 8 + 8 [wl]"),
+        (1.11, "block_bio_queue: 252,0 WS 0 + 32 [wl]"),
+        (1.12, "block_bio_queue: 252,0 WS 24 + 8 [wl]"),
+        (1.2, "block_bio_complete: 252,0 WS 0 + 32 [0]"),
+        (1.25, "block_bio_complete: 252,0 WS 8 + 8 [0]"),
+        (1.32, "block_bio_complete: 252,0 WS 24 + 8 [0]"),
+    )
+    bios = {(8, 8): [(150, 0)], (0, 32): [(90, 0)], (24, 8): [(200, 0)]}
+    assert found == {"bios": bios, "losses": {}}

@@ -105,6 +105,8 @@ pub(crate) struct Completion {
     /// What the device was asked for. FUA is missing if the device has none.
     pub(crate) flags: BioFlags,
     pub(crate) error: Option<i32>,
+    /// It is the end of one bio, and not of a request.
+    pub(crate) is_bio: bool,
     pub(crate) ts: i64,
 }
 
@@ -312,7 +314,10 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     /// Completes a range of sectors. A bio leaves when all of its bytes are complete, and flushed where the device has no FUA. Returns
     /// the bios that leave, or `None` if no bio is in flight in the range.
     pub(crate) fn complete(&mut self, completion: &Completion) -> Option<Vec<Completed<T>>> {
-        let &Completion { dev, sector, bytes, flags, error, ts } = completion;
+        if completion.is_bio {
+            return self.complete_bio(completion).map(|done| vec![done]);
+        }
+        let &Completion { dev, sector, bytes, flags, error, ts, .. } = completion;
         let device = self.devices.get_mut(dev)?;
         let end = sector.saturating_add(sectors(bytes));
         // Of two writes in flight to one sector the older completes first.
@@ -331,6 +336,25 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
             })
         };
         Some(places.into_iter().filter_map(complete_at).collect())
+    }
+
+    /// Completes one bio, flushed and whole: its own event says that it has ended. The kernel may have advanced the bio past what it split off,
+    /// so only the end has to agree. A bio with the same start counts first, then the oldest.
+    fn complete_bio(&mut self, completion: &Completion) -> Option<Completed<T>> {
+        let &Completion { dev, sector, bytes, error, ts, .. } = completion;
+        let device = self.devices.get_mut(dev)?;
+        let end = sector.saturating_add(sectors(bytes));
+        let is_hit =
+            |start: i64, queued: &QueuedBio<T>| queued.queued_ts <= ts && queued.end_sector == end && start <= sector;
+        let places = device.places_in(sector, end, is_hit);
+        let place = places
+            .iter()
+            .find(|place| place.start == sector)
+            .or_else(|| places.iter().min_by_key(|place| place.number));
+        device.change(*place?, |queued| {
+            (queued.left_bytes, queued.unflushed) = (0, 0);
+            queued.fail(error);
+        })
     }
 
     /// Completes the flush after the write of a bio, or of its part that begins at the sector. Returns the bio if it leaves.
@@ -384,7 +408,7 @@ mod tests {
     const NONE: BioFlags = BioFlags::SYNC;
 
     fn at(sector: i64, bytes: u64, ts: i64) -> Completion {
-        Completion { dev: DISK, sector, bytes, flags: NONE, error: None, ts }
+        Completion { dev: DISK, sector, bytes, flags: NONE, error: None, is_bio: false, ts }
     }
 
     fn bios(completed: Option<Vec<Completed<u32>>>) -> Option<Vec<u32>> {

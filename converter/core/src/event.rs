@@ -294,7 +294,8 @@ pub enum Kind {
     BlockIssue { dev: Dev, sector: i64, bytes: u64 },
     /// The block layer completes `bytes` bytes: several bios that were merged, or a part of one bio. 0 bytes: the flushes before and after
     /// a write are done too. `flags`: what the device was asked for. `error`: as for `BioComplete`.
-    BlockComplete { dev: Dev, sector: i64, bytes: u64, flags: BioFlags, error: Option<i32> },
+    /// `is_bio`: it is the end of one bio, and not of a request.
+    BlockComplete { dev: Dev, sector: i64, bytes: u64, flags: BioFlags, error: Option<i32>, is_bio: bool },
     /// The block layer redirects a bio from a partition or a device mapper to the device below.
     BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
     /// The application has written a marker. An end has no name. `key` is 0 unless the phase is asynchronous.

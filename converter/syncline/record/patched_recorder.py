@@ -12,6 +12,7 @@ from syncline.record.errors import RecordError
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import RingBuffer
 from syncline.record.thread_states import ThreadStates
+from syncline.record.tracefs import dropped_hits
 
 # The trace system of kernel-patch/.
 _WRITEBACK = "wb_tracer"
@@ -76,6 +77,11 @@ class PatchedRecorder:
             RecordError: it could not be written.
         """
         self._end_look()
+        if dropped := dropped_hits(self.ring.instance.histogram(_SYNC_START)):
+            self.problems.append(
+                f"when a thread waits for a CPU, not of all threads: {dropped:,} syncs were of threads for which a"
+                " table of the kernel had no room"
+            )
         return self.ring.stop()
 
     def close(self) -> None:
@@ -85,10 +91,16 @@ class PatchedRecorder:
 
     def _record_threads(self, events: tuple[str, ...], buffer_kb: int) -> None:
         try:
-            self.ring.instance.trigger(_SYNC_START, _BY_THREAD)
             self._threads = ThreadStates(self.ring, events, buffer_kb)
         except RecordError as error:
             self.problems.append(f"not when a thread waits for a CPU: {error.message}")
+            return
+        try:
+            self.ring.instance.trigger(_SYNC_START, _BY_THREAD)
+        except RecordError as error:
+            self.problems.append(
+                f"when a thread waits for a CPU, only of those that the command starts: {error.message}"
+            )
 
     def _look_often(self) -> None:
         while not self._stop.wait(_LOOK_EVERY_S):

@@ -125,6 +125,8 @@ class Recorders:
             entry = {"file": "trace.dat", "source": "trace-dat", **asdict(counts)}
             if dynamic is not None:
                 entry["probes"] = self._probe_facts(dynamic, say)
+            elif self.kernel.problems:
+                entry["problems"] = self.kernel.problems
             for problem in self.kernel.problems:
                 say(f"warning: {problem}")
             self.inputs.insert(0, entry)

@@ -357,7 +357,8 @@ mod tests {
 
     #[test]
     fn any_log_completes_the_bios_of_a_log_that_has_ended() {
-        let completion = Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096, flags: FLAGS, error: None };
+        let completion =
+            Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096, flags: FLAGS, error: None, is_bio: false };
         let done = |ts| event(ts, 0, completion);
         let mut authority = Authority::new(&[0, 1]);
         authority.observe(0, [event(S, 7, BLOCK), done(2 * S)].iter());

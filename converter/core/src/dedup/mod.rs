@@ -230,8 +230,8 @@ impl Dedup {
     /// Whether an event completes a bio that was set aside.
     fn completes_set_aside(&mut self, event: &Event, log: usize) -> bool {
         match (&mut self.logs, event.kind) {
-            (Some(logs), Kind::BlockComplete { dev, sector, bytes, flags, error }) => {
-                logs.set_aside.complete(log, &Completion { dev, sector, bytes, flags, error, ts: event.ts })
+            (Some(logs), Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio }) => {
+                logs.set_aside.complete(log, &Completion { dev, sector, bytes, flags, error, is_bio, ts: event.ts })
             }
             _ => false,
         }

@@ -50,7 +50,7 @@ mod tests {
     const DISK: Dev = Dev(8 << 20);
 
     fn at(sector: i64, bytes: u64, ts: i64) -> Completion {
-        Completion { dev: DISK, sector, bytes, flags: BioFlags::default(), error: None, ts }
+        Completion { dev: DISK, sector, bytes, flags: BioFlags::default(), error: None, is_bio: false, ts }
     }
 
     #[test]

@@ -92,7 +92,8 @@ impl Pairer {
                 let what = || format!("completion of dev {dev} sector {sector}");
                 return self.lose(Reason::UnmatchedComplete, ts, out, what);
             }
-            return self.complete_unsubmitted(completion, out);
+            // Without submits, the requests of the device below are the rows.
+            return if completion.is_bio { Ok(()) } else { self.complete_unsubmitted(completion, out) };
         };
         for Completed { bio: slot, issue, error } in done.into_iter().filter(|done| done.bio != NO_SLOT) {
             self.bios.remove_overtaken(dev);

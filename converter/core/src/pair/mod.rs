@@ -226,8 +226,8 @@ impl Pairer {
                 self.block_issue(event, (dev, sector), bytes);
                 Ok(())
             }
-            Kind::BlockComplete { dev, sector, bytes, flags, error } => {
-                self.block_complete(&Completion { dev, sector, bytes, flags, error, ts: event.ts }, out)
+            Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio } => {
+                self.block_complete(&Completion { dev, sector, bytes, flags, error, is_bio, ts: event.ts }, out)
             }
             Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector } => {
                 self.block_remap(event, (from_dev, from_sector), (dev, sector), bytes);

@@ -89,7 +89,7 @@ impl Unsubmitted {
 
     /// Returns the request that a completion ends.
     fn complete(&mut self, completion: &Completion, location: Location) -> Option<BlockRequest> {
-        let &Completion { dev, sector, bytes, flags, error, ts } = completion;
+        let &Completion { dev, sector, bytes, flags, error, ts, .. } = completion;
         let request = BlockRequest { dev, sector, bytes, issue: None, complete: ts, flags, error, location };
         let Some(at_sector) = self.issued.get_mut(&(dev, sector)) else { return Some(request) };
         let mut issued = at_sector.pop_front()?;

@@ -111,6 +111,8 @@ pub(super) enum EventName {
     BlockSubmit,
     BlockIssue,
     BlockComplete,
+    /// One bio is complete, on a device without requests of its own, such as that of a device mapper.
+    BlockBioComplete,
     BlockRemap,
     Enter(Op),
     Exit(Op),
@@ -157,8 +159,8 @@ impl EventName {
             b"balance_dirty_pages" => Some(Self::Throttle),
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
             b"block_rq_issue" | b"D" => Some(Self::BlockIssue),
-            // The second one is of a device without requests of its own, such as that of a device mapper.
-            b"block_rq_complete" | b"block_bio_complete" | b"C" => Some(Self::BlockComplete),
+            b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
+            b"block_bio_complete" => Some(Self::BlockBioComplete),
             b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
             MARKER => Some(Self::Mark),
             _ => Self::parse(name),
@@ -178,7 +180,7 @@ impl EventName {
             Self::WbStart => 7,
             Self::WbEnd => 8,
             Self::BlockSubmit => 10,
-            Self::BlockComplete => 11,
+            Self::BlockComplete | Self::BlockBioComplete => 11,
             Self::BlockRemap => 12,
             Self::WaitStart(_) => 13,
             Self::WaitEnd(_) => 14,
@@ -205,7 +207,9 @@ impl EventName {
             Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
             Self::CommitStart | Self::CommitEnd | Self::CommitStep(_) => &["dev", "transaction"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
-            Self::BlockSubmit | Self::BlockIssue | Self::BlockComplete => &["dev", "sector", "bytes"],
+            Self::BlockSubmit | Self::BlockIssue | Self::BlockComplete | Self::BlockBioComplete => {
+                &["dev", "sector", "bytes"]
+            }
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) | Self::EndWithoutId => &["ret"],

@@ -273,7 +273,11 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
     let is_absent = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
     let is_of_block_layer = matches!(
         event,
-        EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap
+        EventName::BlockSubmit
+            | EventName::BlockIssue
+            | EventName::BlockComplete
+            | EventName::BlockBioComplete
+            | EventName::BlockRemap
     );
     if is_of_block_layer && (bytes.is_none() || object.get("sector").is_none_or(is_absent))
         || event == EventName::BlockRemap && !object.contains_key("from_sector")
@@ -350,9 +354,10 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
         EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes?, flags: BioFlags::of_rwbs(rwbs) },
         EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes: bytes? },
-        EventName::BlockComplete => {
+        EventName::BlockComplete | EventName::BlockBioComplete => {
             let error = object.get("error").and_then(Value::as_i64).and_then(errno);
-            Kind::BlockComplete { dev, sector, bytes: bytes?, flags: BioFlags::of_rwbs(rwbs), error }
+            let is_bio = event == EventName::BlockBioComplete;
+            Kind::BlockComplete { dev, sector, bytes: bytes?, flags: BioFlags::of_rwbs(rwbs), error, is_bio }
         }
         EventName::BlockRemap => {
             let from_sector = used("from_sector").and_then(Value::as_i64)?;

@@ -179,9 +179,11 @@ impl Tracepoint {
             EventName::Enter(_) => name.starts_with(b"sys_enter_"),
             EventName::Exit(_) => name.starts_with(b"sys_exit_"),
             EventName::Start | EventName::End => name.starts_with(b"sync_"),
-            EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap => {
-                name.starts_with(b"block_")
-            }
+            EventName::BlockSubmit
+            | EventName::BlockIssue
+            | EventName::BlockComplete
+            | EventName::BlockBioComplete
+            | EventName::BlockRemap => name.starts_with(b"block_"),
             _ => true,
         };
         is_tracepoint.then_some(Self::Named(event))
@@ -202,7 +204,11 @@ impl Tracepoint {
             Self::RawEnter | Self::RawExit => b"raw_syscalls",
             Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
             Self::Named(
-                EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap,
+                EventName::BlockSubmit
+                | EventName::BlockIssue
+                | EventName::BlockComplete
+                | EventName::BlockBioComplete
+                | EventName::BlockRemap,
             ) => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
@@ -245,9 +251,10 @@ impl Tracepoint {
                 EventName::WorkStart => &[SbDev, Reason],
                 EventName::FastCommitStart | EventName::FastCommitStop => &[Dev],
                 EventName::Throttle => &[Pause],
-                EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
-                    &[Dev, Sector, Sectors, Rwbs]
-                }
+                EventName::BlockSubmit
+                | EventName::BlockIssue
+                | EventName::BlockComplete
+                | EventName::BlockBioComplete => &[Dev, Sector, Sectors, Rwbs],
                 EventName::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
                 _ => &[],
             },
@@ -392,7 +399,11 @@ impl Tracepoint {
             },
             EventName::Mark => markers::kind(fields.text(Field::Buf)?, names),
             EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
-            EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap => {
+            EventName::BlockSubmit
+            | EventName::BlockIssue
+            | EventName::BlockComplete
+            | EventName::BlockBioComplete
+            | EventName::BlockRemap => {
                 let bytes = number(Field::Sectors)?.checked_mul(SECTOR_BYTES)?;
                 let (dev, sector) = (fields.dev(Field::Dev)?, sector(number(Field::Sector)?));
                 let rwbs = fields.text(Field::Rwbs)?;
@@ -403,9 +414,10 @@ impl Tracepoint {
                 match event {
                     EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes, flags: BioFlags::of_rwbs(rwbs) },
                     EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes },
-                    EventName::BlockComplete => {
+                    EventName::BlockComplete | EventName::BlockBioComplete => {
                         let error = number(Field::Error).and_then(|error| errno(error as i64));
-                        Kind::BlockComplete { dev, sector, bytes, flags: BioFlags::of_rwbs(rwbs), error }
+                        let is_bio = event == EventName::BlockBioComplete;
+                        Kind::BlockComplete { dev, sector, bytes, flags: BioFlags::of_rwbs(rwbs), error, is_bio }
                     }
                     _ => {
                         let from_dev = fields.dev(Field::FromDev)?;

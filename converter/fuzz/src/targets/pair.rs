@@ -88,6 +88,8 @@ pub(super) fn run(data: &[u8]) {
                     bytes: u64::from(c >> 5) * 512,
                     flags: BioFlags::of_opf(u64::from(c & 4) << 15),
                     error: (c & 8 != 0).then_some(-5),
+                    // The end of a bio without sectors is no completion.
+                    is_bio: c & 16 != 0 && c >> 5 != 0,
                 },
             },
             4 => Kind::BioSubmit {

@@ -284,7 +284,10 @@ impl<'a> Line<'a> {
         match (self.action, self.from) {
             (b"Q", _) => Kind::BlockSubmit { dev, sector, bytes, flags },
             (b"D", _) => Kind::BlockIssue { dev, sector, bytes },
-            (b"C", _) => Kind::BlockComplete { dev, sector, bytes, flags, error: self.error.and_then(errno) },
+            (b"C", _) => {
+                let error = self.error.and_then(errno);
+                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false }
+            }
             (b"A", Some((from_dev, from_sector))) => Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector },
             _ => Kind::Other,
         }

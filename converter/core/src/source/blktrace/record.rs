@@ -191,7 +191,10 @@ impl<'a> Record<'a> {
         match name {
             Some("Q") => Kind::BlockSubmit { dev, sector, bytes, flags },
             Some("D") => Kind::BlockIssue { dev, sector, bytes },
-            Some("C") => Kind::BlockComplete { dev, sector, bytes, flags, error: errno(i64::from(self.error)) },
+            Some("C") => {
+                let error = errno(i64::from(self.error));
+                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false }
+            }
             Some("A") if self.is_remap() => {
                 let from_sector = i64::try_from(self.data_u64(8)).unwrap_or(NO_SECTOR);
                 Kind::BlockRemap { dev, sector, bytes, from_dev: Dev(self.data_u32(0)), from_sector }

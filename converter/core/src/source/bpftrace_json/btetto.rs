@@ -303,7 +303,7 @@ fn missing_field(event: EventName) -> &'static str {
         EventName::StartWithoutId => "its `ino` or `ret` is not a number",
         EventName::EndWithoutId => "the end of a file system's sync has no `ret`; print (\"ret\", args.ret)",
         EventName::Enter(_) | EventName::Exit(_) => "its `ret` is not a number",
-        EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
+        EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockBioComplete => {
             "its `dev`, `sector`, `nr_sector` or `rwbs` is missing or out of range"
         }
         EventName::BlockRemap => {

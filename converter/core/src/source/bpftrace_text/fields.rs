@@ -127,6 +127,7 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::BlockSubmit
         | EventName::BlockIssue
         | EventName::BlockComplete
+        | EventName::BlockBioComplete
         | EventName::BlockRemap
         | EventName::Mark => "not an event of this format",
     }

@@ -437,6 +437,7 @@ mod tests {
             bytes,
             flags: BioFlags::of_rwbs(rwbs.as_bytes()),
             error,
+            is_bio: false,
         };
         for (event, want, extras) in [
             (
@@ -502,7 +503,14 @@ mod tests {
             ),
             (
                 "block_rq_complete: 254,16 WFSM () 8 + 8 [0]",
-                Kind::BlockComplete { dev, sector: 8, bytes: 4096, flags: BioFlags::of_rwbs(b"WFSM"), error: Some(0) },
+                Kind::BlockComplete {
+                    dev,
+                    sector: 8,
+                    bytes: 4096,
+                    flags: BioFlags::of_rwbs(b"WFSM"),
+                    error: Some(0),
+                    is_bio: false,
+                },
                 "rwbs=WFSM;cmd=;nr_sector=8;error=0",
             ),
             (
