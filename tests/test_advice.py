@@ -250,6 +250,7 @@ FIRES = {
     "group-staggered": {"commit"},
     "neighbour-buffered": {"background"},
     "neighbour-direct": {"direct-io"},
+    "neighbour-patched": {"direct-io"},
     "postgres": {"empty", "rename-file"},
     "postgres-neighbour": {"empty", "rename-file", "direct-io"},
     "queue-1": {"direct-io"},
