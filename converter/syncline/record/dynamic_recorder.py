@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from pathlib import Path
@@ -64,7 +63,7 @@ class DynamicRecorder:
             events = self.group.define(self._mounts.types())
             self._enable(self.ring.main, events)
             for event, condition in self.group.tracepoints.everywhere:
-                self._filter(event, condition)
+                self.ring.main.keep_only(event, condition)
             tracepoints = [event for event, _ in self.group.tracepoints.everywhere]
             tracepoints += self.group.tracepoints.of_writes if has_writes else ()
             self.ring.main.enable([*ring_buffer.CALL_EVENTS, *tracepoints])
@@ -156,7 +155,7 @@ class DynamicRecorder:
     def _enable(self, buffer: Buffer, events: list[str]) -> None:
         recorded = [event for event in events if not self.group.is_counted(event)]
         for event in recorded:
-            self._filter(event, self.group.filter_of(event))
+            buffer.keep_only(event, self.group.filter_of(event))
         enabled = set(buffer.events)
         buffer.enable(recorded)
         # On newer kernels (seen on 7.2), an fprobe that is added to an event has no effect until the event is enabled the next time.
@@ -164,12 +163,6 @@ class DynamicRecorder:
             buffer.instance.write(f"events/{event}/enable", "0")
             buffer.instance.write(f"events/{event}/enable", "1")
         self.group.added_to.clear()
-
-    def _filter(self, event: str, condition: str) -> None:
-        """Without its filter, an event is recorded more often than needed."""
-        if condition:
-            with contextlib.suppress(RecordError):
-                self.ring.instance.set_filter(event, condition)
 
     def _count_files(self) -> None:
         try:

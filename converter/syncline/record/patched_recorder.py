@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 from pathlib import Path
@@ -46,10 +45,7 @@ class PatchedRecorder:
             _, tracepoints = probes.load()
             shared = [*tracepoints.everywhere, *tracepoints.of_patched]
             for event, condition in shared:
-                if condition:
-                    # Without its filter, an event is recorded more often than needed.
-                    with contextlib.suppress(RecordError):
-                        self.ring.instance.set_filter(event, condition)
+                self.ring.main.keep_only(event, condition)
             own = (tracefs / "events" / _WRITEBACK).glob("*/")
             writeback = sorted(f"{_WRITEBACK}/{event.name}" for event in own)
             events = [*writeback, *ring_buffer.CALL_EVENTS, *(event for event, _ in shared)]

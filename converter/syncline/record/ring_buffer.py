@@ -73,6 +73,12 @@ class Buffer:
         """Enables those of the events (`system/name`) that this kernel has."""
         self.events += self.instance.enable(events)
 
+    def keep_only(self, event: str, condition: str) -> None:
+        """Records only the events that meet a condition, if the kernel accepts it. Else they are recorded more often than needed."""
+        if condition:
+            with contextlib.suppress(RecordError):
+                self.instance.set_filter(event, condition)
+
     def fetch(self) -> None:
         """Copies all full pages."""
         for reader in self._readers:

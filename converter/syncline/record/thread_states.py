@@ -13,7 +13,7 @@ _SHARE = 4
 
 
 class ThreadStates:
-    """Records events of the threads that are followed. At first there are none."""
+    """Records these events of the threads that `follow` names, and of no other thread."""
 
     def __init__(self, ring: RingBuffer, events: tuple[str, ...], buffer_kb: int) -> None:
         """Adds the buffer to the ring buffer, which has `buffer_kb` for each CPU.
