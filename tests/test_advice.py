@@ -65,10 +65,13 @@ def check(folder: Path, of_run: dict[str, list[Row]]) -> dict[str, Advice]:
     notes = [f"process {key}; writes: {n}; bytes: {size}" for key, (n, size) in direct.items()]
     if advice["direct-io"].status != "not checked":
         assert sorted(row["note"] for row in rows["direct-io"]) == sorted(notes)
-    if advice["background"].status != "not checked":
-        expected = reference.background(of_run)
-        shown = [(row["comm"], row["cost_ns"]) for row in rows["background"]]
-        assert sorted(shown) == sorted(expected)
+    for name, expected in (
+        ("background", reference.background),
+        ("neighbour", reference.neighbour),
+    ):
+        if advice[name].status != "not checked":
+            shown = [(row["comm"], row["cost_ns"]) for row in rows[name]]
+            assert sorted(shown) == sorted(expected(of_run)), name
     return advice
 
 
@@ -176,6 +179,40 @@ def test_direct_writes_of_a_neighbour_that_never_syncs(known: Callable, case: st
     assert row["note"] == f"process {neighbour['pid']}; writes: {writes}; bytes: {bytes_}"
 
 
+@pytest.mark.parametrize(
+    "case", ["neighbour-direct", "neighbour-patched", "postgres-neighbour", "queue-1"]
+)
+def test_a_neighbour_on_the_same_device(known: Callable, case: str) -> None:
+    converted, advice = known(case)
+    (row,) = advice["neighbour"].shown
+    truth = converted.truth["neighbour"]
+    assert row["comm"] == truth["comm"]
+    # It is not ahead for longer than its own writes took, once for each sync.
+    writes = [(start, start + dur) for start, dur in truth["writes_start_dur_ns"]]
+    (sync,) = (sync for sync in converted.tables["sync"] if sync["sync_id"] == row["sync_id"])
+    assert any(
+        start < sync["ts_ns"] + sync["dur_ns"] and sync["start_ns"] < end for start, end in writes
+    )
+    assert (
+        0
+        < advice["neighbour"].cost_ns
+        <= sum(
+            min(end, sync["ts_ns"] + sync["dur_ns"]) - max(start, sync["start_ns"])
+            for sync in bystanders.slowest(converted.tables["sync"])
+            for start, end in writes
+            if start < sync["ts_ns"] + sync["dur_ns"] and sync["start_ns"] < end
+        )
+    )
+    assert advice["background"].status == "none"
+
+
+@pytest.mark.parametrize(
+    "case", ["neighbour-none", "neighbour-buffered", "forced-syncfs", "postgres"]
+)
+def test_no_other_program(known: Callable, case: str) -> None:
+    assert known(case)[1]["neighbour"].status == "none"
+
+
 @pytest.mark.parametrize("case", ["neighbour-none", "neighbour-buffered", "delay-xfs", "postgres"])
 def test_no_direct_writes(known: Callable, case: str) -> None:
     assert known(case)[1]["direct-io"].status == "none"
@@ -249,12 +286,12 @@ FIRES = {
     "group-4": {"commit"},
     "group-staggered": {"commit"},
     "neighbour-buffered": {"background"},
-    "neighbour-direct": {"direct-io"},
-    "neighbour-patched": {"direct-io"},
+    "neighbour-direct": {"direct-io", "neighbour"},
+    "neighbour-patched": {"direct-io", "neighbour"},
     "postgres": {"empty", "rename-file"},
-    "postgres-neighbour": {"empty", "rename-file", "direct-io"},
-    "queue-1": {"direct-io"},
-    "queue-4": {"direct-io"},
+    "postgres-neighbour": {"empty", "rename-file", "direct-io", "neighbour"},
+    "queue-1": {"direct-io", "neighbour"},
+    "queue-4": {"direct-io", "neighbour"},
     "queue-31": {"direct-io"},
     "rebuildable": {"rebuildable"},
     "rename-then-file": {"rename-file"},
@@ -295,7 +332,8 @@ def test_a_recording_agrees_with_the_reference(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "case", ["empty", "fsync-in-place", "rename-then-nothing", "forced-syncfs"]
+    "case",
+    ["empty", "fsync-in-place", "rename-then-nothing", "forced-syncfs", "neighbour-direct"],
 )
 def test_both_engines_give_equal_advice(case: str, tmp_path: Path) -> None:
     run = known_truth.unpacked(case, tmp_path)

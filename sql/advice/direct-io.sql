@@ -34,6 +34,7 @@
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
 WITH
+  kernel_thread(name) AS (VALUES (:kernel_threads)),
   recorded AS (
     SELECT run FROM syncline_bio GROUP BY run HAVING COUNT(folios) > 0
   ),
@@ -63,13 +64,9 @@ WITH
       AND bio.bytes > 0
       AND bio.incomplete IS NULL
       AND bio.comm IS NOT NULL
-      -- Names of the kernel's threads.
-      AND bio.comm NOT GLOB '*/*'
-      AND bio.comm NOT GLOB 'btrfs-*'
-      AND bio.comm NOT GLOB 'f2fs_*'
-      AND bio.comm NOT GLOB 'loop[0-9]*'
-      AND bio.comm NOT GLOB 'md[0-9]*'
-      AND bio.comm NOT IN ('kswapd0', 'kthreadd', '<idle>')
+      AND NOT EXISTS (
+        SELECT 1 FROM kernel_thread WHERE bio.comm GLOB kernel_thread.name
+      )
       AND bio.tid NOT IN (
         SELECT tid
         FROM syncline_journal

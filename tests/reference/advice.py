@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,16 @@ def rename_folder(tables: Tables) -> list[Part]:
     return found
 
 
-_KERNEL = ("*/*", "btrfs-*", "f2fs_*", "loop[0-9]*", "md[0-9]*", "kswapd0", "kthreadd", "<idle>")
+_KERNEL = (
+    "*/*",
+    "btrfs-*",
+    "f2fs_*",
+    "loop[0-9]*",
+    "md[0-9]*",
+    "kswapd[0-9]*",
+    "kthreadd",
+    "<idle>",
+)
 
 
 def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
@@ -222,7 +232,7 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
             and bio["bytes"]
             and bio["incomplete"] is None
             and bio["comm"] is not None
-            and not any(fnmatch.fnmatchcase(bio["comm"], name) for name in _KERNEL)
+            and not is_kernel(bio["comm"])
             and bio["tid"] not in journals
             and ends.get(process, -1) < bio["ts_ns"]
         ):
@@ -231,21 +241,45 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
     return found
 
 
+def is_kernel(comm: str) -> bool:
+    return any(fnmatch.fnmatchcase(comm, name) for name in _KERNEL)
+
+
 def background(tables: Tables) -> list[tuple[str, int]]:
+    """Threads of the kernel that write back, and of processes that sync."""
+    own = _of_syncing(tables, outside=True)
+    return _ahead(tables, lambda comm: comm in own or comm.startswith("kworker/"))
+
+
+def neighbour(tables: Tables) -> list[tuple[str, int]]:
+    """Threads of programs that do not sync."""
+    own = _of_syncing(tables, outside=False)
+    return _ahead(tables, lambda comm: comm not in own and not is_kernel(comm))
+
+
+def _of_syncing(tables: Tables, outside: bool) -> set[str]:
+    """Returns the names of threads that submitted bios, of processes that sync; `outside`: bios of no sync."""
+    pids = {row["pid"] for row in tables["sync"]} - {None}
+    return {
+        bio["comm"]
+        for bio in tables["bio"]
+        if bio["pid"] in pids and not (outside and bio["sync_id"] is not None)
+    }
+
+
+def _ahead(tables: Tables, counts: Callable[[str], bool]) -> list[tuple[str, int]]:
     """Returns names of threads and the ns in which their bios were ahead of the slowest syncs.
 
     The bios of a thread for different writers and files count apart.
     """
     slow = bystanders.slowest(tables["sync"])
     total = sum(row["ts_ns"] + row["dur_ns"] - row["start_ns"] for row in slow)
-    pids = {row["pid"] for row in tables["sync"]} - {None}
-    own = {bio["comm"] for bio in tables["bio"] if bio["sync_id"] is None and bio["pid"] in pids}
     sums: dict[bystanders.Key, int] = defaultdict(int)
     syncs: dict[bystanders.Key, int] = defaultdict(int)
     for delays in bystanders.delays(tables).values():
         for key, ns in delays.items():
             kind, comm, *_ = key
-            if kind == "background" and comm and (comm in own or comm.startswith("kworker/")):
+            if kind == "background" and comm and counts(comm):
                 sums[key] += ns
                 syncs[key] += 1
     return [(key[1] or "", ns) for key, ns in sums.items() if ns >= total / 20 and syncs[key] >= 3]

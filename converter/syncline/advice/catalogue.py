@@ -19,7 +19,7 @@ __all__ = ["Finding", "UnknownFinding", "load", "names"]
 # In the order in which they are checked and listed.
 _ORDER = (
     *("empty", "fdatasync", "small-files", "rename-file", "rename-folder", "direct-io"),
-    *("reads", "background", "rebuildable", "commit"),
+    *("reads", "background", "neighbour", "rebuildable", "commit"),
 )
 # Of no recording that Syncline reads: there is nothing that SQL could select.
 _UNRECORDED = {
@@ -119,21 +119,26 @@ def _folder() -> Path:
 
 
 def _filled(sql: str) -> str:
-    """Fills in what the SQL of a finding names: the report `bystanders`, and the list of rebuildable.tsv."""
+    """Fills in what the SQL of a finding names: the report `bystanders`, and lists in files of their own."""
     if "SELECT :bystanders" in sql:
         body = _COMMENT.sub("", catalogue.load("bystanders").sql).rstrip().removesuffix(";")
         sql = sql.replace("SELECT :bystanders", body)
     if ":patterns" in sql:
-        sql = sql.replace(":patterns", "), (".join(_patterns()))
+        rows = enumerate(_lines("rebuildable.tsv"))
+        sql = sql.replace(
+            ":patterns", "), (".join(f"{place}, {_texts(row)}" for place, row in rows)
+        )
+    if ":kernel_threads" in sql:
+        names = (row[:1] for row in _lines("kernel_threads.tsv"))
+        sql = sql.replace(":kernel_threads", "), (".join(map(_texts, names)))
     return sql
 
 
-def _patterns() -> list[str]:
-    """Returns the rows of rebuildable.tsv as SQL values: place, pattern, reason."""
-    rows = []
-    lines = (_folder() / "rebuildable.tsv").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        if line and not line.startswith("#"):
-            pattern, reason = (part.replace("'", "''") for part in line.split("\t"))
-            rows.append(f"{len(rows)}, '{pattern}', '{reason}'")
-    return rows
+def _lines(name: str) -> list[list[str]]:
+    """Returns the columns of each line of a list."""
+    lines = (_folder() / name).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
+
+
+def _texts(columns: list[str]) -> str:
+    return ", ".join("'" + column.replace("'", "''") + "'" for column in columns)
