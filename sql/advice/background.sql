@@ -32,7 +32,8 @@
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
 WITH
-  bystander AS (SELECT :bystanders),
+  -- The report bystanders.
+  bystander AS (SELECT * FROM _syncline_bystander),
   own AS (
     SELECT DISTINCT bio.run AS run, bio.comm AS comm
     FROM syncline_bio AS bio

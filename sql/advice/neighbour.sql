@@ -32,7 +32,8 @@
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
 WITH
-  bystander AS (SELECT :bystanders),
+  -- The report bystanders.
+  bystander AS (SELECT * FROM _syncline_bystander),
   kernel_thread(name) AS (VALUES (:kernel_threads)),
   -- A name that both have is not that of another program.
   own AS (

@@ -119,10 +119,7 @@ def _folder() -> Path:
 
 
 def _filled(sql: str) -> str:
-    """Fills in what the SQL of a finding names: the report `bystanders`, and lists in files of their own."""
-    if "SELECT :bystanders" in sql:
-        body = _COMMENT.sub("", catalogue.load("bystanders").sql).rstrip().removesuffix(";")
-        sql = sql.replace("SELECT :bystanders", body)
+    """Fills in the lists of files that the SQL of a finding names."""
     if ":patterns" in sql:
         rows = enumerate(_lines("rebuildable.tsv"))
         sql = sql.replace(

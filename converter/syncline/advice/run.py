@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.report import Table, catalogue, run_query
-from syncline.report.run import check_trace
+from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
 from .catalogue import Finding, load, names
 
 __all__ = ["Advice", "Place", "advise", "can_check", "evidence"]
 
+# The table of the report `bystanders`, which SQL of findings names.
+_BYSTANDERS = "_syncline_bystander"
 # Requests that the result lists for each finding. `evidence` returns all of them.
 _SHOWN = 3
 
@@ -69,8 +71,10 @@ def advise(engine: SqlEngine) -> list[Advice]:
         EngineError: the trace was not written by Syncline.
     """
     check_trace(engine)
-    held = _held(engine, {need for name in names() for need in load(name).needs})
-    found = [_one(engine, load(name), held) for name in names()]
+    findings = [load(name) for name in names()]
+    held = _held(engine, {need for finding in findings for need in finding.needs})
+    _keep_bystanders(engine, [one for one in findings if _is_checkable(one, held)])
+    found = [_one(engine, finding, held) for finding in findings]
     order = {"found": 0, "none": 1, "not checked": 2}
     return sorted(found, key=lambda one: (order[one.status], -(one.cost_ns or 0)))
 
@@ -83,6 +87,7 @@ def evidence(engine: SqlEngine, finding: Finding) -> Table:
     """
     check_trace(engine)
     assert finding.report is not None
+    _keep_bystanders(engine, [finding])
     return run_query(engine, finding.report.sql)
 
 
@@ -108,6 +113,12 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
     for (phases,) in rows:
         held |= {f"phase:{phase}" for phase in str(phases).split(", ")}
     return held
+
+
+def _keep_bystanders(engine: SqlEngine, findings: Iterable[Finding]) -> None:
+    """Runs the report `bystanders` once, for the findings that read it."""
+    if any(one.report is not None and _BYSTANDERS in one.report.sql for one in findings):
+        keep(engine, _BYSTANDERS, catalogue.load("bystanders").sql)
 
 
 def _one(engine: SqlEngine, finding: Finding, held: set[str]) -> Advice:

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from syncline.engine import Value
-from syncline.engine.columns import ColumnsEngine
 from syncline.frames import comparable_stacks, is_nameless, readable_stacks
 
 from . import answer as answers
 from . import catalogue
 from .answer import Answer
-from .run import Table, caveats, run_query, run_report
+from .run import Table, caveats, keep, run_query, run_report
 from .tables import SqlEngine
 
 __all__ = ["Limits", "PageMissing", "describe", "page", "template"]
@@ -297,8 +296,7 @@ def _run(engine: SqlEngine, name: str, **parameters: int | str) -> Table:
 
 def _materialise(engine: SqlEngine, table: str, name: str, **parameters: int | str) -> None:
     """Creates a table with the result of a file in sql/page/."""
-    kind = "TABLE" if engine.name == ColumnsEngine.name else "PERFETTO TABLE"
-    run_query(engine, f"CREATE OR REPLACE {kind} {table} AS\n{_sql(name, **parameters)}")
+    keep(engine, table, _sql(name, **parameters))
 
 
 def _table(table: Table, without: tuple[str, ...] = ()) -> dict[str, list[Value]]:

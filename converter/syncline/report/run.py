@@ -21,6 +21,7 @@ __all__ = [
     "caveats",
     "check_trace",
     "include",
+    "keep",
     "read_failures",
     "run_query",
     "run_report",
@@ -76,6 +77,16 @@ def run_query(engine: SqlEngine, sql: str) -> Table:
         error.hint = error.hint or hint(engine, sql, error.reason)
         raise
     return Table(result.columns, result.rows)
+
+
+def keep(engine: SqlEngine, table: str, sql: str) -> None:
+    """Creates a table with the result of a query, for queries that read it.
+
+    Raises:
+        SqlError: the SQL is not valid; has a hint.
+    """
+    kind = "TABLE" if engine.name == ColumnsEngine.name else "PERFETTO TABLE"
+    run_query(engine, f"CREATE OR REPLACE {kind} {table} AS\n{sql}")
 
 
 def run_report(engine: SqlEngine, name: str) -> Table:
