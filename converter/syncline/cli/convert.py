@@ -20,7 +20,7 @@ from syncline.cli.options import (
 )
 from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
-from syncline.cli.types import INPUT
+from syncline.cli.types import PLACE
 from syncline.errors import InputError
 from syncline.kinds import format_of, kind_of
 from syncline.reading import Reading, convert_trace
@@ -43,7 +43,7 @@ FORMATS = list(_ENDINGS)
     "-o",
     "--output",
     required=True,
-    type=INPUT,
+    type=PLACE,
     metavar="OUT",
     help="Output file; `-` is standard output. The ending chooses the format: .pftrace[.gz] (trace),"
     " .parquet .csv .jsonl (requests), .events.jsonl (events), .perf .folded (samples), DIR/ (eight"

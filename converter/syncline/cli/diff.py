@@ -18,7 +18,7 @@ from syncline.cli.errors import BAD_INPUT, CANNOT_TELL, OK, REGRESSION, TOO_MUCH
 from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.policy import read_policy
-from syncline.cli.types import FILE, INPUT
+from syncline.cli.types import FILE, PLACE
 from syncline.reading import Reading
 from syncline.recordings import Filter
 
@@ -39,8 +39,8 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
 )
 @click.argument("base", required=False)
 @click.argument("new", required=False)
-@click.option("--base", "more_base", multiple=True, type=INPUT, metavar="INPUT", help="A run of the base side. May be given several times.")  # fmt: skip
-@click.option("--new", "more_new", multiple=True, type=INPUT, metavar="INPUT", help="A run of the new side. May be given several times.")  # fmt: skip
+@click.option("--base", "more_base", multiple=True, type=PLACE, metavar="INPUT", help="A run of the base side. May be given several times.")  # fmt: skip
+@click.option("--new", "more_new", multiple=True, type=PLACE, metavar="INPUT", help="A run of the new side. May be given several times.")  # fmt: skip
 @click.option("--base-where", metavar="SQL", help="The runs of a dataset that are the base side, as --where selects them.")  # fmt: skip
 @click.option("--new-where", metavar="SQL", help="The runs of a dataset that are the new side.")
 @click.option(

@@ -13,7 +13,7 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
-from syncline.cli.types import INPUT, PERCENT
+from syncline.cli.types import PERCENT, PLACE
 from syncline.errors import InputError
 from syncline.inputs import opened
 from syncline.reading import Reading
@@ -41,7 +41,7 @@ _DIFFERENTIAL = ("svg", "folded")
     "-o",
     "--output",
     default="-",
-    type=INPUT,
+    type=PLACE,
     metavar="OUT",
     help="Output file. The ending chooses the format: .svg (with zoom and search in a browser), .folded,"
     " .speedscope.json, .perf, .pb.gz (pprof). By default `-`: folded stacks on standard output.",
@@ -70,7 +70,7 @@ _DIFFERENTIAL = ("svg", "folded")
 @click.option(
     "--diff",
     "base",
-    type=INPUT,
+    type=PLACE,
     metavar="BASE",
     help="Compare INPUT with BASE. The widths are those of INPUT; the text and the colour of a frame"
     " show the difference (.svg, .folded).",

@@ -10,7 +10,7 @@ from syncline.cli.errors import OK, Failure, code_of, say
 from syncline.cli.options import example, reading, refuse_where
 from syncline.cli.output import show
 from syncline.cli.progress import bar
-from syncline.cli.types import FACT, INPUT, TIME
+from syncline.cli.types import FACT, PLACE, TIME
 from syncline.reading import Reading
 from syncline.render import human
 
@@ -28,7 +28,7 @@ from syncline.render import human
     "--into",
     "dataset",
     required=True,
-    type=INPUT,
+    type=PLACE,
     metavar="DATASET",
     help="Folder of the dataset, or s3://BUCKET/FOLDER. It is made if it does not exist.",
 )

@@ -12,7 +12,7 @@ from syncline.cli.errors import OK, Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show
 from syncline.cli.progress import bar
-from syncline.cli.types import INPUT, SIZE
+from syncline.cli.types import PLACE, SIZE
 from syncline.kinds import format_of
 from syncline.reading import Reading
 from syncline.write_model.cost import RULES
@@ -29,8 +29,8 @@ def command() -> None:
 
 
 @command.command("measure", epilog=example(_EXAMPLES[0]))
-@click.option("--dir", "folder", required=True, type=INPUT, metavar="DIR", help="Folder on the device to measure. Its files are removed afterwards.")  # fmt: skip
-@click.option("-o", "--output", default="-", type=INPUT, metavar="FILE", show_default=True, help="File of the parameters; `-` is standard output.")  # fmt: skip
+@click.option("--dir", "folder", required=True, type=PLACE, metavar="DIR", help="Folder on the device to measure. Its files are removed afterwards.")  # fmt: skip
+@click.option("-o", "--output", default="-", type=PLACE, metavar="FILE", show_default=True, help="File of the parameters; `-` is standard output.")  # fmt: skip
 @click.option("--max-size", "max_kb", type=SIZE, default="1G", show_default=True, help="The most that one file may have.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Do not name the steps.")
 def measure(folder: str, output: str, max_kb: int, quiet: bool) -> int:
@@ -56,7 +56,7 @@ def _write(output: str, text: str) -> None:
         interruptible.write(output, text.encode())
 
 
-_parameters = click.option("--parameters", required=True, type=INPUT, metavar="FILE", help="Parameters of the machine, as `syncline model measure` writes them.")  # fmt: skip
+_parameters = click.option("--parameters", required=True, type=PLACE, metavar="FILE", help="Parameters of the machine, as `syncline model measure` writes them.")  # fmt: skip
 
 
 @command.command(
@@ -70,7 +70,7 @@ _parameters = click.option("--parameters", required=True, type=INPUT, metavar="F
 @click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How the kernel throttles: as Linux does it, or as the paper of the model has it.")  # fmt: skip
 @click.option("--by", type=click.Choice(["scenario", "state"]), default="scenario", show_default=True, help="A row for each scenario, or for each state of page cache in a scenario.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A row for each write, with the state of page cache and what is dirty.")  # fmt: skip
-@click.option("--trace", type=INPUT, metavar="OUT", help="Also write the trace of INPUT, with tracks of what is dirty and of the state of page cache, and with each write. OUT ends in .pftrace or .pftrace.gz.")  # fmt: skip
+@click.option("--trace", type=PLACE, metavar="OUT", help="Also write the trace of INPUT, with tracks of what is dirty and of the state of page cache, and with each write. OUT ends in .pftrace or .pftrace.gz.")  # fmt: skip
 @options.table_format("json has the scenarios and each write.")
 @reading
 def predict(
@@ -130,7 +130,7 @@ def _check_trace(trace: str, inputs: list[str | None]) -> None:
 @command.command("fit", epilog=example(_EXAMPLES[1].replace("predict", "fit") + " -o fitted.toml"))
 @click.argument("input_", required=True, metavar="INPUT")
 @_parameters
-@click.option("-o", "--output", default="-", type=INPUT, metavar="FILE", show_default=True, help="File of the new parameters; `-` is standard output.")  # fmt: skip
+@click.option("-o", "--output", default="-", type=PLACE, metavar="FILE", show_default=True, help="File of the new parameters; `-` is standard output.")  # fmt: skip
 @reading
 def fit(input_: str, parameters: str, output: str, reading: Reading) -> int:
     """Replaces the parameters that the writes of INPUT show, and writes all of them.

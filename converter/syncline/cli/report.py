@@ -18,7 +18,7 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.progress import bar
-from syncline.cli.types import FILE, INPUT
+from syncline.cli.types import FILE, PLACE
 from syncline.inputs import opened
 from syncline.reading import Reading
 from syncline.render import human
@@ -60,7 +60,7 @@ def _reports() -> list[str]:
 )
 @click.option(
     "--base",
-    type=INPUT,
+    type=PLACE,
     metavar="BASE",
     help="With --html: another input, which the page compares with INPUT.",
 )

@@ -14,7 +14,7 @@ import click
 
 from syncline.dataset import layout
 
-__all__ = ["DEVICE", "DURATION", "FACT", "FILE", "FOLDER", "INPUT", "OFFSET", "PERCENT", "SIZE", "TIME", "FilePath"]  # fmt: skip
+__all__ = ["DEVICE", "DURATION", "FACT", "FILE", "FOLDER", "OFFSET", "PERCENT", "PLACE", "SIZE", "TIME", "FilePath"]  # fmt: skip
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 # Larger times do not fit the 64-bit ns of the core.
@@ -39,10 +39,10 @@ class FilePath(click.Path):
         return super().convert(value, param, ctx)
 
 
-class _Input(click.ParamType):
+class _Place(click.ParamType):
     """A path, or another place of data, such as a URL. Nothing is looked up."""
 
-    name = "INPUT"
+    name = "PLACE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         _refuse_option(value, param, ctx)
@@ -181,7 +181,7 @@ class _Percent(click.ParamType):
 
 FILE = FilePath(dir_okay=False)
 FOLDER = FilePath(file_okay=False)
-INPUT = _Input()
+PLACE = _Place()
 DURATION = _Duration()
 OFFSET = _Offset()
 DEVICE = _Device()
