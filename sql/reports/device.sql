@@ -48,7 +48,8 @@
 --   bio_id      id     That bio.
 --   run         text   Name of the run, if the input holds several.
 WITH
-  bio AS MATERIALIZED (
+  -- Each reader takes a few of its columns, so it is not kept.
+  bio AS NOT MATERIALIZED (
     SELECT
       run,
       dev,
@@ -79,13 +80,17 @@ WITH
       AND dur_ns IS NOT NULL
   ),
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
-  -- First of each thread and flag: these are few rows.
-  of_thread AS (
+  -- First of each thread and flag: these are few rows. Their numbers take less
+  -- memory than their names.
+  of_thread AS MATERIALIZED (
     SELECT
       run,
       dev,
       flag,
       comm,
+      CAST(DENSE_RANK() OVER (ORDER BY run) AS INTEGER) AS run_id,
+      CAST(DENSE_RANK() OVER (ORDER BY run, dev) AS INTEGER) AS device_id,
+      CAST(ROW_NUMBER() OVER by_name AS INTEGER) AS thread_id,
       COUNT(*) AS bios,
       SUM(bytes) AS bytes,
       SUM(CASE WHEN rwbs LIKE 'F%' THEN 1 ELSE 0 END) AS flushes,
@@ -106,6 +111,8 @@ WITH
       dev,
       flag,
       comm
+    WINDOW
+      by_name AS (ORDER BY run, dev, flag, comm)
   ),
   whole AS (
     SELECT run, dev, MAX(last_ns) - MIN(first_ns) AS time_ns
@@ -128,6 +135,8 @@ WITH
       dev,
       of_part AS part,
       of_comm,
+      MIN(run_id) AS run_id,
+      CAST(ROW_NUMBER() OVER by_name AS INTEGER) AS part_id,
       SUM(bios) AS bios,
       SUM(bytes) AS bytes,
       SUM(flushes) AS flushes,
@@ -145,6 +154,8 @@ WITH
       dev,
       of_part,
       of_comm
+    WINDOW
+      by_name AS (ORDER BY run, dev, of_part, of_comm)
   ),
   longest AS (
     SELECT
@@ -196,127 +207,171 @@ WITH
       run,
       dev
   ),
-  request AS MATERIALIZED (
+  member AS MATERIALIZED (
+    SELECT sums.thread_id, amount.part_id, amount.run_id
+    FROM sums
+    JOIN amount
+      ON amount.run = sums.run
+      AND amount.dev = sums.dev
+      AND amount.part = sums.of_part
+      AND amount.of_comm IS NOT DISTINCT FROM sums.of_comm
+  ),
+  numbered AS NOT MATERIALIZED (
     SELECT
-      run,
-      dev,
-      part,
-      of_comm,
+      of_thread.device_id,
+      of_thread.thread_id,
+      bio.issue_ns,
+      bio.alone,
+      bio.end_ns,
+      COALESCE(bio.requeues, 0) AS requeues,
+      COALESCE(bio.requeue_ns, 0) AS requeue_ns
+    FROM bio
+    JOIN of_thread
+      ON of_thread.run = bio.run
+      AND of_thread.dev = bio.dev
+      AND of_thread.flag = bio.flag
+      AND of_thread.comm IS NOT DISTINCT FROM bio.comm
+  ),
+  merged AS MATERIALIZED (
+    SELECT
+      device_id,
       issue_ns,
+      alone,
+      MIN(thread_id) AS thread_id,
+      MAX(thread_id) AS last_thread_id,
       MAX(end_ns) AS end_ns,
-      MAX(COALESCE(requeues, 0)) AS requeues,
-      MAX(COALESCE(requeue_ns, 0)) AS requeue_ns
-    FROM (
-      SELECT
-        run,
-        dev,
-        issue_ns,
-        alone,
-        end_ns,
-        requeues,
-        requeue_ns,
-        CASE part.part WHEN 'flag' THEN flag ELSE part.part END AS part,
-        CASE WHEN part.part = 'thread' THEN comm END AS of_comm
-      FROM bio
-      CROSS JOIN part
-    ) AS of_part
+      MAX(requeues) AS requeues,
+      MAX(requeue_ns) AS requeue_ns
+    FROM numbered
     GROUP BY
-      run,
-      dev,
-      part,
-      of_comm,
+      device_id,
       issue_ns,
       alone
   ),
-  -- A window holds no column that it does not need.
-  reach AS (
+  -- Nearly all requests have bios of one thread. The others are different ones
+  -- in each part.
+  mixed AS MATERIALIZED (
     SELECT
-      run,
-      dev,
-      part,
-      of_comm,
-      issue_ns,
-      end_ns,
-      MAX(end_ns) OVER (
-        PARTITION BY
-          run,
-          dev,
-          part,
-          of_comm
-        ORDER BY issue_ns, end_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ns
-    FROM request
+      member.run_id,
+      member.part_id,
+      numbered.issue_ns,
+      MAX(numbered.end_ns) AS end_ns,
+      MAX(numbered.requeues) AS requeues,
+      MAX(numbered.requeue_ns) AS requeue_ns
+    FROM merged
+    JOIN numbered
+      ON numbered.device_id = merged.device_id
+      AND numbered.issue_ns = merged.issue_ns
+      AND numbered.alone IS NOT DISTINCT FROM merged.alone
+    JOIN member ON member.thread_id = numbered.thread_id
+    WHERE
+      merged.thread_id <> merged.last_thread_id
+    GROUP BY
+      member.run_id,
+      member.part_id,
+      numbered.issue_ns,
+      numbered.alone
   ),
-  requeued AS (
+  request AS NOT MATERIALIZED (
     SELECT
-      run,
-      dev,
-      part,
-      of_comm,
+      member.run_id,
+      member.part_id,
+      merged.issue_ns,
+      merged.end_ns,
+      merged.requeues,
+      merged.requeue_ns
+    FROM merged
+    JOIN member ON member.thread_id = merged.thread_id
+    WHERE
+      merged.thread_id = merged.last_thread_id
+    UNION ALL
+    SELECT run_id, part_id, issue_ns, end_ns, requeues, requeue_ns FROM mixed
+  ),
+  made AS (
+    SELECT
+      part_id,
+      COUNT(*) AS requests,
+      SUM(end_ns - issue_ns) AS sum_ns,
       SUM(requeues) AS requeues,
       SUM(requeue_ns) AS requeue_ns
     FROM request
     GROUP BY
-      run,
-      dev,
-      part,
-      of_comm
+      part_id
+  ),
+  step AS NOT MATERIALIZED (
+    SELECT
+      run_id,
+      part_id,
+      -- 2^36 ns, about a minute.
+      issue_ns - issue_ns % 68719476736 AS minute_ns,
+      issue_ns AS at_ns,
+      1 AS step
+    FROM request
+    UNION ALL
+    SELECT run_id, part_id, end_ns - end_ns % 68719476736, end_ns, -1
+    FROM request
+  ),
+  minute AS (
+    SELECT run_id, part_id, minute_ns, SUM(step) AS steps
+    FROM step
+    GROUP BY
+      run_id,
+      part_id,
+      minute_ns
+  ),
+  -- What is at the device when a minute begins and when it ends.
+  before AS MATERIALIZED (
+    SELECT
+      run_id,
+      part_id,
+      minute_ns,
+      (LEAD(minute_ns) OVER in_order) AS next_ns,
+      CAST((SUM(steps) OVER in_order) - steps AS BIGINT) AS begin_depth,
+      CAST(SUM(steps) OVER in_order AS BIGINT) AS end_depth
+    FROM minute
+    WINDOW
+      in_order AS (PARTITION BY run_id, part_id ORDER BY minute_ns)
+  ),
+  -- An engine keeps the rows of a window in memory. So a window is of a minute.
+  -- It begins with what is at the device, and ends with none there: then the
+  -- next part of the same minute follows. DuckDB is slow with many windows.
+  windowed AS (
+    SELECT run_id, part_id, minute_ns, at_ns, step FROM step
+    UNION ALL
+    SELECT run_id, part_id, minute_ns, minute_ns, begin_depth
+    FROM before
+    WHERE
+      begin_depth > 0
+    UNION ALL
+    SELECT run_id, part_id, minute_ns, next_ns, -end_depth
+    FROM before
+    WHERE
+      end_depth > 0
+  ),
+  sweep AS (
+    SELECT
+      part_id,
+      CAST(SUM(step) OVER in_order AS BIGINT) AS depth,
+      (LEAD(at_ns) OVER in_order) - at_ns AS gap_ns
+    FROM windowed
+    WINDOW
+      in_order AS (
+        PARTITION BY
+          run_id,
+          minute_ns
+        -- What ends makes room for what begins at the same moment.
+        ORDER BY part_id, at_ns, step
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      )
   ),
   busy AS (
     SELECT
-      run,
-      dev,
-      part,
-      of_comm,
-      COUNT(*) AS requests,
-      SUM(end_ns - issue_ns) AS sum_ns,
-      SUM(
-        CASE
-          WHEN reached_ns IS NULL
-          OR reached_ns <= issue_ns THEN end_ns - issue_ns
-          WHEN reached_ns < end_ns THEN end_ns - reached_ns
-          ELSE 0
-        END
-      ) AS busy_ns
-    FROM reach
+      part_id,
+      MAX(depth) AS max_depth,
+      SUM(CASE WHEN depth > 0 THEN gap_ns ELSE 0 END) AS busy_ns
+    FROM sweep
     GROUP BY
-      run,
-      dev,
-      part,
-      of_comm
-  ),
-  step AS (
-    SELECT run, dev, part, of_comm, issue_ns AS at_ns, 1 AS step FROM request
-    UNION ALL
-    SELECT run, dev, part, of_comm, end_ns, -1 FROM request
-  ),
-  depth AS (
-    SELECT
-      run,
-      dev,
-      part,
-      of_comm,
-      SUM(step) OVER (
-        PARTITION BY
-          run,
-          dev,
-          part,
-          of_comm
-        -- What ends makes room for what begins at the same moment.
-        ORDER BY at_ns, step
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS depth
-    FROM step
-  ),
-  deepest AS (
-    SELECT run, dev, part, of_comm, MAX(depth) AS max_depth
-    FROM depth
-    GROUP BY
-      run,
-      dev,
-      part,
-      of_comm
+      part_id
   )
 SELECT
   amount.dev AS dev,
@@ -325,19 +380,19 @@ SELECT
   amount.of_comm AS comm,
   amount.bios AS bios,
   amount.bytes AS bytes,
-  busy.requests AS requests,
+  made.requests AS requests,
   CASE WHEN amount.with_flags > 0 THEN amount.flushes END AS flushes,
   CASE WHEN amount.with_flags > 0 THEN amount.fua END AS fua,
   flushed.flush_ns AS flush_ns,
   flushed.max_flush_ns AS max_flush_ns,
   CASE WHEN amount.with_issue > 0 THEN amount.splits END AS splits,
-  CASE WHEN amount.with_issue > 0 THEN requeued.requeues END AS requeues,
-  CASE WHEN amount.with_issue > 0 THEN requeued.requeue_ns END AS requeue_ns,
+  CASE WHEN amount.with_issue > 0 THEN made.requeues END AS requeues,
+  CASE WHEN amount.with_issue > 0 THEN made.requeue_ns END AS requeue_ns,
   amount.errors AS errors,
   busy.busy_ns AS busy_ns,
   CAST(busy.busy_ns AS DOUBLE) / NULLIF(whole.time_ns, 0) AS busy,
-  CAST(busy.sum_ns AS DOUBLE) / NULLIF(busy.busy_ns, 0) AS depth,
-  deepest.max_depth AS max_depth,
+  CAST(made.sum_ns AS DOUBLE) / NULLIF(busy.busy_ns, 0) AS depth,
+  busy.max_depth AS max_depth,
   CAST(ROUND(amount.queue_ns) AS BIGINT) AS queue_ns,
   CAST(ROUND(amount.device_ns) AS BIGINT) AS device_ns,
   amount.max_ns AS max_ns,
@@ -345,26 +400,13 @@ SELECT
   amount.run AS run
 FROM amount
 JOIN whole ON whole.run = amount.run AND whole.dev = amount.dev
-JOIN busy
-  ON busy.run = amount.run
-  AND busy.dev = amount.dev
-  AND busy.part = amount.part
-  AND busy.of_comm IS NOT DISTINCT FROM amount.of_comm
+JOIN busy ON busy.part_id = amount.part_id
 JOIN longest
   ON longest.run = amount.run
   AND longest.dev = amount.dev
   AND longest.part = amount.part
   AND longest.of_comm IS NOT DISTINCT FROM amount.of_comm
-JOIN requeued
-  ON requeued.run = amount.run
-  AND requeued.dev = amount.dev
-  AND requeued.part = amount.part
-  AND requeued.of_comm IS NOT DISTINCT FROM amount.of_comm
-JOIN deepest
-  ON deepest.run = amount.run
-  AND deepest.dev = amount.dev
-  AND deepest.part = amount.part
-  AND deepest.of_comm IS NOT DISTINCT FROM amount.of_comm
+JOIN made ON made.part_id = amount.part_id
 LEFT JOIN syncline_meta AS device_on
   ON device_on.run = amount.run
   AND device_on.key = 'device_on.' || amount.dev
