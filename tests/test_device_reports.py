@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -440,3 +442,58 @@ def test_a_driver_that_returns_every_seventh_command(recorded: Any) -> None:
     assert row["errors"] == 0
     # A flush ends before the request that asked for it is issued, and is not returned itself.
     assert row["max_flush_ns"] < max(times[-1] - times[0] for times in requests)
+
+
+def _requests(seed: int) -> list[tuple[int, int, list[str]]]:
+    """Returns issue, completion (us) and the threads of requests, over some minutes. Some reach into the next minute.
+
+    A window of the report is of 2^36 ns. Some of the times are just its borders, in us.
+    """
+    random = Random(seed)
+    # us; times in the log have no finer ones.
+    border = 2**36 // 1000 + 1
+    found = []
+    for number in range(60):
+        at = random.choice((border * random.randrange(4), random.randrange(4 * border)))
+        # A bio that takes longer than a minute counts as lost.
+        length = random.choice((1, 50, 1000, border // 2, border - 10**7))
+        found.append((1000 + at + number, 1000 + at + length + number, random.choice((["one"], ["two"], ["one", "two"]))))  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_queue_over_minutes(seed: int, tmp_path: Path) -> None:
+    requests = _requests(seed)
+    lines = []
+    for number, (issue, end, threads) in enumerate(requests):
+        sector, size = 1000 * number, 8 * len(threads)
+        for place, comm in enumerate(threads):
+            lines.append((issue - 500, f"{comm}-{len(comm) * 7 + place}", f"block_bio_queue: 254,16 W {sector + 8 * place} + 8 [{comm}]"))  # fmt: skip
+        lines.append((issue, "kworker/0:1-9", f"block_rq_issue: 254,16 W {4096 * len(threads)} () {sector} + {size} [kworker/0:1]"))  # fmt: skip
+        lines.append((end, "<idle>-0", f"block_rq_complete: 254,16 W () {sector} + {size} [0]"))
+    text = "".join(
+        f"{task:>16} [000] ..... {at // 10**6:>6}.{at % 10**6:06}: {event}\n"
+        for at, task, event in sorted(lines)
+    )
+    (tmp_path / "x.txt").write_text("# tracer: nop\n" + text)
+    for output in ("tables/", "out.pftrace"):
+        _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/{output}")
+    found = reports(tmp_path / "tables", "duckdb")["device"]
+    assert reports(tmp_path / "out.pftrace", "embedded")["device"] == found
+    for part, comm in (("all", None), ("async", None), ("thread", "one"), ("thread", "two")):
+        spans = [
+            (issue * 1000, end * 1000)
+            for issue, end, threads in requests
+            if comm is None or comm in threads
+        ]
+        (row,) = (row for row in found if (row["part"], row["comm"]) == (part, comm))
+        moments = sorted({at for span in spans for at in span})
+        depths = [sum(a <= at < b for a, b in spans) for at in moments]
+        gaps = [b - a for a, b in itertools.pairwise(moments)]
+        busy = sum(gap for gap, depth in zip(gaps, depths, strict=False) if depth)
+        assert (row["requests"], row["max_depth"], row["busy_ns"]) == (
+            len(spans),
+            max(depths),
+            busy,
+        )
+        assert row["depth"] == pytest.approx(sum(b - a for a, b in spans) / busy)
