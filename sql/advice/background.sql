@@ -31,51 +31,27 @@
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
-WITH
-  -- The report bystanders.
-  bystander AS (SELECT * FROM _syncline_bystander),
-  own AS (
-    SELECT DISTINCT bio.run AS run, bio.comm AS comm
-    FROM syncline_bio AS bio
-    JOIN (SELECT DISTINCT run, pid FROM syncline_sync) AS process
-      ON process.run = bio.run
-      AND process.pid = bio.pid
-    WHERE
-      bio.sync_id IS NULL
-  )
 SELECT
-  bystander.sync_id AS sync_id,
-  sync.ts_ns AS ts_ns,
-  bystander.comm AS comm,
-  bystander.path AS path,
-  bystander.ahead_ns AS cost_ns,
-  CAST(bystander.bios AS TEXT) || ' bios, ' || CAST(bystander.bytes AS TEXT)
-  || ' bytes ahead of '
-  || CAST(bystander.syncs AS TEXT)
-  || ' of the '
-  || CAST(bystander.of_syncs AS TEXT)
-  || ' slowest syncs; '
-  || CASE
-    WHEN own.comm IS NULL THEN 'a thread of the kernel'
-    || COALESCE(', for ' || bystander.writers, '')
-    ELSE 'of a process that syncs'
+  sync_id,
+  ts_ns,
+  comm,
+  path,
+  cost_ns,
+  note
+  || CASE who
+    WHEN 'kernel' THEN '; a thread of the kernel'
+    || COALESCE(', for ' || writers, '')
+    ELSE '; of a process that syncs'
   END AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
-  bystander.run AS run
-FROM bystander
-JOIN syncline_sync AS sync
-  ON sync.run = bystander.run
-  AND sync.sync_id = bystander.sync_id
-LEFT JOIN own ON own.run = bystander.run AND own.comm = bystander.comm
+  run
+FROM _syncline_delay
 WHERE
-  bystander.kind = 'background'
-  AND bystander.share >= 0.05
-  AND bystander.syncs >= 3
-  AND (own.comm IS NOT NULL OR bystander.comm GLOB 'kworker/*')
+  who IN ('own', 'kernel')
 ORDER BY
   cost_ns DESC,
-  bystander.run,
-  bystander.comm,
-  bystander.writers NULLS LAST,
-  bystander.path NULLS LAST;
+  run,
+  comm,
+  writers NULLS LAST,
+  path NULLS LAST;

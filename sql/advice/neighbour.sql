@@ -31,54 +31,25 @@
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
-WITH
-  -- The report bystanders.
-  bystander AS (SELECT * FROM _syncline_bystander),
-  kernel_thread(name) AS (VALUES (:kernel_threads)),
-  -- A name that both have is not that of another program.
-  own AS (
-    SELECT DISTINCT bio.run AS run, bio.comm AS comm
-    FROM syncline_bio AS bio
-    JOIN (SELECT DISTINCT run, pid FROM syncline_sync) AS process
-      ON process.run = bio.run
-      AND process.pid = bio.pid
-  )
 SELECT
-  bystander.sync_id AS sync_id,
-  sync.ts_ns AS ts_ns,
-  bystander.comm AS comm,
-  bystander.path AS path,
-  bystander.ahead_ns AS cost_ns,
-  CAST(bystander.bios AS TEXT) || ' bios, ' || CAST(bystander.bytes AS TEXT)
-  || ' bytes ahead of '
-  || CAST(bystander.syncs AS TEXT)
-  || ' of the '
-  || CAST(bystander.of_syncs AS TEXT)
-  || ' slowest syncs'
-  || COALESCE('; process ' || bystander.process, '')
-  || COALESCE('; control group ' || bystander.cgroup, '') AS note,
+  sync_id,
+  ts_ns,
+  comm,
+  path,
+  cost_ns,
+  note || COALESCE('; process ' || process, '')
+  || COALESCE('; control group ' || cgroup, '') AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
-  bystander.run AS run
-FROM bystander
-JOIN syncline_sync AS sync
-  ON sync.run = bystander.run
-  AND sync.sync_id = bystander.sync_id
-LEFT JOIN own ON own.run = bystander.run AND own.comm = bystander.comm
+  run
+FROM _syncline_delay
 WHERE
-  bystander.kind = 'background'
-  AND bystander.comm IS NOT NULL
-  AND bystander.share >= 0.05
-  AND bystander.syncs >= 3
-  AND own.comm IS NULL
-  AND NOT EXISTS (
-    SELECT 1 FROM kernel_thread WHERE bystander.comm GLOB kernel_thread.name
-  )
+  who = 'other'
 ORDER BY
   cost_ns DESC,
-  bystander.run,
-  bystander.comm,
-  bystander.process NULLS LAST,
-  bystander.cgroup NULLS LAST,
-  bystander.writers NULLS LAST,
-  bystander.path NULLS LAST;
+  run,
+  comm,
+  process NULLS LAST,
+  cgroup NULLS LAST,
+  writers NULLS LAST,
+  path NULLS LAST;

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from syncline.report import Report, catalogue
 
-__all__ = ["Finding", "UnknownFinding", "load", "names"]
+__all__ = ["Finding", "UnknownFinding", "delays", "load", "names"]
 
 # In the order in which they are checked and listed.
 _ORDER = (
@@ -108,6 +108,11 @@ def load(name: str) -> Finding:
     )
 
 
+def delays() -> str:
+    """Returns the SQL of the table that findings on bystanders read."""
+    return _filled(_COMMENT.sub("", catalogue.read_sql("evidence", "delays")))
+
+
 def _needs(description: str) -> tuple[str, ...]:
     """Returns the needs: `sync.bios bio.tid`, and after `phase:` a name that may have blanks."""
     found = next(match[2] for match in _PARAGRAPH.finditer(description) if match[1] == "Needs")
@@ -119,7 +124,10 @@ def _folder() -> Path:
 
 
 def _filled(sql: str) -> str:
-    """Fills in the lists of files that the SQL of a finding names."""
+    """Fills in what SQL names: the report `bystanders`, and the rows of two .tsv files."""
+    if "SELECT :bystanders" in sql:
+        body = _COMMENT.sub("", catalogue.load("bystanders").sql).rstrip().removesuffix(";")
+        sql = sql.replace("SELECT :bystanders", body)
     if ":patterns" in sql:
         rows = enumerate(_lines("rebuildable.tsv"))
         sql = sql.replace(
@@ -132,7 +140,7 @@ def _filled(sql: str) -> str:
 
 
 def _lines(name: str) -> list[list[str]]:
-    """Returns the columns of each line of a list."""
+    """Returns the columns of each line of a .tsv file of sql/advice/."""
     lines = (_folder() / name).read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if line and not line.startswith("#")]
 

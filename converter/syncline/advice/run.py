@@ -10,12 +10,12 @@ from syncline.report import Table, catalogue, run_query
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
-from .catalogue import Finding, load, names
+from .catalogue import Finding, delays, load, names
 
 __all__ = ["Advice", "Place", "advise", "can_check", "evidence"]
 
-# The table of the report `bystanders`, which SQL of findings names.
-_BYSTANDERS = "_syncline_bystander"
+# The table of bystanders that delay the slowest syncs, which SQL of findings names.
+_DELAYS = "_syncline_delay"
 # Requests that the result lists for each finding. `evidence` returns all of them.
 _SHOWN = 3
 
@@ -73,7 +73,7 @@ def advise(engine: SqlEngine) -> list[Advice]:
     check_trace(engine)
     findings = [load(name) for name in names()]
     held = _held(engine, {need for finding in findings for need in finding.needs})
-    _keep_bystanders(engine, [one for one in findings if _is_checkable(one, held)])
+    _keep_delays(engine, [one for one in findings if _is_checkable(one, held)])
     found = [_one(engine, finding, held) for finding in findings]
     order = {"found": 0, "none": 1, "not checked": 2}
     return sorted(found, key=lambda one: (order[one.status], -(one.cost_ns or 0)))
@@ -87,7 +87,7 @@ def evidence(engine: SqlEngine, finding: Finding) -> Table:
     """
     check_trace(engine)
     assert finding.report is not None
-    _keep_bystanders(engine, [finding])
+    _keep_delays(engine, [finding])
     return run_query(engine, finding.report.sql)
 
 
@@ -115,10 +115,10 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
     return held
 
 
-def _keep_bystanders(engine: SqlEngine, findings: Iterable[Finding]) -> None:
+def _keep_delays(engine: SqlEngine, findings: Iterable[Finding]) -> None:
     """Runs the report `bystanders` once, for the findings that read it."""
-    if any(one.report is not None and _BYSTANDERS in one.report.sql for one in findings):
-        keep(engine, _BYSTANDERS, catalogue.load("bystanders").sql)
+    if any(one.report is not None and _DELAYS in one.report.sql for one in findings):
+        keep(engine, _DELAYS, delays())
 
 
 def _one(engine: SqlEngine, finding: Finding, held: set[str]) -> Advice:
