@@ -6,6 +6,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -444,56 +445,77 @@ def test_a_driver_that_returns_every_seventh_command(recorded: Any) -> None:
     assert row["max_flush_ns"] < max(times[-1] - times[0] for times in requests)
 
 
-def _requests(seed: int) -> list[tuple[int, int, list[str]]]:
-    """Returns issue, completion (us) and the threads of requests, over some minutes. Some reach into the next minute.
+@dataclass
+class _Request:
+    """A request. Each thread submitted one bio of it. Times in us, the unit of the log."""
 
-    A window of the report is of 2^36 ns. Some of the times are just its borders, in us.
-    """
+    issue: int
+    end: int
+    comms: list[str]
+
+
+# The report has a window for every 2^36 ns, about a minute.
+_WINDOW_US = 2**36 // 1000
+_TIDS = {"one": 21, "two": 22}
+
+
+def _requests(seed: int) -> list[_Request]:
+    """Returns requests within four windows. Half of them begin soon after a border; some end in the next window."""
     random = Random(seed)
-    # us; times in the log have no finer ones.
-    border = 2**36 // 1000 + 1
     found = []
     for number in range(60):
-        at = random.choice((border * random.randrange(4), random.randrange(4 * border)))
+        window = _WINDOW_US * random.randrange(4)
+        # The number keeps times apart: bios that are issued at the same time are of one request.
+        issue = window + random.choice((0, random.randrange(_WINDOW_US))) + 1000 + number
         # A bio that takes longer than a minute counts as lost.
-        length = random.choice((1, 50, 1000, border // 2, border - 10**7))
-        found.append((1000 + at + number, 1000 + at + length + number, random.choice((["one"], ["two"], ["one", "two"]))))  # fmt: skip
+        length = random.choice((1, 50, 1000, _WINDOW_US // 2, _WINDOW_US - 10**7))
+        comms = random.choice((["one"], ["two"], ["one", "two"]))
+        found.append(_Request(issue, issue + length, comms))
     return found
+
+
+def _ftrace(requests: list[_Request]) -> str:
+    """Returns the log of requests. The bios of one request are next to each other on the device."""
+    lines = []
+    for number, request in enumerate(requests):
+        sector, sectors = 1000 * number, 8 * len(request.comms)
+        for place, comm in enumerate(request.comms):
+            submit = f"block_bio_queue: 254,16 W {sector + 8 * place} + 8 [{comm}]"
+            lines.append((request.issue - 500, f"{comm}-{_TIDS[comm]}", submit))
+        issue = f"block_rq_issue: 254,16 W {512 * sectors} () {sector} + {sectors} [kworker/0:1]"
+        lines.append((request.issue, "kworker/0:1-9", issue))
+        complete = f"block_rq_complete: 254,16 W () {sector} + {sectors} [0]"
+        lines.append((request.end, "<idle>-0", complete))
+    return "# tracer: nop\n" + "".join(
+        f"{task:>16} [000] ..... {at // 10**6:>6}.{at % 10**6:06}: {event}\n"
+        for at, task, event in sorted(lines)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_queue_over_minutes(seed: int, tmp_path: Path) -> None:
     requests = _requests(seed)
-    lines = []
-    for number, (issue, end, threads) in enumerate(requests):
-        sector, size = 1000 * number, 8 * len(threads)
-        for place, comm in enumerate(threads):
-            lines.append((issue - 500, f"{comm}-{len(comm) * 7 + place}", f"block_bio_queue: 254,16 W {sector + 8 * place} + 8 [{comm}]"))  # fmt: skip
-        lines.append((issue, "kworker/0:1-9", f"block_rq_issue: 254,16 W {4096 * len(threads)} () {sector} + {size} [kworker/0:1]"))  # fmt: skip
-        lines.append((end, "<idle>-0", f"block_rq_complete: 254,16 W () {sector} + {size} [0]"))
-    text = "".join(
-        f"{task:>16} [000] ..... {at // 10**6:>6}.{at % 10**6:06}: {event}\n"
-        for at, task, event in sorted(lines)
-    )
-    (tmp_path / "x.txt").write_text("# tracer: nop\n" + text)
+    (tmp_path / "x.txt").write_text(_ftrace(requests))
     for output in ("tables/", "out.pftrace"):
         _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/{output}")
     found = reports(tmp_path / "tables", "duckdb")["device"]
     assert reports(tmp_path / "out.pftrace", "embedded")["device"] == found
-    for part, comm in (("all", None), ("async", None), ("thread", "one"), ("thread", "two")):
-        spans = [
-            (issue * 1000, end * 1000)
-            for issue, end, threads in requests
-            if comm is None or comm in threads
-        ]
-        (row,) = (row for row in found if (row["part"], row["comm"]) == (part, comm))
-        moments = sorted({at for span in spans for at in span})
-        depths = [sum(a <= at < b for a, b in spans) for at in moments]
-        gaps = [b - a for a, b in itertools.pairwise(moments)]
-        busy = sum(gap for gap, depth in zip(gaps, depths, strict=False) if depth)
-        assert (row["requests"], row["max_depth"], row["busy_ns"]) == (
-            len(spans),
-            max(depths),
-            busy,
+    rows = {(row["part"], row["comm"]): row for row in found}
+    requests_of = {("all", None): requests, ("async", None): requests}
+    for comm in _TIDS:
+        requests_of["thread", comm] = [one for one in requests if comm in one.comms]
+    assert rows.keys() == requests_of.keys()
+    for part, own in requests_of.items():
+        moments = sorted({at for one in own for at in (one.issue, one.end)})
+        depths = [sum(one.issue <= at < one.end for one in own) for at in moments]
+        busy_ns = 1000 * sum(
+            until - at
+            for (at, until), depth in zip(itertools.pairwise(moments), depths, strict=False)
+            if depth
         )
-        assert row["depth"] == pytest.approx(sum(b - a for a, b in spans) / busy)
+        row = rows[part]
+        assert row["requests"] == len(own)
+        assert row["max_depth"] == max(depths)
+        assert row["busy_ns"] == busy_ns
+        at_device_ns = 1000 * sum(one.end - one.issue for one in own)
+        assert row["depth"] == pytest.approx(at_device_ns / busy_ns)
