@@ -178,8 +178,7 @@ class ColumnsEngine:
                         f"allow it more memory: {MEMORY_VARIABLE}=8G; check the space in TMPDIR; or read fewer runs"
                         " of a dataset: --where",
                     ) from None
-                is_of_files = isinstance(error, _of_files())
-                if self._explain and (is_of_files or "AWS Error" in str(error)):
+                if self._explain and (_is_of_files(error) or "AWS Error" in str(error)):
                     raise self._explain(str(error)) from None
                 if isinstance(error, import_duckdb().ProgrammingError | import_duckdb().DataError):
                     raise SqlError(_sql_reason(str(error))) from error
@@ -395,10 +394,12 @@ def import_duckdb() -> Any:
         ) from error
 
 
-def _of_files() -> Any:
-    """Returns the errors of DuckDB that a damaged file can be the reason of."""
+def _is_of_files(error: Exception) -> bool:
+    """Returns whether a damaged file can be the reason of an error of DuckDB."""
     duckdb = import_duckdb()
-    return duckdb.IOException | duckdb.InvalidInputException | duckdb.InternalException
+    of_files = duckdb.IOException | duckdb.InvalidInputException | duckdb.InternalException
+    # What its reader of Parquet's headers (Thrift) raises has no class of its own.
+    return isinstance(error, of_files) or type(error) is duckdb.Error
 
 
 def _default_memory() -> int:
