@@ -711,3 +711,41 @@ def test_large_direct_writes_take_the_time_of_the_device(
     of = {str(one["scenario"]).partition(",")[0]: one for one in costs["kernel"]["scenarios"]}
     assert of["direct large"]["error"] < 0.03
     assert of["synchronized large"]["error"] < 0.1
+
+
+def test_a_run_directory_has_the_calls_of_its_log(tmp_path: Path) -> None:
+    """Its times are converted from the time of day to the time since boot: also those of entries, which are at returns."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    shutil.copy(LOG, folder / "strace.log")
+    plain = recording.read(str(LOG), Reading()).writes
+    first = min(one.start_ns for one in plain)
+    clocks = {"realtime": first - 10**9, "boottime": 5 * 10**9, "monotonic": 5 * 10**9}
+    later = {name: ns + 600 * 10**9 for name, ns in clocks.items()}
+    manifest = {"schema_version": 1, "syncline_version": "0.1.0", "route": "strace", "inputs": [{"file": "strace.log", "source": "strace"}]}  # fmt: skip
+    manifest |= {"before": {"boot_id": "b", "clocks_ns": clocks}, "after": {"boot_id": "b", "clocks_ns": later}}  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    found = recording.read(str(folder), Reading()).writes
+    shift = clocks["boottime"] - clocks["realtime"]
+    assert any(one.kind == "sync" for one in plain)
+    assert found == [replace(one, start_ns=one.start_ns + shift) for one in plain]
+
+
+REOPENED = """\
+7 1.000000 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3</d/a> <0.000010>
+7 1.001000 write(3</d/a>, "x"..., 4096) = 4096 <0.000010>
+7 1.002000 close(3</d/a>) = 0 <0.000010>
+7 1.003000 openat(AT_FDCWD, "/d/a", O_WRONLY{flag}) = 3</d/a> <0.000010>
+7 1.004000 write(3</d/a>, "x"..., 4096) = 4096 <0.000010>
+"""
+
+
+@pytest.mark.parametrize(("flag", "is_cut"), [("", False), ("|O_TRUNC", True)])
+def test_an_open_that_truncates_written_data_is_no_input_without_truncation(
+    flag: str, is_cut: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / "x.log"
+    log.write_text(REOPENED.format(flag=flag))
+    found = predict(HOST, recording.read(str(log), Reading()))
+    line = "no dirty file is deleted or truncated: the input shows no such call"
+    assert (line not in found.assumptions) == is_cut

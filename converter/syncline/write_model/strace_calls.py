@@ -186,6 +186,7 @@ class _Reader:
                 self.surprises += self._files.unlink(path)
             file = self._files.at_or_new(path)
         if "O_TRUNC" in flags or event == "creat":
+            self.has_deletions = self.has_deletions or file.end > 0
             self._cut(file, 0)
         self._files.open(process, row["ret"], file, path or printed, flags)
 

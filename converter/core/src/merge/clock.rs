@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::error::{Error, Result};
-use crate::source::{Batch, Reader};
+use crate::source::{Batch, ENTRY_TIME, Reader};
 
 const REALTIME: &str = "realtime";
 const BOOTTIME: &str = "boottime";
@@ -64,6 +64,13 @@ impl ClockShift {
 
     pub(super) fn apply(self, batch: &mut Batch) {
         batch.events.iter_mut().for_each(|event| event.ts = self.shifted(event.ts));
+        let entry = batch.names.find(ENTRY_TIME);
+        for extra in batch.extras.iter_mut().filter(|extra| entry.is_some() && extra.key == entry) {
+            if let Some(ts) = std::str::from_utf8(batch.names.get(extra.value)).ok().and_then(|text| text.parse().ok())
+            {
+                extra.value = batch.names.intern(self.shifted(ts).to_string().as_bytes());
+            }
+        }
         // `i64::MAX` says that nothing more comes.
         batch.watermark = batch.watermark.map(|ts| if ts == i64::MAX { ts } else { self.shifted(ts) });
     }

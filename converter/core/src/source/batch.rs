@@ -5,6 +5,9 @@ use std::any::Any;
 use crate::event::Event;
 use crate::names::{NameId, Names};
 
+/// Key of the time of the entry of a call, at its return in the low-level log. It is on the clock of the events.
+pub const ENTRY_TIME: &[u8] = b"entry_ns";
+
 /// A field of an event that `Event` has no member for.
 #[derive(Clone, Copy, Debug)]
 pub struct Extra {

@@ -27,7 +27,7 @@ pub mod tracepoints;
 
 use std::sync::Arc;
 
-pub use self::batch::{Batch, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents};
+pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents};
 pub use self::text_lines::Lines;
 use self::text_lines::{last_newline, lines};
 use self::tracepoints::Machine;

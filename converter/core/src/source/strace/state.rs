@@ -16,12 +16,10 @@ use super::parser::{DeferredLines, Line, UNFINISHED_KEY};
 use super::syscall::{Action, Known, NO_FD, Sharing, join};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
-use crate::source::{Batch, Extra, StatefulPass};
+use crate::source::{Batch, ENTRY_TIME, Extra, StatefulPass};
 
 /// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
-/// Time of the entry of a call, at its return in the low-level log.
-const ENTRY_KEY: &[u8] = b"entry_ns";
 
 #[derive(Clone)]
 struct File {
@@ -599,7 +597,7 @@ impl LineContext<'_> {
         };
         let event = batch.events.len() as u32;
         let is_own = |key: &[u8], batch: &Batch| fields.iter().any(|&(own, _)| batch.names.get(own) == key);
-        let time = (Box::from(ENTRY_KEY), Box::from(entry.ts.to_string().as_bytes()));
+        let time = (Box::from(ENTRY_TIME), Box::from(entry.ts.to_string().as_bytes()));
         for (key, value) in std::iter::once(time).chain(entry.fields) {
             if !is_own(&key, batch) {
                 let (key, value) = (batch.names.intern(&key), batch.names.intern(&value));
