@@ -47,10 +47,11 @@ impl BioFlags {
         flags
     }
 
-    /// Reads the flags of `bi_opf`.
-    pub fn of_opf(opf: u64) -> Self {
+    /// Reads the flags of `bi_opf`, which has 32 bits in the kernel; `None` for a larger number, which no kernel wrote.
+    pub fn of_opf(opf: u64) -> Option<Self> {
+        let opf = u32::try_from(opf).ok()?;
         let bits = FLAGS.iter().enumerate().map(|(i, &(_, bit))| ((opf >> bit & 1) as u8) << i);
-        Self(bits.sum())
+        Some(Self(bits.sum()))
     }
 
     /// The letters, as the kernel prints them for a write.
@@ -96,10 +97,12 @@ mod tests {
     fn letters_and_bits_say_the_same() {
         // From a recording: `bi_opf` of bios, and the letters with which the kernel printed them.
         for (opf, rwbs) in [(1, "W"), (2049, "WS"), (38913, "WSM"), (432_129, "FWFSM")] {
-            assert_eq!(BioFlags::of_opf(opf).rwbs(), rwbs);
-            assert_eq!(BioFlags::of_rwbs(rwbs.as_bytes()), BioFlags::of_opf(opf));
+            let flags = BioFlags::of_opf(opf).unwrap();
+            assert_eq!(flags.rwbs(), rwbs);
+            assert_eq!(BioFlags::of_rwbs(rwbs.as_bytes()), flags);
         }
-        assert!(BioFlags::of_opf(1 << 17 | 1).contains(BioFlags::FUA));
+        assert!(BioFlags::of_opf(1 << 17 | 1).unwrap().contains(BioFlags::FUA));
+        assert_eq!(BioFlags::of_opf(1 << 32 | 1), None);
         assert!(BioFlags::of_rwbs(b"FWS").contains(BioFlags::PREFLUSH));
         assert!(!BioFlags::of_rwbs(b"FWS").contains(BioFlags::FUA));
         assert_eq!(BioFlags::of_rwbs(b"WFAU").rwbs(), "WFA");

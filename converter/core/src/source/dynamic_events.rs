@@ -202,7 +202,7 @@ impl DynamicEvent {
                     Some(_) => BioRole::Read,
                 };
                 let sector = number("sector").and_then(|sector| i64::try_from(sector).ok()).unwrap_or(NO_SECTOR);
-                let flags = number("opf").map(BioFlags::of_opf);
+                let flags = number("opf").and_then(BioFlags::of_opf);
                 Probe::Submit { bio: number("bio")?, dev: Dev(number("dev")? as u32), sector, bytes, role, flags }
             }
             Self::End => {

@@ -45,10 +45,10 @@ pub(super) fn is_write(rwbs: &[u8]) -> bool {
     rwbs.contains(&b'W') && !rwbs.contains(&b'Z')
 }
 
-/// Parses the flags of a bio, 32 bits in the kernel, that a recorder prints as `0x...` or as a number.
+/// Parses the flags of a bio that a recorder prints as `0x...` or as a number.
 pub(super) fn bio_flags(opf: &[u8]) -> Option<BioFlags> {
     let bits = if opf.starts_with(b"0x") { whole(opf, Cursor::hex) } else { whole(opf, Cursor::decimal) }?;
-    u32::try_from(bits).ok().map(|bits| BioFlags::of_opf(u64::from(bits)))
+    BioFlags::of_opf(bits)
 }
 
 /// Returns the error of a completion: 0 or a negative errno.

@@ -345,7 +345,7 @@ impl Tracepoint {
                 sector: sector(number(Field::Sector)?),
                 background: fields.is_background(),
                 bytes: 0,
-                flags: number(Field::Opf).map(BioFlags::of_opf),
+                flags: number(Field::Opf).and_then(BioFlags::of_opf),
             },
             EventName::Complete => {
                 let error = number(Field::Status).and_then(|status| errno_of_status(status as i64));

@@ -79,14 +79,14 @@ pub(super) fn run(data: &[u8]) {
                     dev: Dev::new(7, 0),
                     sector,
                     bytes: u64::from(c >> 5) * 512,
-                    flags: BioFlags::of_opf(u64::from(c & 4) << 15),
+                    flags: BioFlags::of_opf(u64::from(c & 4) << 15).expect("it has 32 bits"),
                 },
                 2 if c & 4 != 0 => Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
                 _ => Kind::BlockComplete {
                     dev: Dev::new(7, 0),
                     sector,
                     bytes: u64::from(c >> 5) * 512,
-                    flags: BioFlags::of_opf(u64::from(c & 4) << 15),
+                    flags: BioFlags::of_opf(u64::from(c & 4) << 15).expect("it has 32 bits"),
                     error: (c & 8 != 0).then_some(-5),
                     // The end of a bio without sectors is no completion.
                     is_bio: c & 16 != 0 && c >> 5 != 0,
