@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from syncline import _core
 
-from tests.coretools import ROOT, convert, core
+from tests.coretools import ROOT, convert, core, tables
 from tests.reference import perf
 from tests.test_commands import fails
 
@@ -119,3 +119,17 @@ def test_times_that_begin_at_0_are_refused(tmp_path: Path) -> None:
     )
     (tmp_path / "r.txt").write_bytes(relative + b"".join(rest))
     assert "--reltime" in fails(3, "convert", tmp_path / "r.txt", "-o", tmp_path / "x.csv")
+
+
+def test_the_low_level_log_keeps_an_event_without_a_thread(tmp_path: Path) -> None:
+    """perf prints -1 if a CPU has no thread, for example after its exit."""
+    log, first = tmp_path / "perf.txt", tmp_path / "first.events.jsonl"
+    log.write_text(
+        "fio   100 [000]    52.529894317: block:block_bio_queue: 254,16 WS 800 + 8 [fio]\n"
+        ":-1    -1 [000]    52.529994317: block:block_rq_complete: 254,16 WS () 800 + 8 [0]\n"
+    )
+    _core.convert([str(log)], str(first))
+    for source in (log, first):
+        _core.convert([str(source)], f"{tmp_path}/{source.stem}/")
+        (bio,) = tables(tmp_path / source.stem)["bio"]
+        assert (bio["tid"], bio["dur_ns"], bio["incomplete"]) == (100, 100_000, None)

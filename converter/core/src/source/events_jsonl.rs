@@ -15,7 +15,7 @@ use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status,
 use super::tracepoints::{fast_commit, printed_fast_commit, printed_switch, thread_event};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
-    SourceOptions, bpftrace_json, markers, strace,
+    SourceOptions, bpftrace_json, markers, perf_data, perf_script, strace, trace_dat,
 };
 use crate::error::{Error, Refused, Result};
 use crate::event::bio_flags::BioFlags;
@@ -240,9 +240,13 @@ fn event(object: &Map<String, Value>, kind: Kind, batch: &mut Batch) -> Result<E
 }
 
 /// Returns whether an event may lack a thread. strace does not print the id of a single thread. An event for btetto may be on a track that
-/// is not a thread. If a low-level log is converted to another one, the source of its events is this format.
+/// is not a thread. perf and the kernel's binary records have -1 for a CPU without a thread. If a low-level log is converted to another one,
+/// the source of its events is this format.
 fn may_lack_task(object: &Map<String, Value>) -> bool {
-    matches!(object.get("source").and_then(Value::as_str), Some(strace::NAME | bpftrace_json::NAME | NAME))
+    matches!(
+        object.get("source").and_then(Value::as_str),
+        Some(strace::NAME | bpftrace_json::NAME | perf_script::NAME | perf_data::NAME | trace_dat::NAME | NAME)
+    )
 }
 
 /// Returns the event of a durable write, whatever the name of its syscall.

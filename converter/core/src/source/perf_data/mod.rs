@@ -41,11 +41,13 @@ const MMAP_DATA: u16 = 1 << 13;
 /// The samples were dropped on purpose, by a filter.
 const LOST_BY_FILTER: u16 = 1 << 15;
 
+pub const NAME: &str = "perf-data";
+
 pub struct PerfData;
 
 impl Source for PerfData {
     fn name(&self) -> &'static str {
-        "perf-data"
+        NAME
     }
 
     fn sniff(&self, head: &[u8]) -> bool {

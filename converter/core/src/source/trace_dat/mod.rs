@@ -38,11 +38,13 @@ const CHUNK_COUNT_BYTES: u64 = 4;
 /// Limit for all CPUs together. Ten pages for each of 8192 CPUs use a little more than half.
 const MAX_READY_BYTES: usize = 1 << 29;
 
+pub const NAME: &str = "trace-dat";
+
 pub struct TraceDatSource;
 
 impl Source for TraceDatSource {
     fn name(&self) -> &'static str {
-        "trace-dat"
+        NAME
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
