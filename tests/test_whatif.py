@@ -188,6 +188,24 @@ def test_the_policy_helps_where_the_paper_says() -> None:
     assert other == normal
 
 
+def test_a_policy_or_a_dispatch_without_effect_is_told() -> None:
+    def said(recording: Recording, policy: Paper, discipline: str) -> str:
+        return "\n".join(
+            whatif(prepare(recording), [policy], discipline, is_known=False).assumptions
+        )
+
+    mixed = crowd(3, 10, 10, 1)
+    assert "no file that is synced has a path like *.doc" in said(mixed, Paper(3, 1, patterns=["*.doc"]), "fifo")  # fmt: skip
+    assert "the policy" not in said(mixed, Paper(3, 1), "fifo")
+    # Syncs take 10 ms, so a hold of 4 ms ends in each of them.
+    early = said(alone(5, path="/a.db"), Paper(2, 1, hold_ns=4 * MS, lead_ns=0), "fifo")
+    assert "none had started for 0.004 s" in early
+    assert "while a sync" not in said(alone(5, path="/a.db"), Paper(2, 1, hold_ns=14 * MS), "fifo")
+    assert "the order of fifo" in said(alone(5), Paper(2, 1), "sync-first")
+    assert "the order of fifo" not in said(mixed, Paper(3, 1), "sync-first")
+    assert "the order of fifo" not in said(alone(5), Paper(2, 1), "fifo")
+
+
 @pytest.fixture(scope="module")
 def depths(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     folder = tmp_path_factory.mktemp("depths")

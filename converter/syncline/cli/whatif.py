@@ -9,7 +9,7 @@ import click
 from syncline import interruptible
 from syncline.cli import options
 from syncline.cli.errors import OK
-from syncline.cli.options import example, reading
+from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE
@@ -69,7 +69,10 @@ class _Depths(click.ParamType):
 @options.table_format("json has the latency of each sync.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
 @options.engine
-@reading
+@reading_with(
+    max_loss="Also replay a recording that lost events, if no more are lost: a number of losses (100), or a percentage of"
+    " events and losses together (0.1%). Without it, such a recording is refused."
+)
 def command(
     input_: str,
     depths: list[int],
@@ -88,7 +91,7 @@ def command(
 ) -> int:
     """Replays the requests of INPUT at other queue depths, and compares the latency of syncs.
 
-    INPUT is one recording with the issues of requests (route dynamic-events). Threads and the journal do what they did,
+    INPUT is one recording with the issues of requests (route dynamic-events, or ring-buffer). Threads and the journal do what they did,
     but wait for the device as long as it takes there. The first replay is at the recorded depth: how far it is from what
     was measured says how far the others may be off.
     """

@@ -172,7 +172,7 @@ def _refuse_unissued(requests: list[dict[str, Any]], syncs: list[dict[str, Any]]
     if not requests:
         raise InputError(
             "the recording has no issue of a request, so its service times are not known",
-            "record with the route dynamic-events, which records block_rq_issue",
+            "record with the route dynamic-events, or ring-buffer on a patched kernel: they record block_rq_issue",
         )
 
 
@@ -228,7 +228,7 @@ def _losses(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[str]:
         if not lost_is_ok:
             raise InputError(
                 f"the recording lost events ({what}), so requests and their order are not all known",
-                "record again with larger buffers (syncline doctor), or accept the loss: --max-loss N",
+                "record again with larger buffers (syncline doctor), or accept the loss: --max-loss N, or N%",
             )
         yield (f"the recording lost events ({what}): what they were about is not replayed")
     for row in rows:

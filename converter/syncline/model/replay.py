@@ -188,6 +188,7 @@ class _Replay:
     def ends_sync(self, sync: int, now: int) -> None:
         self._ends[sync] = now
         self._missing -= 1
+        self._policy.ended(self._path(sync), now)
 
     def completes(self, program: Program, request: int, now: int) -> None:
         if self._missing and not program.has_sync and not program.is_commit:

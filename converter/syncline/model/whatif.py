@@ -69,7 +69,21 @@ def whatif(model: Model, policies: Sequence[Policy], discipline: str, *, is_know
     for kind, policy in [("check", Fixed(model.depth)), *(("what if", one) for one in policies)]:
         results = [replay(model, policy, discipline, seed) for seed in range(draws)]
         settings.append(_setting(kind, policy.name, results))
-    return Outcome(model, discipline, settings, _assumptions(model, policies, settings, is_known=is_known))  # fmt: skip
+    assumptions = _assumptions(model, policies, settings, is_known=is_known)
+    for policy in policies:
+        assumptions += policy.notes()
+    if discipline == "sync-first" and (same := _same_order(model)):
+        assumptions.append(same)
+    return Outcome(model, discipline, settings, assumptions)
+
+
+def _same_order(model: Model) -> str | None:
+    """Returns a sentence if `sync-first` has nothing to prefer."""
+    preferred = sum(request.is_sync for request in model.recording.requests)
+    if 0 < preferred < len(model.recording.requests):
+        return None
+    which = "every request has" if preferred else "no request has"
+    return f"{which} the flag REQ_SYNC (somebody waits for it), so sync-first issues requests in the order of fifo"
 
 
 def _setting(kind: str, name: str, results: Sequence[Result]) -> Setting:

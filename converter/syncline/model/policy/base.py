@@ -41,3 +41,9 @@ class Policy(Protocol):
 
     def synced(self, path: str | None, now: int) -> None:
         """A sync of a file starts."""
+
+    def ended(self, path: str | None, now: int) -> None:
+        """A sync of a file ends."""
+
+    def notes(self) -> list[str]:
+        """Returns what a reader must know of its replays so far, in sentences."""

@@ -32,3 +32,10 @@ class Fixed:
 
     def synced(self, path: str | None, now: int) -> None:
         """Does nothing."""
+
+    def ended(self, path: str | None, now: int) -> None:
+        """Does nothing."""
+
+    def notes(self) -> list[str]:
+        """Returns nothing."""
+        return []

@@ -43,6 +43,11 @@ class Paper:
         self.lead_ns = lead_ns
         self._last = 0
         self._is_low = False
+        # Syncs of files of the patterns that have not ended.
+        self._running = 0
+        # Of all replays.
+        self._has_lowered = False
+        self._restored = self._restored_during_sync = 0
 
     @property
     def name(self) -> str:
@@ -53,6 +58,7 @@ class Paper:
         """Sets the normal depth."""
         self._control = control
         self._is_low = False
+        self._running = 0
         control.set_depth(self._depth, 0)
 
     def opened(self, path: str | None, now: int) -> None:
@@ -62,8 +68,28 @@ class Paper:
 
     def synced(self, path: str | None, now: int) -> None:
         """Keeps the depth low for another while."""
-        if self._is_low and self._fits(path):
-            self._lower(now)
+        if self._fits(path):
+            self._running += 1
+            if self._is_low:
+                self._lower(now)
+
+    def ended(self, path: str | None, now: int) -> None:
+        """Counts the syncs that run."""
+        self._running -= self._fits(path)
+
+    def notes(self) -> list[str]:
+        """Returns whether the patterns had no effect, and whether the depth was restored too early."""
+        if not self._has_lowered:
+            return [
+                f"no file that is synced has a path like {' or '.join(self._patterns)}, so the policy never lowers the depth:"
+                " --pattern GLOB names others"
+            ]
+        if self._restored_during_sync:
+            return [
+                f"the policy restored the depth {self._restored:,} times in all replays, {self._restored_during_sync:,} of them while a sync of"
+                f" such a file was running: none had started for {self._hold_ns / 1e9:g} s; --hold SECONDS sets another time"
+            ]
+        return []
 
     def _fits(self, path: str | None) -> bool:
         return path is not None and any(fnmatchcase(path, one) for one in self._patterns)
@@ -71,11 +97,13 @@ class Paper:
     def _lower(self, now: int) -> None:
         self._last = now
         if not self._is_low:
-            self._is_low = True
+            self._is_low = self._has_lowered = True
             self._control.set_depth(self._low, now)
         self._control.schedule(now + self._hold_ns, self._restore)
 
     def _restore(self, now: int) -> None:
         if self._is_low and now - self._last >= self._hold_ns:
             self._is_low = False
+            self._restored += 1
+            self._restored_during_sync += self._running > 0
             self._control.set_depth(self._depth, now)
