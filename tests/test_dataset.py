@@ -329,8 +329,10 @@ def test_a_corrupt_file_refuses_the_query_and_is_named(changed: Path, what: str)
     assert "Traceback" not in done.stderr
     hint = next(part for part in done.stderr.split('"') if part.startswith("run != "))
     assert rows(changed, "summary", "--where", hint)[0]["value"] == f"{RUNS - 1}.0"
-    ok("ingest", "--replace", DATA / "parallel4.log", "--into", changed)
+    # An ingest of the same run finds it, too, although the size is the same.
+    assert "1 replaced" in ok("ingest", DATA / "parallel4.log", "--into", changed).stdout
     assert rows(changed, "summary")[0]["value"] == f"{RUNS}.0"
+    assert "1 already there" in ok("ingest", DATA / "parallel4.log", "--into", changed).stdout
 
 
 def test_a_column_that_older_runs_lack_is_null_and_named(changed: Path) -> None:
@@ -633,6 +635,24 @@ def test_a_command_that_stops_before_its_entry_adds_no_run_twice(bucket: str) ->
     assert "1 replaced" in done.stdout
     assert not index.select(open_store(url)).left_out
     assert len(open_store(url).sizes(layout.ENTRIES)) == 1
+
+
+def test_an_ingest_says_what_a_run_lacks(tmp_path: Path) -> None:
+    logs = [DATA / "small1.log", DATA / "append.log"]
+    done = ok("ingest", *logs, "--into", tmp_path / "d")
+    assert "note: the host of 2 runs is not known" in done.stderr
+    assert "note: the day of 2 runs is not known, so `trend` leaves them out" in done.stderr
+    # What is there already is not named again, nor with --quiet.
+    assert "note:" not in ok("ingest", *logs, "--into", tmp_path / "d").stderr
+    assert "note:" not in ok("ingest", "-q", *logs, "--into", tmp_path / "e").stderr
+    known = ("--host", "db1", "--started", "2026-11-01")
+    assert "note:" not in ok("ingest", logs[0], "--into", tmp_path / "f", *known).stderr
+    done = fails(2, "ingest", *logs, "--into", tmp_path / "g", *known)
+    assert "--started is the time of one run, and these are 2" in done.stderr
+    assert not (tmp_path / "g").exists()
+    cut = tmp_path / "cut.log"
+    cut.write_text((DATA / "small1.log").read_text() + "Lost 7 events\n")
+    assert ", 7 losses" in ok("ingest", cut, "--into", tmp_path / "h").stdout
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

@@ -111,7 +111,9 @@ def test_trend_names_the_run_and_how_much_it_changed(dataset: Path) -> None:
     text = ok("trend", dataset, METRIC, "syncs")
     assert f"{METRIC}, db1: 24 runs from 2026-11-01 to 2026-11-24" in text
     assert "with the run run16-db1: regression" in text
-    assert text.count("no change") == 3
+    assert text.count("no change found") == 3
+    lowest, highest = (text.partition(f" {word} ")[2].split(",")[0].split("\n")[0] for word in ("lowest", "highest"))  # fmt: skip
+    assert lowest != highest
     (row,) = csv.DictReader(io.StringIO(ok("trend", dataset, METRIC, "--format", "csv")))
     assert (row["host"], row["run"], row["day"]) == ("db1", "run16-db1", "2026-11-17")
     assert (row["runs_before"], row["runs_after"], row["verdict"]) == ("16", "8", "regression")
@@ -176,6 +178,33 @@ def test_what_a_trend_cannot_use_is_named(dataset: Path, tmp_path: Path) -> None
     text = ok("trend", tmp_path / "d", METRIC)
     assert "2 runs are left out, because their time is not known" in text
     assert "too few runs to find a change: 1 runs; 8 are needed" in text
+
+
+def test_a_run_whose_files_are_gone_counts_and_is_named(dataset: Path) -> None:
+    """All but one of these runs have an entry and no partition."""
+    done = run("trend", dataset, METRIC, "--format", "csv")
+    assert "35 runs are counted by the index only, and reports leave them out: the partition was deleted: " in done.stderr  # fmt: skip
+    one = run("trend", dataset, METRIC, "--where", "run = 'run3-db1'")
+    assert "1 run is counted by the index only, and reports leave it out" in one.stdout
+    (there,) = {entry.run for entry in index.read_entries(open_store(str(dataset)))[0] if entry.run.startswith("small1")}  # fmt: skip
+    assert "index only" not in ok("trend", dataset, METRIC, "--where", f"run = '{there}'")
+
+
+def test_a_trend_that_cannot_tell_says_why(tmp_path: Path) -> None:
+    """Six fast runs, then four that differ from each other by a factor of ten."""
+    folder = tmp_path / "history"
+    store = open_store(str(folder))
+    ingest.create(store)
+    base = ingest.ingest(str(DATA / "small1.log"), store, Reading(), ingest.Described("db1", START_NS)).entry  # fmt: skip
+    store.remove(f"{layout.ENTRIES}/{base.file}")
+    for number, factor in enumerate([1, 1.01, 1.02, 1.03, 1.04, 1.05, 2, 20, 3, 40]):
+        identity = f"{number:02}" + "0" * 62
+        figures = [[name, scope, value * factor if name == METRIC else value, *rest] for name, scope, value, *rest in base.figures]  # fmt: skip
+        entry = replace(base, run=f"run{number}", started_ns=START_NS + number * DAY_NS, rows_id=identity, input_id=identity, figures=figures)  # fmt: skip
+        store.write(f"{layout.ENTRIES}/{entry.file}", layout.serialized(entry))
+    assert "can't tell, because the interval is too wide" in ok("trend", folder, METRIC)
+    (row,) = csv.DictReader(io.StringIO(ok("trend", folder, METRIC, "--format", "csv")))
+    assert (row["verdict"], row["reason"]) == ("can't tell", "the interval is too wide")
 
 
 def test_json_has_a_row_for_each_change(dataset: Path) -> None:

@@ -38,8 +38,8 @@ from syncline.render import human
 @click.option(
     "--started",
     type=TIME,
-    help="When the run began, in ISO 8601: 2026-11-24, or 2026-11-24T08:30:00Z. By default what the"
-    " recording says; a log whose clock has no date says nothing.",
+    help="When the run began, in ISO 8601: 2026-11-24, or 2026-11-24T08:30:00Z; for one RUN. By default what"
+    " the recording says; a log whose clock has no date says nothing.",
 )
 @click.option(
     "--fact",
@@ -78,17 +78,12 @@ def command(
     from syncline.dataset.store import open_store
 
     refuse_where(reading)
-    if started is not None and len(runs) > 1:
-        raise Failure("--started is the time of one run", "ingest the runs one by one")
     if host is not None:
         try:
             layout.check_host(host)
         except ValueError as error:
             raise Failure(f"--host: {error}", "name the machine that was recorded") from None
     described = ingest.Described(host, started, dict(facts), replace)
-    store = open_store(dataset)
-    ingest.create(store)
-    ingest.remove_dead(store)
     code = OK
     paths: list[str] = []
     for run in runs:
@@ -96,20 +91,32 @@ def command(
             paths += ingest.find_inputs([run])
         except Exception as error:
             code = _reported(error, code)
+    if started is not None and len(paths) > 1:
+        raise Failure(
+            f"--started is the time of one run, and these are {len(paths):,}",
+            "ingest the runs one by one, or leave it out: most recordings say their time",
+        )
+    store = open_store(dataset)
+    ingest.create(store)
+    ingest.remove_dead(store)
+    undated = hostless = 0
     counts = {"added": 0, "replaced": 0, "present": 0}
     requests = bytes_ = 0
 
     def done(path: str, outcome: ingest.Outcome) -> None:
-        nonlocal requests, bytes_
+        nonlocal requests, bytes_, undated, hostless
         counts[outcome.status] += 1
         entry = outcome.entry
         if outcome.status != "present":
             requests += entry.requests
             bytes_ += entry.bytes
+            undated += entry.started_ns is None
+            hostless += entry.host is None
         if not quiet:
             said = {"present": "is in the dataset", "replaced": "replaces"}.get(outcome.status)
             note = f" ({said} as {entry.run})" if outcome.status == "present" else ""
             size = f"{entry.requests:,} requests, {human.text(entry.bytes, 'bytes')}"
+            size += f", {entry.lost:,} losses" if entry.lost else ""
             show(f"{path} -> {entry.partition}: {size}{note}\n")
 
     if spark is not None:
@@ -129,6 +136,13 @@ def command(
                     done(path, ingest.ingest(path, store, reading, described, progress))
             except Exception as error:
                 code = _reported(error, code)
+    if hostless and not quiet:
+        say(f"note: the host of {_runs(hostless)} is not known", "name it: --host NAME --replace")
+    if undated and not quiet:
+        say(
+            f"note: the day of {_runs(undated)} is not known, so `trend` leaves {'it' if undated == 1 else 'them'} out",
+            "give it: --started TIME --replace, one RUN at a time",
+        )
     if not quiet:
         unknown = f"{counts['added']:,} added"
         unknown += f", {counts['replaced']:,} replaced" if counts["replaced"] else ""
@@ -137,6 +151,10 @@ def command(
         if requests or counts["present"]:
             show(f"syncline report {shlex.quote(dataset)}\n")
     return code
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count:,} runs"
 
 
 def _reported(error: Exception, before: int) -> int:

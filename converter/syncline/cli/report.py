@@ -80,7 +80,7 @@ def command(
     for which file. The other formats than table then print the summary.
 
     INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs that are converted
-    to .parquet, .csv, .jsonl or DIR/, or `-`.
+    to .parquet, .csv, .jsonl or DIR/, a dataset (`syncline ingest`), or `-`.
     """
     if html is not None:
         _write_page(input, base, Path(html), names, engine, reading)

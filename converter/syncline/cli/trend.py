@@ -89,7 +89,7 @@ def command(
     if where is not None:
         entries = index.filtered(store, entries, where)
     found, more = history(entries, metrics, scope, rules, by_host=by == "host")
-    left_out = [*left_out, *more]
+    left_out = [*left_out, *index.unreadable(store, entries), *more]
     if html is not None:
         refuse_inputs(html, [])
         root = None if is_url(store.root) else store.root

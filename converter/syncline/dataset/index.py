@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Selection",
+    "changed_file",
     "check_dataset",
     "create_runs",
     "filtered",
@@ -32,6 +34,7 @@ __all__ = [
     "runs_of",
     "select",
     "split",
+    "unreadable",
 ]
 
 # Requests to an object store at the same time.
@@ -170,6 +173,21 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
     left_out = [*problems]
     if problems:
         left_out = [f"{_counted(len(problems))} left out: {_first(problems)}"]
+    readable, reasons = _readable(store, entries)
+    left_out += [
+        f"{_counted(len(partitions))} left out: {reason}: {_first(partitions)}"
+        for reason, partitions in reasons.items()
+    ]
+    if not readable:
+        raise InputError(
+            f"{store.url}: no run can be read: {'; '.join(left_out) or 'it holds none of these runs'}",
+            f"ingest the runs again: syncline ingest --replace RUN... --into {shlex.quote(store.url)}",
+        )
+    return Selection(readable, total, left_out)
+
+
+def _readable(store: Store, entries: list[Entry]) -> tuple[list[Entry], dict[str, list[str]]]:
+    """Returns the runs whose files are there, and the partitions of the others by the reason."""
     readable = []
     reasons: dict[str, list[str]] = {}
     for entry, reason in zip(
@@ -179,14 +197,17 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
             readable.append(entry)
         else:
             reasons.setdefault(reason, []).append(entry.partition)
-    for reason, partitions in reasons.items():
-        left_out.append(f"{_counted(len(partitions))} left out: {reason}: {_first(partitions)}")
-    if not readable:
-        raise InputError(
-            f"{store.url}: no run can be read: {'; '.join(left_out) or 'it holds none of these runs'}",
-            f"ingest the runs again: syncline ingest --replace RUN... --into {shlex.quote(store.url)}",
-        )
-    return Selection(readable, total, left_out)
+    return readable, reasons
+
+
+def unreadable(store: Store, entries: list[Entry]) -> list[str]:
+    """Returns a sentence for each reason why files of runs cannot be read. `trend` needs only their entries, and counts them."""
+    _, reasons = _readable(store, entries)
+    return [
+        f"{_counted(len(partitions))} counted by the index only, and reports leave"
+        f" {'it' if len(partitions) == 1 else 'them'} out: {reason}: {_first(partitions)}"
+        for reason, partitions in reasons.items()
+    ]
 
 
 def filtered(store: Store, entries: list[Entry], where: str) -> list[Entry]:
@@ -253,6 +274,21 @@ def problem(store: Store, entry: Entry) -> str | None:
     changed = [name for name, table in files.items() if sizes[name] != table.bytes]
     if changed:
         return f"{', '.join(changed)} is damaged: it has another size than at ingest"
+    return None
+
+
+def changed_file(store: Store, entry: Entry) -> str | None:
+    """Returns a file of a partition whose content is not that of the ingest; None if all are as they were.
+
+    It reads all files, so only an ingest does this.
+    """
+    for table, one in entry.tables.items():
+        name = layout.table_name(table)
+        sums = hashlib.sha256()
+        for data in store.stream(f"{entry.partition}/{name}"):
+            sums.update(data)
+        if sums.hexdigest() != one.sha256:
+            return name
     return None
 
 

@@ -192,7 +192,9 @@ def _publish(
     present = [_read(store, name) for name in found]
     equal = [one for one in present if not _changes(one, entry, described)]
     if equal and not described.replace:
-        damage = index.problem(store, equal[0])
+        damage = index.problem(store, equal[0]) or interruptible.call(
+            lambda: index.changed_file(store, equal[0])
+        )
         if not damage and len(present) == 1:
             return Outcome("present", equal[0])
         # The partition was deleted or damaged, or the run is there twice. So it is written again.

@@ -81,7 +81,7 @@ def _said(series: Series, links: list[str | None]) -> str:
     if series.too_few:
         return f"<p class=note>Too few runs to find a change: {_safe(series.too_few)}.</p>"
     if not series.changes:
-        return "<p>No change.</p>"
+        return "<p>No change found.</p>"
     items = "".join(
         f"<li>{_linked(_safe(change_text(series, change)), links[change.at])}</li>"
         for change in series.changes

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from syncline.diff.comparison import CANT_TELL
 from syncline.printable import printable
 from syncline.render.human import text
 from syncline.report import Column, Report, Table
@@ -32,6 +33,7 @@ _COLUMNS = (
     ("high", "ratio", "Upper end."),
     ("p", "ratio", "Chance that runs in a random order differ as much at their best place."),
     ("verdict", "text", "regression, improvement, no change (smaller than the tolerance), can't tell, or - without a direction."),
+    ("reason", "text", "Why the verdict is can't tell. Null for the others."),
 )  # fmt: skip
 REPORT = Report("trend", "Trend", "", tuple(Column(*column) for column in _COLUMNS), "SELECT NULL")
 
@@ -49,7 +51,7 @@ def as_table(found: Sequence[Series]) -> Table:
                     *(series.host, series.metric, series.scope, entry.run, entry.day),
                     *(change.at - start, end - change.at, row.base, row.new, series.unit),
                     *(row.change, _finite(row.interval.low), _finite(row.interval.high)),
-                    *(change.p, row.verdict),
+                    *(change.p, row.verdict, row.reason or None),
                 )
             )
     return Table([name for name, *_ in _COLUMNS], rows)
@@ -78,6 +80,8 @@ def change_text(series: Series, change: Change) -> str:
             amount += f" ({row.interval.low:+.0%} to {row.interval.high:+.0%})"
     verdict = {"no change": "within the tolerance", "-": "neither better nor worse"}
     said = verdict.get(row.verdict, row.verdict)
+    if row.verdict == CANT_TELL and row.reason:
+        said += f", because {row.reason}"
     return f"{entry.day}: {word} from {values}{amount}, with the run {entry.run}: {said}"
 
 
@@ -91,13 +95,13 @@ def render(found: Sequence[Series], left_out: Sequence[str]) -> str:
         low, high = min(series.values), max(series.values)
         lines += [
             "",
-            f"{printable(title(series))}: {span}, {text(low, series.unit)} to {text(high, series.unit)}{unknown}",
+            f"{printable(title(series))}: {span}, lowest {text(low, series.unit)}, highest {text(high, series.unit)}{unknown}",
             f"  {_bars(series.values)}",
         ]
         if series.too_few:
             lines.append(f"  too few runs to find a change: {series.too_few}")
         elif not series.changes:
-            lines.append("  no change")
+            lines.append("  no change found")
         lines += [f"  {printable(change_text(series, change))}" for change in series.changes]
     return "\n".join(lines).lstrip("\n") + "\n"
 
