@@ -190,6 +190,18 @@ def test_the_words(tmp_path: Path) -> None:
     assert ok("report", log, "--format", "csv") == ok("report", log, "summary", "--format", "csv")
 
 
+def test_a_return_that_comes_late_is_named() -> None:
+    """The summary's latency is that of the call, which ends later than the sync if the thread waits for a CPU."""
+    whole = read(DATA / "thesis" / "small4.log", "duckdb")
+    assert whole.slowest
+    assert "until the call returned" not in rendered.sentences(whole)["slowest"]
+    late = whole.slowest | {"syscall_ns": whole.slowest["dur_ns"] + 30_000_000}
+    said = rendered.sentences(replace(whole, slowest=late))["slowest"]
+    assert ", and 30 ms more until the call returned (sync_id " in said
+    unknown = whole.slowest | {"syscall_ns": None}
+    assert "until the call" not in rendered.sentences(replace(whole, slowest=unknown))["slowest"]
+
+
 def test_a_filter_hides_others_at_the_device(tmp_path: Path) -> None:
     """It leaves out the bios of other syncs, so that nobody was ahead cannot be said."""
     recording = DATA / "dynamic-events" / "ext4.dat.gz"

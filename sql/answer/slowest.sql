@@ -1,7 +1,18 @@
 -- Slowest: the sync that waited longest, and the phase with most of its time.
 WITH
   slowest AS (
-    SELECT run, sync_id, op, path, comm, tid, ts_ns, dur_ns, bytes, bios
+    SELECT
+      run,
+      sync_id,
+      op,
+      path,
+      comm,
+      tid,
+      ts_ns,
+      dur_ns,
+      syscall_ns,
+      bytes,
+      bios
     FROM syncline_sync
     WHERE
       dur_ns IS NOT NULL

@@ -17,6 +17,8 @@ __all__ = ["bar", "phase_name", "render", "sentences"]
 _WIDTH = 100
 # Phases that the sentence names. The bar has all that have room.
 _NAMED = 3
+# The return of a call that comes later by this share of the sync is named.
+_LATE = 0.01
 _EACH = {RESIDUE: "not explained"}
 # Ends what is said of others at the device, under a filter.
 _WITHOUT_FILTER = "without it: syncline report INPUT bystanders"
@@ -208,9 +210,12 @@ def _slowest(row: Row) -> str:
     volume = ""
     if row["bytes"] is not None and row["bios"] is not None:
         volume = f", for {text(row['bytes'], 'bytes')} in {_count(row['bios'], 'bio')}"
+    # `summary` has the syscall, until it returns.
+    later_ns = (row["syscall_ns"] or 0) - row["dur_ns"]
+    later = f", and {text(later_ns, 'ns')} more until the call returned" if later_ns > _LATE * row["dur_ns"] else ""  # fmt: skip
     return (
         f"{row['op'] or 'a sync'} of {_file(row)} by {_comm(row)}: {text(row['dur_ns'], 'ns')}"
-        f"{mostly}{volume} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})"
+        f"{mostly}{volume}{later} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})"
     )
 
 
