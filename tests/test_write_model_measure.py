@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -96,11 +97,31 @@ def test_a_machine_is_measured(folder: Path, tmp_path: Path) -> None:
     assert min(found.memory_bytes_per_s, found.page_cache_bytes_per_s) > 1e7
     assert set(found.intervals) >= {
         "memory_bytes_per_s", "page_cache_bytes_per_s", "rewrite_bytes_per_s", "device_write_bytes_per_s",
-        "device_read_bytes_per_s", "write_call_ns", "sync_write_call_ns", "seek_ns",
+        "device_read_bytes_per_s", "write_call_ns", "sync_write_call_ns", "direct_write_call_ns", "seek_ns",
     }  # fmt: skip
     is_measured = "reduced_bytes_per_s" in found.intervals
     assert is_measured or "# reduced_bytes_per_s was not measured" in output.read_text()
     assert left(folder) == []
+
+
+def test_no_file_is_larger_than_allowed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    largest = 0
+
+    def watched(file: int, data: bytes, place: int) -> int:
+        nonlocal largest
+        done = pwrite(file, data, place)
+        largest = max(largest, os.fstat(file).st_size)
+        return done
+
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", watched)
+    # On a busy machine small transfers may say nothing about the bandwidth.
+    with contextlib.suppress(InputError):
+        measure._direct(folder, 1 << 20)
+    assert largest == 1 << 20
+    assert not list(folder.iterdir())
+    arguments = ("model", "measure", "--dir", folder, "--max-size", "512K")
+    assert "files of 512 KiB are too small" in fails(3, *arguments)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
 import shutil
 import tarfile
 from dataclasses import replace
@@ -94,7 +95,7 @@ def test_a_table_in_all_forms(tmp_path: Path) -> None:
     # 501,000 ns each. The second one begins in a page that is dirty, and makes 244 pages: 576 bytes cost half, 144 ns less.
     assert one["predicted_ns"] == 1_001_856
     assert one["error"] == pytest.approx((99_000 / 600_000 + 144 / 501_000) / 2)
-    assert one["total_error"] == pytest.approx(99_144 / 1_101_000)
+    assert one["total_error"] == pytest.approx(-99_144 / 1_101_000)
     assert one["naive_error"] == pytest.approx(((10_000 - 600) / 600 + (10_000 - 501) / 501) / 2)
     assert one["improvement"] == pytest.approx(1 - one["error"] / one["naive_error"])
     # 10.05 ms of 20 ms, and 100 ns of 20 ms.
@@ -318,7 +319,7 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
         Write(160_000, 30_000, "sync", "/d/f (inode 14, generation 7)", 0, 0),
         # sync() of the file system with writes, not of another one.
         Write(193_000, 3_000, "sync", "", 0, 0),
-        Write(230_000, 100_000, "direct", ".../s/r/q/p", 4096, 512),
+        Write(230_000, 100_000, "direct_synchronized", ".../s/r/q/p", 4096, 512),
     ]
     assert sorted(found.notes) == [
         "not used: 1 calls that failed, or that ended later (asynchronous I/O)",
@@ -335,7 +336,7 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
     # sync() wrote back that file, too.
     assert [one.path for one in by_path.writes] == ["/g", ""]
     by_device = recording.read(str(log), Reading(filter=Filter(device=266338321)))
-    assert [one.kind for one in by_device.writes] == ["direct"]
+    assert [one.kind for one in by_device.writes] == ["direct_synchronized"]
     arguments = ("model", "predict", log, "--parameters", MACHINE)
     assert "no write can be used" in fails(3, *arguments, "--comm", "nobody")
     assert "only --comm, --path and --device" in fails(3, *arguments, "--pid", "11")
@@ -603,23 +604,42 @@ def test_outputs_that_cannot_be_traces(tmp_path: Path) -> None:
     assert not trace.exists()
 
 
+def test_a_direct_write_that_is_not_synchronized_has_a_call_of_its_own() -> None:
+    writes = [Write(0, 5000, "direct", "f", 0, 10_000), Write(10_000, 5000, "direct_synchronized", "f", 10_000, 10_000)]  # fmt: skip
+    known = predict(replace(HOST, direct_write_call_ns=8000), Writes(writes))
+    # 10,000 bytes at 100 MB/s, and 8 us or 50 us.
+    assert [round(one.ns) for one in known.predicted] == [108_000, 150_000]
+    assert not any("direct_write_call_ns" in one for one in known.assumptions)
+    earlier = predict(HOST, Writes(writes))
+    assert [round(one.ns) for one in earlier.predicted] == [150_000, 150_000]
+    assert any("has no direct_write_call_ns" in one for one in earlier.assumptions)
+    durable = predict(HOST, Writes(writes[1:]))
+    assert not any("direct_write_call_ns" in one for one in durable.assumptions)
+
+
 def test_writes_that_overlap_are_counted() -> None:
     writes = [Write(0, 100, "cached", "f", 0, 10), Write(50, 100, "cached", "f", 10, 10)]
-    assert "1 writes begin before" in predict(HOST, Writes(writes)).assumptions[0]
+    assert "1 call begins before" in predict(HOST, Writes(writes)).notes[0]
 
 
 def test_a_fit_finds_what_made_the_recording(tmp_path: Path) -> None:
-    # A line of 7 us and 4 GB/s in free run, one of 90 us and 250 MB/s for direct writes.
+    # A line of 7 us and 4 GB/s in free run, one of 90 us and 250 MB/s for direct and synchronized writes, and one of
+    # 20 us for those that are not synchronized.
     writes, now = [], 0
     for number in range(40):
         size = 4096 * (1 + number % 5)
-        for kind, duration in (("cached", 7000 + size / 4), ("direct", 90_000 + size * 4)):
+        for kind, duration in (
+            ("cached", 7000 + size / 4),
+            ("direct", 20_000 + size * 4),
+            ("direct_synchronized", 90_000 + size * 4),
+        ):
             writes.append(Write(now, round(duration), kind, kind, number * 65536, size))
             now += round(duration)
     new, said = fit(HOST, Writes(writes))
     assert new.write_call_ns == pytest.approx(7000, abs=2)
     assert new.page_cache_bytes_per_s == pytest.approx(4e9, rel=1e-3)
     assert new.sync_write_call_ns == pytest.approx(90_000, abs=2)
+    assert new.direct_write_call_ns == pytest.approx(20_000, abs=2)
     assert new.device_write_bytes_per_s == pytest.approx(250e6, rel=1e-3)
     assert new.intervals["write_call_ns"].low <= 7000 <= new.intervals["write_call_ns"].high
     # What the recording does not show stays.
@@ -632,7 +652,7 @@ def test_a_fit_finds_what_made_the_recording(tmp_path: Path) -> None:
     before = json.loads(ok("model", "predict", LOG, "--parameters", MACHINE, "--format", "json"))
     after = json.loads(ok("model", "predict", LOG, "--parameters", output, "--format", "json"))
     errors = [
-        next(one["total_error"] for one in each["scenarios"] if one["scenario"] == "direct")
+        abs(next(one["total_error"] for one in each["scenarios"] if one["scenario"] == "direct"))
         for each in (before, after)
     ]
     assert errors[1] < 0.1 < errors[0]
@@ -672,6 +692,37 @@ def test_the_device_is_as_fast_as_it_was_made() -> None:
     assert known.hard_limit_bytes == 128 << 20
 
 
+def test_a_fit_keeps_new_pages_and_rewrites_apart() -> None:
+    """7 us and 1 GB/s for new pages, 7 us and 4 GB/s for those that are dirty: both lines are known."""
+    writes, now = [], 0
+    for number in range(60):
+        size = 65536 * (1 + number % 3)
+        for offset, per_byte in ((number << 20, 1.0), (number << 20, 0.25)):
+            duration = round(7000 + size * per_byte)
+            writes.append(Write(now, duration, "cached", "f", offset, size))
+            now += duration
+    new, said = fit(replace(HOST, background_limit_bytes=1 << 30, hard_limit_bytes=1 << 31), Writes(writes))  # fmt: skip
+    assert new.write_call_ns == pytest.approx(7000, abs=2)
+    assert new.page_cache_bytes_per_s == pytest.approx(1e9, rel=1e-3)
+    assert new.rewrite_bytes_per_s == pytest.approx(4e9, rel=1e-3)
+    assert any(one.startswith("rewrite_bytes_per_s is from 60 ") for one in said)
+
+
+def test_small_writes_say_nothing_about_a_bandwidth() -> None:
+    """200 bytes in 900 ns would be 222 MB/s. All but some ns of that is the call."""
+    writes = [Write(number * 1000, 900 + number % 3, "cached", "f", number * 4096, 200) for number in range(50)]  # fmt: skip
+    host = replace(HOST, write_call_ns=880, background_limit_bytes=1 << 30, hard_limit_bytes=1 << 31)  # fmt: skip
+    new, said = fit(host, Writes(writes))
+    assert new.page_cache_bytes_per_s == host.page_cache_bytes_per_s
+    assert any("have 200 bytes on average, so the call (write_call_ns) is most of their cost" in one for one in said)  # fmt: skip
+    # Of sizes that hardly differ, the slope is chance.
+    dice = random.Random(4)
+    writes = [Write(number * 10**6, 9000 + dice.randrange(3000), "cached", "f", number * 4096, 200 + number % 4) for number in range(50)]  # fmt: skip
+    new, said = fit(host, Writes(writes))
+    assert (new.page_cache_bytes_per_s, new.write_call_ns) == (host.page_cache_bytes_per_s, host.write_call_ns)  # fmt: skip
+    assert any("does not clearly grow with the size" in one for one in said)
+
+
 @pytest.mark.parametrize("scenario", ["cached A", "library sequential"])
 def test_throttled_writes_follow_the_rules_of_the_kernel(
     costs: dict[str, dict[str, list[dict[str, float]]]], scenario: str
@@ -684,8 +735,8 @@ def test_throttled_writes_follow_the_rules_of_the_kernel(
     assert kernel["writes"] >= 30
     # The paper's own bound, of the median and of all together.
     assert kernel["median_error"] < 0.2
-    assert kernel["total_error"] < 0.2
-    assert kernel["total_error"] < paper["total_error"]
+    assert abs(kernel["total_error"]) < 0.2
+    assert abs(kernel["total_error"]) < abs(paper["total_error"])
     off = {
         rules: [
             abs(one["predicted_dirty_bytes"] / one["dirty_bytes"] - 1)

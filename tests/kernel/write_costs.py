@@ -31,6 +31,8 @@ SCENARIOS = {
     "512B": (MIB // 16, 512, 0, 0),
 }
 FLAGS = {"cached": 0, "synchronized": os.O_SYNC, "direct": os.O_DIRECT | os.O_SYNC}
+# What the model calls a kind, if it has another name here.
+KINDS = {"direct": "direct_synchronized"}
 
 
 def dirty_bytes() -> int:
@@ -97,7 +99,9 @@ def run(folder: Path, kind: str, name: str) -> None:
     os.sync()
     path.unlink()
     for start, duration, place, dirty in rows:
-        print(f"{start},{duration},{kind},data,{place},{chunk},{dirty},{kind} {name}")
+        print(
+            f"{start},{duration},{KINDS.get(kind, kind)},data,{place},{chunk},{dirty},{kind} {name}"
+        )
     sys.stdout.flush()
 
 

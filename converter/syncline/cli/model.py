@@ -110,8 +110,8 @@ def predict(
         show(rendered.render(outcome, is_each=each))
     else:
         table, report = (rendered.each(outcome), rendered.EACH) if each else (rendered.summary(outcome), rendered.SUMMARY)  # fmt: skip
-        for one in outcome.assumptions:
-            sys.stderr.write(f"assumed: {one}\n")
+        for line in rendered.remarks(outcome):
+            sys.stderr.write(f"{line}\n")
         show(render.exporter(form)(table, report))
     return OK
 

@@ -8,7 +8,7 @@ from syncline.write_model.predict import Outcome, Predicted, Summary, relative_e
 
 from .table import render as render_table
 
-__all__ = ["EACH", "SUMMARY", "as_json", "each", "render", "summary"]
+__all__ = ["EACH", "SUMMARY", "as_json", "each", "remarks", "render", "summary"]
 
 _SUMMARY = (
     ("scenario", "text", "Scenario of the table, or else the kind of the write."),
@@ -17,10 +17,14 @@ _SUMMARY = (
     ("measured_ns", "ns", "Their costs together."),
     ("predicted_ns", "ns", "Predicted for that."),
     ("naive_ns", "ns", "Size over bandwidth of the device."),
-    ("error", "share", "Mean of the relative errors of the writes."),
+    ("error", "share", "Mean of the relative errors of the writes, which have no sign."),
     ("naive_error", "share", "The same for the naive model."),
     ("median_error", "share", "Median of the relative errors of the writes."),
-    ("total_error", "share", "Relative error of the costs together."),
+    (
+        "total_error",
+        "share",
+        "Relative error of the costs together: above 0 if the prediction is too long.",
+    ),
     ("naive_total_error", "share", "The same for the naive model."),
     ("improvement", "share", "By which share the error is smaller than the naive model's."),
 )
@@ -34,7 +38,7 @@ _EACH = (
     ("measured_ns", "ns", "What it took."),
     ("predicted_ns", "ns", "What it should have taken."),
     ("naive_ns", "ns", "Size over bandwidth of the device."),
-    ("error", "share", "Relative error of the prediction."),
+    ("error", "share", "Relative error of the prediction, without a sign."),
     ("state", "text", "State of page cache after it: free run, async run, throttle run."),
     ("predicted_dirty_bytes", "bytes", "What should be dirty after it."),
     ("dirty_bytes", "bytes", "What was. Null if it was not recorded."),
@@ -73,18 +77,27 @@ def _each(one: Predicted) -> tuple[str | int | float | None, ...]:
 
 
 def render(outcome: Outcome, *, is_each: bool) -> str:
-    """Renders the table, and what the prediction assumes."""
+    """Renders the table, what the recording shows, and what the prediction assumes."""
     table, report = (each(outcome), EACH) if is_each else (summary(outcome), SUMMARY)
     lines = render_table(table, report).strip("\n").splitlines()[2:]
     lines.append("")
-    lines += [f"assumed: {printable(one)}" for one in outcome.assumptions]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *remarks(outcome)]) + "\n"
+
+
+def remarks(outcome: Outcome) -> list[str]:
+    """Returns a line for each note and each assumption."""
+    notes = [f"note: {printable(one)}" for one in outcome.notes]
+    return notes + [f"assumed: {printable(one)}" for one in outcome.assumptions]
 
 
 def as_json(outcome: Outcome) -> str:
     """Renders one object, with all writes."""
     tables = {"scenarios": summary(outcome), "writes": each(outcome)}
-    head = {"rules": outcome.rules, "assumptions": outcome.assumptions}
+    head = {
+        "rules": outcome.rules,
+        "notes": outcome.notes,
+        "assumptions": outcome.assumptions,
+    }
     rows = {
         name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         for name, table in tables.items()

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from .dirty_cache import DirtyCache
 from .parameters import Parameters
 
-__all__ = ["RULES", "Cost", "Library", "PageCache", "direct_ns", "naive_ns", "pos_ratio", "synchronized_ns"]  # fmt: skip
+__all__ = [
+    "RULES",
+    "Cost",
+    "Library",
+    "PageCache",
+    "direct_ns",
+    "direct_synchronized_ns",
+    "naive_ns",
+    "pos_ratio",
+    "synchronized_ns",
+]
 
 _SECOND_NS = 1e9
 # How the kernel throttles: as the paper has it, or as mm/page-writeback.c does it.
@@ -29,11 +39,13 @@ class Cost:
     """The predicted cost of a write through page cache.
 
     `state`: `free run`, `async run` or `throttle run` at the end of the write. `dirty_bytes` are those after it.
+    `made_bytes`: how many bytes went to pages that were not dirty yet; None for a write to the buffer of the C library.
     """
 
     ns: float
     state: str
     dirty_bytes: float
+    made_bytes: float | None = None
 
 
 def naive_ns(parameters: Parameters, size: float) -> float:
@@ -42,9 +54,20 @@ def naive_ns(parameters: Parameters, size: float) -> float:
 
 
 def direct_ns(parameters: Parameters, size: int, *, is_random: bool = False) -> float:
+    """Returns the cost of a direct write that is not synchronized. The paper has none."""
+    call_ns = parameters.direct_write_call_ns
+    if call_ns is None:
+        call_ns = parameters.sync_write_call_ns
+    return call_ns + _transfer_ns(parameters, size, is_random=is_random)
+
+
+def direct_synchronized_ns(parameters: Parameters, size: int, *, is_random: bool = False) -> float:
     """Returns the cost of a direct and synchronized write: a term of equation 2."""
-    seek_ns = parameters.seek_ns if is_random else 0.0
-    return parameters.sync_write_call_ns + seek_ns + naive_ns(parameters, size)
+    return parameters.sync_write_call_ns + _transfer_ns(parameters, size, is_random=is_random)
+
+
+def _transfer_ns(parameters: Parameters, size: int, *, is_random: bool) -> float:
+    return (parameters.seek_ns if is_random else 0.0) + naive_ns(parameters, size)
 
 
 def synchronized_ns(parameters: Parameters, size: int, *, is_random: bool = False) -> float:
@@ -54,7 +77,7 @@ def synchronized_ns(parameters: Parameters, size: int, *, is_random: bool = Fals
     """
     rest = size % parameters.block_size_bytes
     copy_ns = size / parameters.page_cache_bytes_per_s * _SECOND_NS
-    cost = direct_ns(parameters, size - rest, is_random=is_random) + copy_ns
+    cost = direct_synchronized_ns(parameters, size - rest, is_random=is_random) + copy_ns
     if rest:
         block = parameters.block_size_bytes
         cost += block / parameters.device_read_bytes_per_s * _SECOND_NS + naive_ns(
@@ -129,12 +152,14 @@ class PageCache:
     def write(self, file: Hashable, offset: int, size: int, delay_ns: float = 0.0) -> Cost:
         """Returns the cost of a write, which begins after a delay."""
         self.pass_time(delay_ns)
-        cost = self._write_as_paper(file, offset, size) if self._is_paper else self._write(file, offset, size)  # fmt: skip
-        return Cost(cost, self.state, self.dirty_bytes)
+        write = self._write_as_paper if self._is_paper else self._write
+        cost, made = write(file, offset, size)
+        return Cost(cost, self.state, self.dirty_bytes, made)
 
-    def _write_as_paper(self, file: Hashable, offset: int, size: int) -> float:
+    def _write_as_paper(self, file: Hashable, offset: int, size: int) -> tuple[float, float]:
         """Lines 4 to 15 of the algorithm: one rate for the whole write."""
         known, dirty = self.parameters, self.dirty_bytes
+        made = self._cache.new_bytes(file, offset, size)
         rate, wait_ns = known.page_cache_bytes_per_s, 0.0
         if self.state == "throttle run":
             ratio = pos_ratio(self._setpoint, known.hard_limit_bytes, dirty)
@@ -155,22 +180,24 @@ class PageCache:
             self._average_bytes_per_s = (self._average_bytes_per_s * self._io_ns + size * _SECOND_NS) / total_ns  # fmt: skip
         self._io_ns = total_ns
         self._flush(cost)
-        return cost
+        return cost, made
 
-    def _write(self, file: Hashable, offset: int, size: int) -> float:
+    def _write(self, file: Hashable, offset: int, size: int) -> tuple[float, float]:
         """The rules of the kernel: in pieces, by pages, and only new dirty pages are throttled."""
         known = self.parameters
         cost = known.write_call_ns
         self.time_ns += cost
         self._flush(cost)
-        at, end = offset, offset + size
+        at, end, made = offset, offset + size, 0.0
         while at < end:
             until = min(end, (at // self._piece_bytes + 1) * self._piece_bytes)
-            cost += self._write_piece(file, at, until)
+            piece_ns, piece_made = self._write_piece(file, at, until)
+            cost += piece_ns
+            made += piece_made
             at = until
-        return cost
+        return cost, made
 
-    def _write_piece(self, file: Hashable, start: int, end: int) -> float:
+    def _write_piece(self, file: Hashable, start: int, end: int) -> tuple[float, float]:
         known = self.parameters
         first = start // _PAGE_BYTES * _PAGE_BYTES
         pages = -(-end // _PAGE_BYTES) * _PAGE_BYTES - first
@@ -192,7 +219,7 @@ class PageCache:
             cost = max(cost, min(wanted_ns, cost + _MAX_PAUSE_NS))
         self._cache.put(file, first, pages, self.time_ns + cost)
         self.pass_time(cost)
-        return pause_ns + cost
+        return pause_ns + cost, made
 
     def _kernel_ratio(self) -> float:
         """Returns `pos_ratio` as the kernel computes it for one device: the cubic factor, times a line for the device."""

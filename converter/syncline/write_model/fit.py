@@ -8,7 +8,7 @@ from dataclasses import replace
 from . import estimate
 from .estimate import Estimate
 from .parameters import Parameters
-from .predict import predict
+from .predict import Predicted, predict
 from .writes import Write, Writes
 
 __all__ = ["fit"]
@@ -16,6 +16,10 @@ __all__ = ["fit"]
 _SECOND_NS = 1e9
 # Fewer writes say little.
 _LEAST = 8
+# Half an interval, as a share of the value: what is less sure is not taken.
+_SURE = 0.5
+# Of the cost of writes, for a bandwidth.
+_CALL_SHARE = 0.5
 
 
 def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]]:
@@ -23,12 +27,24 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
 
     The others stay. States are predicted with the old ones: which writes meet a flusher thread depends on the limits.
     """
-    found = _Found()
-    direct = [one for one in recorded.writes if one.kind == "direct"]
-    found.line(direct, "direct writes", "sync_write_call_ns", "device_write_bytes_per_s")
+    found = _Found(parameters)
+    for kind, what, call in (
+        ("direct", "direct writes that are not synchronized", "direct_write_call_ns"),
+        # The last one counts for the bandwidth: its writes are at the device when they return.
+        ("direct_synchronized", "direct and synchronized writes", "sync_write_call_ns"),
+    ):
+        of_kind = [one for one in recorded.writes if one.kind == kind]
+        found.line(of_kind, what, call, "device_write_bytes_per_s")
     free = _in_state(parameters, recorded, "free run")
-    found.line(free, "writes in free run", "write_call_ns", "page_cache_bytes_per_s")
-    found.bandwidth(_in_state(parameters, recorded, "async run"), "writes in async run", "reduced_bytes_per_s")  # fmt: skip
+    # Making pages costs more than writing to those that are dirty, so writes that do both say nothing.
+    made = [one.write for one in free if one.made_bytes == one.write.size]
+    again = [one.write for one in free if not one.made_bytes]
+    found.line(made, "writes of new pages in free run", "write_call_ns", "page_cache_bytes_per_s")
+    found.bandwidth(again, "writes of dirty pages in free run", "write_call_ns", "rewrite_bytes_per_s")  # fmt: skip
+    if both := len(free) - len(made) - len(again):
+        found.said.append(f"{both:,} writes in free run are not used: a part of each goes to new pages, and the rest to dirty ones")  # fmt: skip
+    busy = [one.write for one in _in_state(parameters, recorded, "async run")]
+    found.bandwidth(busy, "writes in async run", "write_call_ns", "reduced_bytes_per_s")
     if recorded.limits_bytes is not None:
         background, hard = recorded.limits_bytes
         parameters = replace(parameters, background_limit_bytes=background, hard_limit_bytes=hard)
@@ -45,12 +61,12 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
     return fitted, found.said
 
 
-def _in_state(parameters: Parameters, recorded: Writes, state: str) -> list[Write]:
-    """Returns the writes that begin and end in a state, as the old parameters predict it."""
+def _in_state(parameters: Parameters, recorded: Writes, state: str) -> list[Predicted]:
+    """Returns the cached writes that begin and end in a state, as the old parameters predict it."""
     found, before = [], "free run"
     for one in predict(parameters, recorded).predicted:
         if one.write.kind == "cached" and before == one.state == state:
-            found.append(one.write)
+            found.append(one)
         before = one.state
     return found
 
@@ -58,9 +74,10 @@ def _in_state(parameters: Parameters, recorded: Writes, state: str) -> list[Writ
 class _Found:
     """Estimates by parameter, and a sentence on each."""
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: Parameters) -> None:
         self.estimates: dict[str, Estimate] = {}
         self.said: list[str] = []
+        self._parameters = parameters
 
     def line(self, writes: Sequence[Write], what: str, call: str, bandwidth: str) -> None:
         """Adds the cost of a call and a bandwidth, from a line through the costs of writes."""
@@ -71,25 +88,37 @@ class _Found:
         if len({size for size, _ in points}) == 1:
             # The cost of a call and that of the data cannot be distinguished.
             self.said.append(f"{call} stays: all {what} have one size")
-            self.bandwidth(writes, f"{what}, with their calls", bandwidth)
+            self.bandwidth(writes, what, call, bandwidth)
             return
         start, slope = estimate.line(points)
-        if slope.interval.low <= 0:
-            self.said.append(f"{call} and {bandwidth} stay: the time of {what} does not grow with the size")  # fmt: skip
+        if not _is_sure(slope):
+            self.said.append(f"{call} and {bandwidth} stay: the time of {what} does not clearly grow with the size")  # fmt: skip
             return
         self.estimates[call] = start.at_least(0)
         self.estimates[bandwidth] = slope.inverse(_SECOND_NS)
         self.said.append(f"{call} and {bandwidth} are from {len(writes):,} {what}")
 
-    def bandwidth(self, writes: Sequence[Write], what: str, name: str) -> None:
-        """Adds a bandwidth, from the mean time of a byte."""
-        times = [one.duration_ns / one.size for one in writes if one.size]
-        if len(times) < _LEAST:
-            self.said.append(f"{name} stays: {len(times)} {what}, {_LEAST} needed")
+    def bandwidth(self, writes: Sequence[Write], what: str, call: str, name: str) -> None:
+        """Adds a bandwidth, from the mean time of a byte without the cost of the call."""
+        used = [one for one in writes if one.size]
+        if len(used) < _LEAST:
+            self.said.append(f"{name} stays: {len(used)} {what}, {_LEAST} needed")
             return
-        average = estimate.mean(times)
-        if average.interval.low <= 0:
+        known = self.estimates.get(call)
+        call_ns = known.value if known else getattr(self._parameters, call) or 0.0
+        # Else an error in the cost of the call would be a large one in the bandwidth.
+        if call_ns * len(used) > _CALL_SHARE * sum(one.duration_ns for one in used):
+            size = sum(one.size for one in used) / len(used)
+            self.said.append(f"{name} stays: {what} have {size:,.0f} bytes on average, so the call ({call}) is most of their cost")  # fmt: skip
+            return
+        average = estimate.mean([(one.duration_ns - call_ns) / one.size for one in used])
+        if not _is_sure(average):
             self.said.append(f"{name} stays: the times of {what} vary too much")
             return
         self.estimates[name] = average.inverse(_SECOND_NS)
-        self.said.append(f"{name} is from {len(times):,} {what}")
+        self.said.append(f"{name} is from {len(used):,} {what}")
+
+
+def _is_sure(found: Estimate) -> bool:
+    """Returns whether the interval of a time is small enough to be of use."""
+    return found.interval.high - found.interval.low <= 2 * _SURE * found.value

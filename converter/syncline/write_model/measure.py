@@ -25,15 +25,18 @@ __all__ = ["measure"]
 _KIB, _MIB = 1024, 1024 * 1024
 _SECOND_NS = 1e9
 _SMALL = tuple(kib * _KIB for kib in (4, 8, 16, 32, 64))
-_LARGE = tuple(mib * _MIB for mib in (1, 4, 16))
+# The largest direct transfer, if the file is that large, and the shares of it that are measured too.
+_LARGEST = 16 * _MIB
+_SHARES = (16, 4, 1)
 _REPEATS = 8
 # Sizes are repeated until half an interval is this share of the value, or for so long.
 _ENOUGH = 0.1
 _PATIENCE_NS = 5e9
 _SEEKS = 40
 _PIECE = _MIB
-# What direct writes need: the file that they overwrite, which seeks cross too.
+# What direct writes need: the file that they overwrite, which seeks cross too. A smaller --max-size makes it smaller.
 _DIRECT_FILE = 64 * _MIB
+_LEAST_FILE = _MIB
 # Of the free space, and of memory: measuring must not make the machine unusable.
 _RESERVE = 0.05
 # In memory: no device, so nothing to measure.
@@ -53,6 +56,11 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
     """
     where = Path(folder)
     _check_folder(where)
+    if most_bytes < _LEAST_FILE:
+        raise InputError(
+            f"files of {most_bytes / _KIB:,.0f} KiB are too small to measure a device",
+            "give --max-size at least 1M; 64M or more measures best",
+        )
     background, hard, expire_ns = _limits()
     room = os.statvfs(where)
     free = room.f_bavail * room.f_frsize
@@ -60,7 +68,9 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
     # Beyond the background limit, up to where throttling begins.
     reduced = background + (hard - background) // 4
     reduced = reduced if reduced <= most_bytes else 0
-    needed = max(_DIRECT_FILE, buffered, reduced)
+    # A sixteenth of it is a whole number of small transfers, and the largest transfer divides it.
+    direct = 1 << (min(_DIRECT_FILE, most_bytes).bit_length() - 1)
+    needed = max(direct, buffered, reduced)
     if free - needed < _RESERVE * room.f_blocks * room.f_frsize:
         raise InputError(
             f"{folder} has {free / _MIB:,.0f} MiB free; measuring needs {needed / _MIB:,.0f} MiB and leaves 5 % free",
@@ -70,12 +80,17 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
     notes = [
         f"measured in {where.resolve()} by syncline model measure",
         f"Linux {platform.release()} {platform.machine()}, {_type(where)}",
+        "the intervals are of this run; a run at another load of the machine may be outside them",
     ]
+    if direct < _DIRECT_FILE:
+        notes.append(
+            f"direct transfers went to {direct / _MIB:,.1f} MiB of the device only, because of --max-size"
+        )
     with _failures(folder), scratch.folder(where) as work:
         say("memory")
         found["memory_bytes_per_s"] = _memory()
         say("direct writes and reads")
-        found |= _direct(work)
+        found |= _direct(work, direct)
         say("page cache")
         found |= _page_cache(work, buffered)
         if reduced:
@@ -207,55 +222,66 @@ def _timed(work: Callable[[], int], size: int) -> int:
     return took
 
 
-def _direct(work: Path) -> dict[str, Estimate]:
+def _direct(work: Path, file_bytes: int) -> dict[str, Estimate]:
     path = work / "direct"
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT | os.O_DSYNC, 0o600)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            raise InputError(f"{work.parent} does not accept O_DIRECT, so the device cannot be measured", _IN_MEMORY_HINT) from None  # fmt: skip
-        raise
-    memory = _aligned(_LARGE[-1])
-    view = memoryview(memory)
-    try:
+    large = [min(_LARGEST, file_bytes) // share for share in _SHARES]
+    with contextlib.ExitStack() as cleanup:
+        try:
+            synchronized, plain = (
+                _opened_direct(cleanup, path, flags) for flags in (os.O_DSYNC, 0)
+            )
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                raise InputError(f"{work.parent} does not accept O_DIRECT, so the device cannot be measured", _IN_MEMORY_HINT) from None  # fmt: skip
+            raise
+        memory = _aligned(max(large[-1], 64 * _KIB))
+        cleanup.callback(memory.close)
+        view = memoryview(memory)
+        cleanup.callback(view.release)
         # Blocks that exist: a first write would also measure their allocation.
-        for place in range(0, _DIRECT_FILE, _LARGE[-1]):
-            _timed(lambda place=place: os.pwrite(file, view, place), _LARGE[-1])
+        for place in range(0, file_bytes, large[-1]):
+            _timed(lambda place=place: os.pwrite(synchronized, view[: large[-1]], place), large[-1])
         draw = random.Random(2)
 
         def write(size: int) -> int:
-            place = draw.randrange(_DIRECT_FILE // size) * size
-            return _timed(lambda: os.pwrite(file, view[:size], place), size)
+            place = draw.randrange(file_bytes // size) * size
+            return _timed(lambda: os.pwrite(synchronized, view[:size], place), size)
 
         def read(size: int) -> int:
-            place = draw.randrange(_DIRECT_FILE // size) * size
-            return _timed(lambda: os.preadv(file, [view[:size]], place), size)
+            place = draw.randrange(file_bytes // size) * size
+            return _timed(lambda: os.preadv(synchronized, [view[:size]], place), size)
 
-        def follow(size: int) -> int:
+        def follow(size: int, file: int = synchronized) -> int:
             nonlocal place
-            place = place if place + size <= _DIRECT_FILE else 0
+            place = place if place + size <= file_bytes else 0
             took = _timed(lambda: os.pwrite(file, view[:size], place), size)
             place += size
             return took
 
         place = 0
         call = _call(follow, _SMALL)
-        write_speed, read_speed = _bandwidth("writes", write), _bandwidth("reads", read)
+        plain_call = _call(lambda size: follow(size, plain), _SMALL)
+        write_speed = _bandwidth("writes", write, large)
+        read_speed = _bandwidth("reads", read, large)
         size = _SMALL[0]
         here = [follow(size) for _ in range(_SEEKS)]
         jump = [write(size) for _ in range(_SEEKS)]
-    finally:
-        view.release()
-        memory.close()
-        os.close(file)
-        path.unlink()
     seek = estimate.mean([far - near for far, near in zip(jump, here, strict=True)])
     return {
         "sync_write_call_ns": call,
+        "direct_write_call_ns": plain_call,
         "device_write_bytes_per_s": write_speed,
         "device_read_bytes_per_s": read_speed,
         "seek_ns": seek.at_least(0),
     }
+
+
+def _opened_direct(cleanup: contextlib.ExitStack, path: Path, flags: int) -> int:
+    """Opens a file for direct I/O, until the cleanup also removes it."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT | flags, 0o600)
+    cleanup.callback(path.unlink, missing_ok=True)
+    cleanup.callback(os.close, file)
+    return file
 
 
 def _call(transfer: Callable[[int], int], sizes: Sequence[int]) -> Estimate:
@@ -269,14 +295,14 @@ def _call(transfer: Callable[[int], int], sizes: Sequence[int]) -> Estimate:
             return start.at_least(0)
 
 
-def _bandwidth(what: str, transfer: Callable[[int], int]) -> Estimate:
+def _bandwidth(what: str, transfer: Callable[[int], int], sizes: Sequence[int]) -> Estimate:
     """Returns a bandwidth: the slope of a line through transfers of different sizes, in turn, which take that many ns."""
     points: list[tuple[int, int]] = []
     until = time.perf_counter_ns() + _PATIENCE_NS
     while True:
-        points += [(size, transfer(size)) for size in _LARGE for _ in range(2)]
+        points += [(size, transfer(size)) for size in sizes for _ in range(2)]
         _, slope = estimate.line(points)
-        if len(points) >= _REPEATS * len(_LARGE) and _is_enough(slope):
+        if len(points) >= _REPEATS * len(sizes) and _is_enough(slope):
             return slope.inverse(_SECOND_NS)
         if time.perf_counter_ns() > until:
             break

@@ -54,6 +54,8 @@ class Parameters:
     background_limit_bytes: int
     hard_limit_bytes: int
     dirty_expire_ns: int
+    # Of a direct write that is not synchronized: O_DIRECT without O_SYNC or O_DSYNC. None in a file of an earlier version.
+    direct_write_call_ns: float | None = None
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     # How and where it was measured; for people.
     notes: tuple[str, ...] = ()
@@ -61,6 +63,8 @@ class Parameters:
     def __post_init__(self) -> None:
         for name in NAMES:
             value = getattr(self, name)
+            if value is None and name in _OPTIONAL:
+                continue
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not math.isfinite(value):
                 raise ValueError(f"{name}: {value!r} is not a number")
@@ -75,6 +79,7 @@ class Parameters:
                 raise ValueError(f"{name}: the value is not between low and high")
 
 
+_OPTIONAL = ("direct_write_call_ns",)
 NAMES = tuple(one.name for one in fields(Parameters) if one.name not in ("intervals", "notes"))
 
 
@@ -84,7 +89,10 @@ def as_toml(parameters: Parameters) -> str:
     lines += [f"# {one}" for note in parameters.notes for one in note.splitlines()]
     lines += [f"format = {_FORMAT}", ""]
     for name in NAMES:
-        value = _number(getattr(parameters, name))
+        known = getattr(parameters, name)
+        if known is None:
+            continue
+        value = _number(known)
         if (one := parameters.intervals.get(name)) is not None:
             value = f"{{ value = {value}, low = {_number(one.low)}, high = {_number(one.high)} }}"
         lines.append(f"{name} = {value}")
@@ -115,7 +123,7 @@ def read(path: str) -> Parameters:
         raise InputError(f"{path}: no `format = {_FORMAT}`: it is not a file of parameters", hint)
     if unknown := sorted(set(data) - set(NAMES)):
         raise InputError(f"{path}: unknown key '{unknown[0]}'", f"the keys are: {', '.join(NAMES)}")
-    if missing := [name for name in NAMES if name not in data]:
+    if missing := [name for name in NAMES if name not in data and name not in _OPTIONAL]:
         raise InputError(f"{path}: {missing[0]} is missing", hint)
     values: dict[str, Any] = {}
     intervals: dict[str, Interval] = {}

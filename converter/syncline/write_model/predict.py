@@ -7,22 +7,40 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .cost import Library, PageCache, direct_ns, naive_ns, synchronized_ns
+from .cost import (
+    Library,
+    PageCache,
+    direct_ns,
+    direct_synchronized_ns,
+    naive_ns,
+    synchronized_ns,
+)
 from .parameters import Parameters
 from .writes import Cut, Write, Writes, of_scenario
 
 __all__ = ["Outcome", "Predicted", "Summary", "predict", "relative_error"]
 
 
+_RULES = {
+    "direct": direct_ns,
+    "direct_synchronized": direct_synchronized_ns,
+    "synchronized": synchronized_ns,
+}
+
+
 @dataclass(frozen=True)
 class Predicted:
-    """A write with its predicted costs. `state` is that at its end, `dirty_bytes` what is predicted to be dirty then."""
+    """A write with its predicted costs. `state` is that at its end, `dirty_bytes` what is predicted to be dirty then.
+
+    `made_bytes`: how many of its bytes went to pages that were not dirty yet; None if it is not a cached write.
+    """
 
     write: Write
     ns: float
     naive_ns: float
     state: str
     dirty_bytes: float
+    made_bytes: float | None
 
 
 @dataclass(frozen=True)
@@ -40,7 +58,7 @@ class Summary:
     naive_error: float | None
     # The median says more where the costs of single writes vary.
     median_error: float | None
-    # Relative error of the sum.
+    # Relative error of the sum: above 0 if the prediction is too long.
     total_error: float | None
     naive_total_error: float | None
 
@@ -54,11 +72,15 @@ class Summary:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All predictions, and what they assume, in sentences."""
+    """All predictions.
+
+    In sentences: `notes` say what the recording shows, `assumptions` what it does not show.
+    """
 
     rules: str
     predicted: Sequence[Predicted]
     summaries: Sequence[Summary]
+    notes: list[str] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
 
 
@@ -78,15 +100,23 @@ def predict(
         predicted += _one(parameters, writes, rules, recorded.cuts)
     overlaps = sum(_overlaps(writes) for writes in _by_scenario(recorded.writes).values())
     if overlaps:
-        notes.append(f"{overlaps:,} writes begin before the one before them has ended; the model has one writer, so they follow at once")  # fmt: skip
+        begin = "1 call begins" if overlaps == 1 else f"{overlaps:,} calls begin"
+        notes.append(f"{begin} before an earlier call has ended; the model has one writer, so a call follows the one before it")  # fmt: skip
+    assumptions = []
     if not recorded.has_deletions:
-        notes.append("no dirty file is deleted or truncated: the input shows no such call")
-    notes.append("one process writes to one device, and nothing is dirty at the start")
+        assumptions.append("no dirty file is deleted or truncated: the input shows no such call")
+    is_direct = any(one.kind == "direct" for one in recorded.writes)
+    if is_direct and parameters.direct_write_call_ns is None:
+        assumptions.append(
+            "a direct write that is not synchronized takes as long as one that is: the file of parameters has no direct_write_call_ns,"
+            " which syncline model measure now writes"
+        )
+    assumptions.append("one process writes to one device, and nothing is dirty at the start")
     predicted.sort(key=lambda one: one.write.start_ns)
     summaries = [
         _summary(name, ones) for name, ones in _grouped(predicted, is_by_state=is_by_state).items()
     ]
-    return Outcome(rules, predicted, summaries, notes)
+    return Outcome(rules, predicted, summaries, notes, assumptions)
 
 
 def _by_scenario(writes: Sequence[Write]) -> dict[str | None, list[Write]]:
@@ -133,8 +163,10 @@ def _one(
         is_random = write.offset != ends.get(write.key, write.offset)
         if write.kind != "sync":
             ends[write.key] = write.offset + write.size
+        made = None
         if write.kind == "cached":
-            cost = cache.write(write.key, write.offset, write.size, delay).ns
+            cached = cache.write(write.key, write.offset, write.size, delay)
+            cost, made = cached.ns, cached.made_bytes
         elif write.kind == "library":
             library = libraries.setdefault(write.key, Library(cache, write.key))
             cost = library.write(write.offset, write.size, delay).ns
@@ -143,17 +175,20 @@ def _one(
             if write.kind == "sync":
                 cost = cache.sync(write.key or None)
             else:
-                rule = direct_ns if write.kind == "direct" else synchronized_ns
-                cost = rule(parameters, write.size, is_random=is_random)
+                cost = _RULES[write.kind](parameters, write.size, is_random=is_random)
                 cache.pass_time(cost)
         naive = naive_ns(parameters, write.size)
-        found.append(Predicted(write, cost, naive, cache.state, cache.dirty_bytes))
+        found.append(Predicted(write, cost, naive, cache.state, cache.dirty_bytes, made))
     return found
 
 
 def relative_error(predicted_ns: float, measured_ns: float) -> float | None:
     """Returns the absolute error divided by what was measured; None if that is 0."""
     return abs(predicted_ns - measured_ns) / measured_ns if measured_ns else None
+
+
+def _signed_error(predicted_ns: float, measured_ns: float) -> float | None:
+    return predicted_ns / measured_ns - 1 if measured_ns else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -170,6 +205,6 @@ def _summary(name: str, ones: Sequence[Predicted]) -> Summary:
         _mean(errors),
         _mean([relative_error(one.naive_ns, one.write.duration_ns) for one in ones]),
         statistics.median(known) if (known := [one for one in errors if one is not None]) else None,
-        relative_error(predicted, measured),
-        relative_error(naive, measured),
+        _signed_error(predicted, measured),
+        _signed_error(naive, measured),
     )

@@ -14,7 +14,7 @@ from typing import Any
 from syncline.errors import InputError
 from syncline.recordings import Filter
 
-from .writes import Write, Writes
+from .writes import Write, Writes, kind_of_flags
 
 __all__ = ["from_events"]
 
@@ -181,7 +181,7 @@ def _write(row: _Row, returned: _Row, path: str) -> Write:
     if row["kind"] == "fsync":
         return Write(start, duration, "sync", path, 0, 0)
     flags = row["ki_flags"]
-    kind = "direct" if flags & _DIRECT else "synchronized" if flags & _DURABLE else "cached"
+    kind = kind_of_flags(is_direct=bool(flags & _DIRECT), is_synchronized=bool(flags & _DURABLE))
     offset = row["file_size"] if flags & _APPEND else row["offset"]
     dirty = None
     if returned["nr_dirty"] is not None and returned["nr_writeback"] is not None:

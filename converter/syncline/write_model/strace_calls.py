@@ -11,7 +11,7 @@ from syncline.errors import InputError
 
 from .strace_files import Description, Descriptor, File, Files, Process
 from .strace_text import Named, annotation, folder_of_process, named_in, normal
-from .writes import Cut, Write, Writes
+from .writes import Cut, Write, Writes, kind_of_flags
 
 __all__ = ["from_calls"]
 
@@ -339,7 +339,7 @@ class _Reader:
                 self.unused["calls whose place is not printed"] += 1
                 return
             is_durable = any(flag in opened.flags for flag in _DURABLE) or "RWF_DSYNC" in _flags(args) or "RWF_SYNC" in _flags(args)  # fmt: skip
-            kind = "direct" if "O_DIRECT" in opened.flags else "synchronized" if is_durable else "cached"  # fmt: skip
+            kind = kind_of_flags(is_direct="O_DIRECT" in opened.flags, is_synchronized=is_durable)
             file.end = max(file.end, offset + size)
             if event in ("write", "writev"):
                 opened.position = offset + size

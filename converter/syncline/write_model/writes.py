@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from syncline.errors import InputError
 
-__all__ = ["KINDS", "Cut", "Write", "Writes", "of_scenario", "read_csv"]
+__all__ = ["KINDS", "Cut", "Write", "Writes", "kind_of_flags", "of_scenario", "read_csv"]
 
 # sync: a sync call, which writes back what is dirty of a file, or of all files without a path.
-KINDS = ("cached", "synchronized", "direct", "library", "sync")
+KINDS = ("cached", "synchronized", "direct", "direct_synchronized", "library", "sync")
 _COLUMNS = ("start_ns", "duration_ns", "kind", "path", "offset_bytes", "size_bytes")
 _OPTIONAL = ("dirty_bytes", "scenario")
 _EXAMPLE = f"the columns are {', '.join(_COLUMNS)}, and may be {', '.join(_OPTIONAL)}"
@@ -113,6 +113,13 @@ def _number(where: str, name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) >= _MOST:
         raise InputError(f"{where}: {name} '{text}' is not a whole number", "write ns and bytes without a unit")  # fmt: skip
     return int(text)
+
+
+def kind_of_flags(*, is_direct: bool, is_synchronized: bool) -> str:
+    """Returns the kind of a write by the flags of its file and of its call."""
+    if is_direct:
+        return "direct_synchronized" if is_synchronized else "direct"
+    return "synchronized" if is_synchronized else "cached"
 
 
 def of_scenario(write: Write) -> str:
