@@ -209,6 +209,15 @@ def options_of(command: click.Command, *names: str) -> list[tuple[tuple[str, ...
 NO_FILES = {"NAME", "TEXT", "SQL", "N", "N|N%", "N,...", "KIND,...", "FINDING", "GLOB", "SECONDS", "MASTER", "MAJOR,MINOR"}  # fmt: skip
 
 
+@pytest.mark.parametrize("command", [("whatif",), ("model", "predict", "--parameters", "m.toml"), ("model", "fit", "--parameters", "m.toml")])  # fmt: skip
+def test_a_second_input_gets_a_hint(command: tuple[str, ...]) -> None:
+    assert "hint: name one INPUT." in fails(2, *command, "a.log", "b.log")
+
+
+def test_other_extra_arguments_get_no_such_hint() -> None:
+    assert "name one INPUT" not in fails(2, "doctor", "a.log", "b.log")
+
+
 def test_the_next_option_is_not_taken_as_a_file(tmp_path: Path) -> None:
     checked = 0
     for names, option in options_of(cli):

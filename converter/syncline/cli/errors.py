@@ -120,6 +120,14 @@ def _nothing_left() -> str:
     return "" if interruptible.was_abandoned() else "; no partial file was left"
 
 
+def _has_second_input(error: click.ClickException) -> bool:
+    """Returns whether a command that takes one INPUT got several."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return False
+    takes = [one.metavar for one in error.ctx.command.params if isinstance(one, click.Argument)]
+    return takes == ["INPUT"] and error.message.startswith("Got unexpected extra argument")
+
+
 def _run(cli: click.Group) -> int:
     from syncline.cli.group import Escaped
 
@@ -140,6 +148,8 @@ def _run(cli: click.Group) -> int:
         # The message of click has lines, and names what was typed.
         text = io.StringIO()
         error.show(text)
+        if _has_second_input(error):
+            text.write("hint: name one INPUT. For several logs of one run: syncline convert LOG... -o run.pftrace\n")  # fmt: skip
         sys.stderr.write(printable(text.getvalue(), "\n"))
         return error.exit_code
     except Exception as error:
