@@ -111,8 +111,8 @@ SELECT
   run
 FROM thread
 ORDER BY
-  COALESCE(sync_time_sum_ns, 0) DESC,
   run,
+  COALESCE(sync_time_sum_ns, 0) DESC,
   tid NULLS LAST,
   pid NULLS LAST,
   comm NULLS LAST,

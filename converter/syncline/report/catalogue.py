@@ -52,7 +52,12 @@ UNITS = {
 }
 
 # Reports whose rows are of one run each, in the order of the runs. They may be computed run by run.
-EACH_RUN = frozenset({"device", "durability", "groups", "parallel", "phases", "scatter"})
+EACH_RUN = frozenset(
+    {
+        *("bystanders", "device", "durability", "groups", "journal"),
+        *("parallel", "phases", "scatter", "threads", "whose-data"),
+    }
+)
 
 _COLUMN = re.compile(r"  (?P<name>\w+) +(?P<unit>\w+) +(?P<text>\S.*)")
 
