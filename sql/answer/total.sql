@@ -47,7 +47,10 @@ SELECT
   CAST(COALESCE(SUM(syncs), 0) AS BIGINT) AS syncs,
   CAST(COALESCE(SUM(known), 0) AS BIGINT) AS known,
   CAST(SUM(threads) AS BIGINT) AS threads,
-  (SELECT COUNT(DISTINCT path) FROM syncline_sync) AS files,
+  (
+    SELECT COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT)))
+    FROM syncline_sync
+  ) AS files,
   CAST(SUM(time_ns) AS BIGINT) AS time_ns,
   CAST(SUM(wall_ns) AS BIGINT) AS wall_ns,
   CAST(SUM(span_ns) AS BIGINT) AS span_ns

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer, Row
 
-from .human import text
+from .human import count, text
 
 __all__ = ["bar", "phase_name", "render", "sentences"]
 
@@ -98,18 +98,18 @@ def _lines(answer: Answer) -> Iterator[str]:
 
 def _runs(runs: Row) -> str:
     """Says which runs of a dataset are read."""
-    of = f" of {_count(runs['hosts'], 'host')}" if runs["hosts"] > 1 else ""
+    of = f" of {count(runs['hosts'], 'host')}" if runs["hosts"] > 1 else ""
     if runs["hosts"] == 1:
         of = f" of host {text(runs['first_host'], 'text')}"
-    on = f" on {_count(runs['days'], 'day')}, {runs['first_day']} to {runs['last_day']}" if runs["days"] > 1 else ""  # fmt: skip
+    on = f" on {count(runs['days'], 'day')}, {runs['first_day']} to {runs['last_day']}" if runs["days"] > 1 else ""  # fmt: skip
     if runs["days"] == 1:
         on = f" on {runs['first_day']}"
     unknown = "".join(
-        f" The {what} of {_count(runs[f'without_{what}'], 'run')} is not known."
+        f" The {what} of {count(runs[f'without_{what}'], 'run')} is not known."
         for what in ("host", "day")
         if runs[f"without_{what}"]
     )
-    return f"{_count(runs['runs'], 'run')}{of}{on}.{unknown}"
+    return f"{count(runs['runs'], 'run')}{of}{on}.{unknown}"
 
 
 def _run(row: Row, total: Row) -> str:
@@ -138,14 +138,14 @@ def _device(device: Row, rows: Sequence[Row]) -> str:
     size = f", {text(device['bytes'], 'bytes')}" if device["bytes"] is not None else ""
     return (
         f"Device {text(device['dev'], 'text')} was busy for {text(device['busy_ns'], 'ns')}"
-        f" ({text(device['busy'], 'share')} of the time) with {_count(device['bios'], 'bio')}{size}{by}."
+        f" ({text(device['busy'], 'share')} of the time) with {count(device['bios'], 'bio')}{size}{by}."
     )
 
 
 def _total(total: Row) -> str:
-    syncs = _count(total["syncs"], "sync")
-    of = f" of {_count(total['files'], 'file')}" if total["files"] else ""
-    by = f" by {_count(total['threads'], 'thread')}" if total["threads"] else ""
+    syncs = count(total["syncs"], "sync")
+    of = f" of {count(total['files'], 'file')}" if total["files"] else ""
+    by = f" by {count(total['threads'], 'thread')}" if total["threads"] else ""
     runs = f" in {total['runs']:,} runs" if total["runs"] > 1 else ""
     if not total["known"]:
         return f"{syncs}{of}{by}{runs}; the length of none is known."
@@ -199,7 +199,7 @@ def _worst(row: Row, whole: int) -> str:
     files = f" ({row['files']:,} files)" if row["files"] > 1 else ""
     return (
         f"{_file(row)}{files}, {_comm(row)}{threads}: {text(row['time_ns'], 'ns')}{share} in"
-        f" {_count(row['syncs'], 'sync')}, at most {text(row['max_ns'], 'ns')}{mostly}"
+        f" {count(row['syncs'], 'sync')}, at most {text(row['max_ns'], 'ns')}{mostly}"
     )
 
 
@@ -209,7 +209,7 @@ def _slowest(row: Row) -> str:
     )
     volume = ""
     if row["bytes"] is not None and row["bios"] is not None:
-        volume = f", for {text(row['bytes'], 'bytes')} in {_count(row['bios'], 'bio')}"
+        volume = f", for {text(row['bytes'], 'bytes')} in {count(row['bios'], 'bio')}"
     # `summary` has the syscall, until it returns.
     later_ns = (row["syscall_ns"] or 0) - row["dur_ns"]
     later = f", and {text(later_ns, 'ns')} more until the call returned" if later_ns > _LATE * row["dur_ns"] else ""  # fmt: skip
@@ -245,9 +245,9 @@ def _bystander(answer: Answer) -> str:
         who += f", with data of {text(row['writers'], 'text')}{group},"
     else:
         who += group + (f", for {text(row['path'], 'text')}," if row["path"] else "")
-    volume = f" with {_count(row['bios'], 'bio')}"
+    volume = f" with {count(row['bios'], 'bio')}"
     if row["bytes"] is not None:
-        volume = f" with {text(row['bytes'], 'bytes')} in {_count(row['bios'], 'bio')}"
+        volume = f" with {text(row['bytes'], 'bytes')} in {count(row['bios'], 'bio')}"
     unseen = (
         f" The filter leaves out the bios of other syncs; {_WITHOUT_FILTER}"
         if answer.is_filtered
@@ -278,7 +278,3 @@ def _comm(row: Row) -> str:
         if row.get("tid") is None or row.get("threads", 1) > 1
         else f"thread {row['tid']}"
     )
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from syncline.engine import Value
     from syncline.report import Report, Table
 
-__all__ = ["MISSING", "RIGHT", "cells", "header", "no_rows", "text"]
+__all__ = ["MISSING", "RIGHT", "cells", "count", "header", "no_rows", "text"]
 
 # Units whose values are right-aligned and never shortened. A bar is already aligned.
 RIGHT = {"id", "count", "ns", "time", "bytes", "share", "ratio", "unit"}
@@ -79,6 +79,11 @@ def text(value: Value, unit: str) -> str:
     if unit in ("count", "ratio"):
         return f"{value:,}" if isinstance(value, int) else _figure(value, unit)
     return str(value)
+
+
+def count(number: int, thing: str) -> str:
+    """Returns a number of things, whose plural ends in -s."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _figure(value: float, unit: str) -> str:
