@@ -196,10 +196,13 @@ def test_a_policy_or_a_dispatch_without_effect_is_told() -> None:
 
     mixed = crowd(3, 10, 10, 1)
     assert "no file that is synced has a path like *.doc" in said(mixed, Paper(3, 1, patterns=["*.doc"]), "fifo")  # fmt: skip
-    assert "the policy" not in said(mixed, Paper(3, 1), "fifo")
+    assert "so the policy never lowers" not in said(mixed, Paper(3, 1), "fifo")
     # Syncs take 10 ms, so a hold of 4 ms ends in each of them.
     early = said(alone(5, path="/a.db"), Paper(2, 1, hold_ns=4 * MS, lead_ns=0), "fifo")
     assert "none had started for 0.004 s" in early
+    # Always low, from the first sync on; with a hold of 4 ms, it is high for 11 of 15 ms.
+    assert "held the low depth for 100 % of the time" in said(alone(5, path="/a.db"), Paper(2, 1), "fifo")  # fmt: skip
+    assert "held the low depth for 29 % of the time" in early
     assert "while a sync" not in said(alone(5, path="/a.db"), Paper(2, 1, hold_ns=14 * MS), "fifo")
     assert "the order of fifo" in said(alone(5), Paper(2, 1), "sync-first")
     assert "the order of fifo" not in said(mixed, Paper(3, 1), "sync-first")
@@ -266,6 +269,9 @@ def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -
     assert "Check: the replay at the recorded depth 4 differs" in table
     assert "assumed: the device serves 4 requests at once, which fits the recording best" in table
     assert "what if: depth 1" in chart.read_text()
+    assert "--low-depth 5 is above the depth of the recording, 4" in fails(2, "whatif", tmp_path / "run.pftrace", "--policy", "paper", "--low-depth", "5")  # fmt: skip
+    other = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "--dispatch", "fifo")
+    assert "Check, with the dispatch fifo: " in other
     deeper = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "5")
     assert "so it may serve more at once" in deeper
     csv = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "--format", "csv")
@@ -295,6 +301,9 @@ def test_what_cannot_be_modelled_is_refused(tmp_path: Path) -> None:
     assert "no sync in the recording" in fails(3, "whatif", empty)
     fails(2, "whatif", calls, "--queue-depth", "4,0")
     fails(2, "whatif", calls, "--parallelism", "0")
+    for option in (("--pattern", "*"), ("--low-depth", "1"), ("--hold", "2"), ("--lead", "1")):
+        assert f"{option[0]} has no effect without a policy" in fails(2, "whatif", calls, *option)
+    assert "end its name in .svg" in fails(2, "whatif", calls, "-o", tmp_path / "chart.png")
 
 
 def test_latencies_of_zero_have_a_chart() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 import click
+from click.core import ParameterSource
 
 from syncline import interruptible
 from syncline.cli import options
-from syncline.cli.errors import OK
+from syncline.cli.errors import OK, Failure
 from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -103,6 +104,7 @@ def command(
     from syncline.render import whatif as rendered
     from syncline.report.run import caveats
 
+    _check_options(policy, output)
     options.refuse_for_converted(input_, reading)
     with bar("reading") as progress, opened(input_, reading, engine, progress) as open_engine:
         warnings = caveats(open_engine)
@@ -116,6 +118,11 @@ def command(
     model = prepare(read, parallelism)
     policies: list[Policy] = [Fixed(depth) for depth in depths]
     if policy is not None:
+        if low_depth > model.depth:
+            raise Failure(
+                f"--low-depth {low_depth} is above the depth of the recording, {model.depth}",
+                "the policy of the paper lowers the depth: name a smaller one",
+            )
         policies.append(
             Paper(
                 model.depth,
@@ -138,3 +145,19 @@ def command(
     else:
         show(stdout_preface + render.exporter(form)(rendered.as_table(outcome), rendered.REPORT))
     return OK
+
+
+def _check_options(policy: str | None, output: str | None) -> None:
+    """Refuses options of a policy without one, and an output that is no SVG.
+
+    Raises:
+        Failure.
+    """
+    context = click.get_current_context()
+    for name in ("patterns", "low_depth", "hold", "lead"):
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and policy is None:
+            option = "pattern" if name == "patterns" else name.replace("_", "-")
+            raise Failure(f"--{option} has no effect without a policy", "add --policy paper, or leave it out")  # fmt: skip
+    if output is not None and not output.lower().endswith(".svg"):
+        raise Failure(f"cannot write {output}: the chart is an SVG", "end its name in .svg")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
+from syncline.model.device import DISCIPLINES
 from syncline.model.whatif import Outcome, Setting
 from syncline.printable import json_text, printable
 from syncline.report import Column, Report, Table
@@ -73,9 +74,15 @@ def check(outcome: Outcome) -> str:
         f"p{percent} {_error(again.percentile_ns(percent), real.percentile_ns(percent))}"
         for percent in (50, 99)
     ]
-    return (
-        f"Check: the replay at the recorded {real.name} differs from what was measured by"
+    said = (
+        f"the replay at the recorded {real.name} differs from what was measured by"
         f" {', '.join(parts)}, with {len(real.latencies_ns):,} syncs."
+    )
+    if outcome.discipline == DISCIPLINES[0]:
+        return f"Check: {said}"
+    return (
+        f"Check, with the dispatch {outcome.discipline}: {said} Where the recording was made with another one, this is not only"
+        " the error of the model."
     )
 
 

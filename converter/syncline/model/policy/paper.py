@@ -48,6 +48,9 @@ class Paper:
         # Of all replays.
         self._has_lowered = False
         self._restored = self._restored_during_sync = 0
+        # Times of all replays: with the low depth, and from the start to the end of the last sync.
+        self._low_ns = self._whole_ns = 0
+        self._lowered_at = self._ended_at = 0
 
     @property
     def name(self) -> str:
@@ -56,6 +59,7 @@ class Paper:
 
     def begin(self, control: Control) -> None:
         """Sets the normal depth."""
+        self._add_up()
         self._control = control
         self._is_low = False
         self._running = 0
@@ -76,6 +80,7 @@ class Paper:
     def ended(self, path: str | None, now: int) -> None:
         """Counts the syncs that run."""
         self._running -= self._fits(path)
+        self._ended_at = now
 
     def notes(self) -> list[str]:
         """Returns whether the patterns had no effect, and whether the depth was restored too early."""
@@ -84,12 +89,22 @@ class Paper:
                 f"no file that is synced has a path like {' or '.join(self._patterns)}, so the policy never lowers the depth:"
                 " --pattern GLOB names others"
             ]
+        self._add_up()
+        found = [f"the policy held the low depth for {100 * self._low_ns / max(1, self._whole_ns):.0f} % of the time"]  # fmt: skip
         if self._restored_during_sync:
-            return [
+            found.append(
                 f"the policy restored the depth {self._restored:,} times in all replays, {self._restored_during_sync:,} of them while a sync of"
                 f" such a file was running: none had started for {self._hold_ns / 1e9:g} s; --hold SECONDS sets another time"
-            ]
-        return []
+            )
+        return found
+
+    def _add_up(self) -> None:
+        """Adds the times of a replay that has ended."""
+        if self._is_low:
+            self._low_ns += max(0, self._ended_at - self._lowered_at)
+        self._whole_ns += self._ended_at
+        self._ended_at = 0
+        self._is_low = False
 
     def _fits(self, path: str | None) -> bool:
         return path is not None and any(fnmatchcase(path, one) for one in self._patterns)
@@ -98,12 +113,15 @@ class Paper:
         self._last = now
         if not self._is_low:
             self._is_low = self._has_lowered = True
+            self._lowered_at = now
             self._control.set_depth(self._low, now)
         self._control.schedule(now + self._hold_ns, self._restore)
 
     def _restore(self, now: int) -> None:
         if self._is_low and now - self._last >= self._hold_ns:
             self._is_low = False
+            self._low_ns += now - self._lowered_at
+            self._ended_at = now
             self._restored += 1
             self._restored_during_sync += self._running > 0
             self._control.set_depth(self._depth, now)
