@@ -708,6 +708,21 @@ def test_a_fit_keeps_new_pages_and_rewrites_apart() -> None:
     assert any(one.startswith("rewrite_bytes_per_s is from 60 ") for one in said)
 
 
+def test_a_call_that_is_not_sure_stays() -> None:
+    """The slope is sure, 4 ns a byte at 1 to 8 MiB. What a call costs besides is lost in noise of 100 us."""
+    dice = random.Random(7)
+    writes, now = [], 0
+    for number in range(60):
+        size = (1 + number % 8) << 20
+        duration = size * 4 + dice.randrange(200_000) - 100_000
+        writes.append(Write(now, duration, "direct", "f", number << 24, size))
+        now += duration
+    new, said = fit(HOST, Writes(writes))
+    assert new.device_write_bytes_per_s == pytest.approx(250e6, rel=0.02)
+    assert new.direct_write_call_ns == HOST.direct_write_call_ns
+    assert any("direct_write_call_ns stays: their times vary too much" in one for one in said)
+
+
 def test_small_writes_say_nothing_about_a_bandwidth() -> None:
     """200 bytes in 900 ns would be 222 MB/s. All but some ns of that is the call."""
     writes = [Write(number * 1000, 900 + number % 3, "cached", "f", number * 4096, 200) for number in range(50)]  # fmt: skip

@@ -94,9 +94,12 @@ class _Found:
         if not _is_sure(slope):
             self.said.append(f"{call} and {bandwidth} stay: the time of {what} does not clearly grow with the size")  # fmt: skip
             return
-        self.estimates[call] = start.at_least(0)
         self.estimates[bandwidth] = slope.inverse(_SECOND_NS)
-        self.said.append(f"{call} and {bandwidth} are from {len(writes):,} {what}")
+        if _is_sure(start):
+            self.estimates[call] = start
+            self.said.append(f"{call} and {bandwidth} are from {len(writes):,} {what}")
+        else:
+            self.said.append(f"{bandwidth} is from {len(writes):,} {what}; {call} stays: their times vary too much")  # fmt: skip
 
     def bandwidth(self, writes: Sequence[Write], what: str, call: str, name: str) -> None:
         """Adds a bandwidth, from the mean time of a byte without the cost of the call."""
@@ -120,5 +123,6 @@ class _Found:
 
 
 def _is_sure(found: Estimate) -> bool:
-    """Returns whether the interval of a time is small enough to be of use."""
-    return found.interval.high - found.interval.low <= 2 * _SURE * found.value
+    """Returns whether a time is above 0, and its interval is small enough to be of use."""
+    half = (found.interval.high - found.interval.low) / 2
+    return found.value > 0 and half <= _SURE * found.value
