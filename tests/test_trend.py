@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import random
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -15,6 +16,7 @@ from urllib.parse import unquote
 import pytest
 from syncline.dataset import index, ingest, layout
 from syncline.dataset.store import open_store
+from syncline.diff.rules import Policy
 from syncline.reading import Reading
 
 from tests.coretools import DATA
@@ -177,7 +179,7 @@ def test_what_a_trend_cannot_use_is_named(dataset: Path, tmp_path: Path) -> None
     ok("ingest", "-q", DATA / "append.log", "--into", tmp_path / "d", "--started", "2026-11-01")
     text = ok("trend", tmp_path / "d", METRIC)
     assert "2 runs are left out, because their time is not known" in text
-    assert "too few runs to find a change: 1 runs; 8 are needed" in text
+    assert "too few runs to find a change: 1 run; 8 are needed" in text
 
 
 def test_a_run_whose_files_are_gone_counts_and_is_named(dataset: Path) -> None:
@@ -188,6 +190,33 @@ def test_a_run_whose_files_are_gone_counts_and_is_named(dataset: Path) -> None:
     assert "1 run is counted by the index only, and reports leave it out" in one.stdout
     (there,) = {entry.run for entry in index.read_entries(open_store(str(dataset)))[0] if entry.run.startswith("small1")}  # fmt: skip
     assert "index only" not in ok("trend", dataset, METRIC, "--where", f"run = '{there}'")
+
+
+def test_series_that_cannot_change_do_not_hide_a_change(dataset: Path) -> None:
+    """Ten runs suffice for two series, not for six. Four of these six are too short, or constant."""
+    entries, _ = index.read_entries(open_store(str(dataset)))
+    ci = [entry for entry in entries if entry.host == "db1"][11:21]
+    short = [replace(entry, run=f"short{n}", host=f"host{n}") for n, entry in enumerate(ci[:4])]
+    known = Policy()
+    alone, _ = history.history(ci, [METRIC], "all", known)
+    (together, *_), _ = history.history([*ci, *short], [METRIC, "syncs"], "all", known)
+    assert [change.at for change in alone[0].changes] == [change.at for change in together.changes]
+    assert len(together.changes) == 1
+    assert together.changes[0].p == alone[0].changes[0].p
+    # Two series of ten runs can change, and share the alpha.
+    share = history._Share([series(10), series(10), series(1), series(10, 0.0)], 0.05)
+    assert (share.shortest, share.alpha) == (10, 0.025)
+    # Of two series of eight runs none can: two need nine runs each. One can, next to a shorter one.
+    assert history._Share([series(8), series(8)], 0.05).shortest == math.inf
+    assert history._Share([series(8), series(7)], 0.05).shortest == 8
+    assert history._Share([series(8), series(7)], 0.05).least(7) == 9
+    # A longer one is tested, though those of eight runs are too many.
+    assert history._Share([series(8), series(8), series(9)], 0.05).alpha == 0.05
+
+
+def series(runs: int, step: float = 1.0) -> history.Series:
+    values = [1.0 + step * n for n in range(runs)]
+    return history.Series("h", True, "m", "all", "ns", [], values, 0)
 
 
 def test_a_trend_that_cannot_tell_says_why(tmp_path: Path) -> None:

@@ -103,6 +103,11 @@ def command(
         show(preface + render.exporter(form)(text.as_table(found), text.REPORT))
     if html is not None:
         say(f"{html}: open it in a browser")
+    if recent is not None and (short := [one for one in found if one.too_few]):
+        have, them = ("has", "it") if len(short) == 1 else ("have", "them")
+        say(
+            f"note: {len(short):,} series {have} too few runs, so --recent sees no change in {them}"
+        )
     if recent is not None and any(
         change.row.verdict == "regression" and change.at >= len(series.values) - recent
         for series in found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import comb
@@ -41,6 +42,8 @@ class Series:
     """A metric of the runs of one host, in the order of their starts."""
 
     host: str | None
+    # It is of one host, which may be unknown; else of all.
+    is_of_host: bool
     metric: str
     scope: str
     unit: str
@@ -109,9 +112,33 @@ def history(
             values = [found[0] for entry in have if (found := known[entry.run])]
             if values:
                 unknown = len(of_host) - len(have)
-                series.append(Series(host, metric, scope, units[0], have, values, unknown))
-    alpha = (1 - policy.confidence) / len(series)
-    return [_with_changes(one, policy, alpha, seed) for one in series], left_out
+                series.append(Series(host, by_host, metric, scope, units[0], have, values, unknown))
+    share = _Share(series, 1 - policy.confidence)
+    return [_with_changes(one, policy, share, seed) for one in series], left_out
+
+
+class _Share:
+    """How the chance of a false alarm is shared.
+
+    A series that is too short, or has one value in all runs, can give no false alarm, so it gets no share. Lengths do not depend on
+    what was measured, so choosing by them is no test.
+    """
+
+    def __init__(self, series: Sequence[Series], alpha: float) -> None:
+        self._whole = alpha
+        self._lengths = [len(one.values) for one in series if min(one.values) < max(one.values)]
+        tested = (length for length in sorted(set(self._lengths)) if length >= self.least(length))
+        # The shortest series that can have a change. Without one, no series is tested.
+        self.shortest = next(tested, math.inf)
+        self.alpha = self._of(self.shortest)
+
+    def _of(self, length: float) -> float:
+        """Returns the share of each series if all of this length and longer ones are tested."""
+        return self._whole / max(1, sum(one >= length for one in self._lengths))
+
+    def least(self, length: int) -> int:
+        """Returns how many runs a series of this length would need."""
+        return _least_runs(self._of(length))
 
 
 def _value(entry: Entry, metric: str, scope: str) -> tuple[float, str] | None:
@@ -138,11 +165,13 @@ def _unknown(entries: Sequence[Entry], metric: str, scope: str) -> InputError:
     )
 
 
-def _with_changes(series: Series, policy: Policy, alpha: float, seed: int) -> Series:
-    places = changes_in(series.values, alpha, seed)
-    if places is None:
-        needed = _least_runs(alpha)
-        return replace(series, too_few=f"{len(series.values)} runs; {needed} are needed")
+def _with_changes(series: Series, policy: Policy, share: _Share, seed: int) -> Series:
+    length = len(series.values)
+    is_constant = min(series.values) == max(series.values)
+    if length < share.shortest and not (is_constant and length >= _least_runs(share.alpha)):
+        runs = "1 run" if length == 1 else f"{length} runs"
+        return replace(series, too_few=f"{runs}; {share.least(length)} are needed")
+    places = changes_in(series.values, share.alpha, seed) or []
     changes = []
     for number, at in enumerate(places):
         first = places[number - 1] if number else 0

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from syncline.diff.comparison import CANT_TELL
 from syncline.printable import printable
-from syncline.render.human import text
+from syncline.render.human import count, text
 from syncline.report import Column, Report, Table
 
 from .history import Change, Series
@@ -64,7 +64,7 @@ def _finite(value: float) -> float | None:
 def title(series: Series) -> str:
     """Returns what a series is of."""
     scope = "" if series.scope == "all" else f" of {series.scope}"
-    host = f", {series.host}" if series.host is not None else ""
+    host = f", {series.host or 'host not known'}" if series.is_of_host else ""
     return f"{series.metric}{scope}{host}"
 
 
@@ -90,7 +90,7 @@ def render(found: Sequence[Series], left_out: Sequence[str]) -> str:
     lines = [f"warning: {printable(one)}" for one in left_out]
     for series in found:
         first, last = series.entries[0], series.entries[-1]
-        span = f"{len(series.values):,} runs from {first.day} to {last.day}"
+        span = f"{count(len(series.values), 'run')} from {first.day} to {last.day}"
         unknown = f"; not known in {series.unknown:,} more" if series.unknown else ""
         low, high = min(series.values), max(series.values)
         lines += [
