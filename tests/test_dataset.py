@@ -637,11 +637,46 @@ def test_a_command_that_stops_before_its_entry_adds_no_run_twice(bucket: str) ->
     assert len(open_store(url).sizes(layout.ENTRIES)) == 1
 
 
+def test_a_changed_value_is_found_by_its_checksum(changed: Path) -> None:
+    """A flip of one bit that leaves the file valid, with another value: DuckDB does not notice it."""
+    file = partition(changed, "parallel4") / "syncline_sync.parquet"
+    good = file.read_bytes()
+    truth = rows(changed, "scatter", "--where", "name = 'parallel4.log'")
+
+    def is_silent(data: bytes) -> bool:
+        file.write_bytes(data)
+        done = run(
+            "report", changed, "scatter", "--format", "csv", "--where", "name = 'parallel4.log'"
+        )
+        return done.returncode == 0 and list(csv.DictReader(io.StringIO(done.stdout))) != truth
+
+    silent = next(
+        data
+        for at in range(len(good) // 8, len(good) // 2, len(good) // 97)
+        for data in [good[:at] + bytes([good[at] ^ 2]) + good[at + 1 :]]
+        if is_silent(data)
+    )
+    file.write_bytes(silent)
+    done = fails(3, "inspect", changed, "--verify")
+    assert "syncline_sync.parquet is corrupt: it is not what was written at ingest" in done.stderr
+    assert f"{RUNS - 1} runs of {RUNS} as at ingest" in done.stderr
+    done = run(
+        "diff", changed, changed, "--base-where", "host = 'db1'", "--new-where", "host = 'db2'"
+    )
+    assert "1 run is left out: syncline_sync.parquet is corrupt" in done.stderr + done.stdout
+    file.write_bytes(good)
+    assert f"{RUNS} runs of {RUNS} as at ingest" in ok("inspect", changed, "--verify").stderr
+    fails(2, "inspect", DATA / "small1.log", "--verify")
+
+
 def test_an_ingest_says_what_a_run_lacks(tmp_path: Path) -> None:
     logs = [DATA / "small1.log", DATA / "append.log"]
     done = ok("ingest", *logs, "--into", tmp_path / "d")
-    assert "note: the host of 2 runs is not known" in done.stderr
-    assert "note: the day of 2 runs is not known, so `trend` leaves them out" in done.stderr
+    assert f"note: the host of 2 runs ({logs[0]}, {logs[1]}) is not known" in done.stderr
+    assert (
+        f"note: the day of 2 runs ({logs[0]}, {logs[1]}) is not known, so `trend` leaves them out"
+        in done.stderr
+    )
     # What is there already is not named again, nor with --quiet.
     assert "note:" not in ok("ingest", *logs, "--into", tmp_path / "d").stderr
     assert "note:" not in ok("ingest", "-q", *logs, "--into", tmp_path / "e").stderr

@@ -12,7 +12,7 @@ from typing import Any
 from syncline import _core, scratch
 from syncline.engine import EngineError
 from syncline.errors import InputError
-from syncline.kinds import BASELINE, Kind, kind_of
+from syncline.kinds import BASELINE, Kind, is_recording, kind_of
 from syncline.reading import Progress, Reading, convert_trace, verify_trace
 
 __all__ = ["BASELINE", "InputError", "Kind", "Progress", "Reading", "kind_of", "opened"]
@@ -168,6 +168,13 @@ def _of_temporary(error: _core.CoreError, path: str) -> _core.CoreError:
 def _no_runs(folder: str) -> InputError:
     if not any(Path(folder).iterdir()):
         return InputError(f"{folder} is an empty folder", "name a log, or a folder of runs")
+    recordings = sorted(str(child) for child in Path(folder).iterdir() if is_recording(child))
+    if recordings:
+        number = "1 run directory" if len(recordings) == 1 else f"{len(recordings):,} run directories"  # fmt: skip
+        return InputError(
+            f"{folder} holds {number}, and this command reads one input",
+            f"name one: {shlex.quote(recordings[0])}; or make a dataset of all: syncline ingest {shlex.quote(folder.rstrip('/'))}/* --into DATASET",
+        )
     return InputError(
         f"{folder} is a folder without runs: it holds neither syncline_sync.parquet"
         " nor .parquet, .csv or .jsonl files nor folders of tables",

@@ -99,24 +99,26 @@ def command(
     store = open_store(dataset)
     ingest.create(store)
     ingest.remove_dead(store)
-    undated = hostless = 0
+    undated: list[str] = []
+    hostless: list[str] = []
     counts = {"added": 0, "replaced": 0, "present": 0}
     requests = bytes_ = 0
 
     def done(path: str, outcome: ingest.Outcome) -> None:
-        nonlocal requests, bytes_, undated, hostless
+        nonlocal requests, bytes_
         counts[outcome.status] += 1
         entry = outcome.entry
         if outcome.status != "present":
             requests += entry.requests
             bytes_ += entry.bytes
-            undated += entry.started_ns is None
-            hostless += entry.host is None
+            undated.extend([path] if entry.started_ns is None else [])
+            hostless.extend([path] if entry.host is None else [])
         if not quiet:
             said = {"present": "is in the dataset", "replaced": "replaces"}.get(outcome.status)
             note = f" ({said} as {entry.run})" if outcome.status == "present" else ""
-            size = f"{entry.requests:,} requests, {human.text(entry.bytes, 'bytes')}"
-            size += f", {entry.lost:,} losses" if entry.lost else ""
+            size = f"{human.count(entry.requests, 'request')}, {human.text(entry.bytes, 'bytes')}"
+            lost = "1 loss" if entry.lost == 1 else f"{entry.lost:,} losses" if entry.lost else ""
+            size += f", {lost}" if lost else ""
             show(f"{path} -> {entry.partition}: {size}{note}\n")
 
     if spark is not None:
@@ -137,24 +139,31 @@ def command(
             except Exception as error:
                 code = _reported(error, code)
     if hostless and not quiet:
-        say(f"note: the host of {_runs(hostless)} is not known", "name it: --host NAME --replace")
+        say(f"note: the host of {_runs(hostless)} is not known", f"name it: syncline ingest {shlex.quote(hostless[0])} --into {shlex.quote(dataset)} --host NAME --replace")  # fmt: skip
     if undated and not quiet:
         say(
-            f"note: the day of {_runs(undated)} is not known, so `trend` leaves {'it' if undated == 1 else 'them'} out",
-            "give it: --started TIME --replace, one RUN at a time",
+            f"note: the day of {_runs(undated)} is not known, so `trend` leaves {'it' if len(undated) == 1 else 'them'} out",
+            f"give it: syncline ingest {shlex.quote(undated[0])} --into {shlex.quote(dataset)} --started TIME --replace",
         )
     if not quiet:
         unknown = f"{counts['added']:,} added"
         unknown += f", {counts['replaced']:,} replaced" if counts["replaced"] else ""
         unknown += f", {counts['present']:,} already there" if counts["present"] else ""
-        show(f"{unknown}: {requests:,} requests, {human.text(bytes_, 'bytes')} -> {dataset}\n")
+        show(
+            f"{unknown}: {human.count(requests, 'request')}, {human.text(bytes_, 'bytes')} -> {dataset}\n"
+        )
         if requests or counts["present"]:
             show(f"syncline report {shlex.quote(dataset)}\n")
     return code
 
 
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count:,} runs"
+# Paths that a note names.
+_NAMED = 3
+
+
+def _runs(paths: list[str]) -> str:
+    more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
+    return f"{human.count(len(paths), 'run')} ({', '.join(paths[:_NAMED])}{more})"
 
 
 def _reported(error: Exception, before: int) -> int:

@@ -8,16 +8,17 @@ import click
 
 from syncline import _core, interruptible
 from syncline.cli import options
-from syncline.cli.errors import OK, code_of
+from syncline.cli.errors import BAD_INPUT, OK, Failure, code_of, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.errors import InputError
 from syncline.inputs import opened
-from syncline.kinds import kind_of
+from syncline.kinds import is_dataset, kind_of
 from syncline.printable import json_text, printable
 from syncline.reading import Reading
 from syncline.recordings import join_recordings, manifest_facts, read_recording
+from syncline.render.human import count
 
 
 @click.command(
@@ -37,12 +38,14 @@ from syncline.recordings import join_recordings, manifest_facts, read_recording
     show_default=True,
     help="Output format. json gives times in ns, and lists that table shortens in full.",
 )
+@click.option("--verify", is_flag=True, help="Compare all files of a dataset with their SHA-256 of the ingest, too. Exit with code 3 if one differs.")  # fmt: skip
 @options.engine
 @options.offsets
 @reading
 def command(
     inputs_: tuple[str, ...],
     form: str,
+    verify: bool,
     engine: str,
     offsets: tuple[tuple[str, int], ...],
     reading: Reading,
@@ -54,7 +57,7 @@ def command(
     """
     from syncline.render.inspect import render
 
-    code = OK
+    code = _verified(inputs_, reading.where) if verify else OK
     reading = options.with_offsets(reading, inputs_, offsets)
     found: list[dict[str, Any]] = []
     for number, path in enumerate(inputs_):
@@ -75,6 +78,31 @@ def command(
         show(json_text({"inputs": found, "together": joint}, indent=1) + "\n")
     elif joint:
         show(f"\nTogether: {printable(joint['text'])}\n")
+    return code
+
+
+def _verified(paths: tuple[str, ...], where: str | None) -> int:
+    """Says on stderr which files of datasets differ from what was ingested. Returns the exit code.
+
+    Raises:
+        Failure: no dataset is among the paths.
+    """
+    from syncline.dataset import index
+    from syncline.dataset.store import open_store
+
+    datasets = [path for path in paths if is_dataset(path)]
+    if not datasets:
+        raise Failure("--verify compares the files of a dataset, and none is named", "leave it out")
+    code = OK
+    for path in datasets:
+        store = open_store(path)
+        chosen = index.select(store, where).entries
+        whole, reasons = index.damaged(store, chosen)
+        for reason, partitions in reasons.items():
+            for partition in partitions:
+                say(f"error: {path}/{partition}: {reason}", f"repair it: syncline ingest RUN --into {path}")  # fmt: skip
+                code = BAD_INPUT
+        say(f"{path}: {count(len(whole), 'run')} of {len(chosen):,} as at ingest")
     return code
 
 

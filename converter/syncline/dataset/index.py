@@ -174,10 +174,7 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
     if problems:
         left_out = [f"{_counted(len(problems))} left out: {_first(problems)}"]
     readable, reasons = _readable(store, entries)
-    left_out += [
-        f"{_counted(len(partitions))} left out: {reason}: {_first(partitions)}"
-        for reason, partitions in reasons.items()
-    ]
+    left_out += _left_out(reasons)
     if not readable:
         raise InputError(
             f"{store.url}: no run can be read: {'; '.join(left_out) or 'it holds none of these runs'}",
@@ -240,8 +237,38 @@ def runs_of(path: str, where: str | None) -> tuple[list[str], list[str]]:
     root, run = split(path)
     store = open_store(root)
     selection = select(store, where, [run] if run else None)
-    found = [f"{store.url}/{entry.partition}" for entry in selection.entries]
-    return found, selection.left_out
+    # A changed footer may look like another version of the tables, and a changed value like any other.
+    whole, reasons = damaged(store, selection.entries)
+    if not whole:
+        raise InputError(
+            f"{store.url}: no run can be read: {'; '.join(_left_out(reasons))}",
+            f"ingest the runs again: syncline ingest RUN... --into {shlex.quote(store.url)}",
+        )
+    found = [f"{store.url}/{entry.partition}" for entry in whole]
+    return found, [*selection.left_out, *_left_out(reasons)]
+
+
+def damaged(store: Store, entries: list[Entry]) -> tuple[list[Entry], dict[str, list[str]]]:
+    """Returns the runs whose files are those of the ingest, and the partitions of the others by the reason. It reads all files."""
+    whole = []
+    reasons: dict[str, list[str]] = {}
+    changed = _each(store, lambda one: changed_file(store, one), entries)
+    for entry, name in zip(entries, changed, strict=True):
+        if name is None:
+            whole.append(entry)
+        else:
+            reason = f"{name} is corrupt: it is not what was written at ingest"
+            reasons.setdefault(reason, []).append(entry.partition)
+    return whole, reasons
+
+
+def _left_out(reasons: dict[str, list[str]]) -> list[str]:
+    """Returns a sentence for each reason why runs are left out."""
+    return [
+        f"{_counted(len(partitions))} left out: {reason}: {_first(partitions)}"
+        f" (an ingest of {'it' if len(partitions) == 1 else 'them'} repairs this)"
+        for reason, partitions in reasons.items()
+    ]
 
 
 def _counted(runs: int) -> str:

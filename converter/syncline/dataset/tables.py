@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,21 +207,19 @@ def _explained(store: Store, selection: Selection, reason: str) -> EngineError:
             "check the network and AWS_ENDPOINT_URL, then repeat the command",
         )
     for entry in selection.entries:
-        for table, known in entry.tables.items():
-            path = f"{entry.partition}/{layout.table_name(table)}"
-            sums = hashlib.sha256()
-            try:
-                for data in store.stream(path):
-                    sums.update(data)
-            except OSError as error:
-                return EngineError(
-                    f"{store.url}/{path}: {(error.strerror or str(error)).lower()}",
-                    "repeat the command: it leaves out what was deleted meanwhile",
-                )
-            if sums.hexdigest() != known.sha256:
-                return EngineError(
-                    f"{store.url}/{path} is corrupt: it is not what was written at ingest ({reason.strip()})",
-                    f"leave it out: --where \"run != '{entry.run}'\"; or ingest the run again:"
-                    f" syncline ingest --replace RUN --into {store.url}",
-                )
+        try:
+            name = index.changed_file(store, entry)
+        except OSError as error:
+            return EngineError(
+                f"{store.url}/{entry.partition}: {(error.strerror or str(error)).lower()}",
+                "repeat the command: it leaves out what was deleted meanwhile",
+            )
+        if name is not None:
+            # What DuckDB advises is about its own options.
+            said = reason.strip().partition("\n")[0]
+            return EngineError(
+                f"{store.url}/{entry.partition}/{name} is corrupt: it is not what was written at ingest ({said})",
+                f"leave it out: --where \"run != '{entry.run}'\"; or ingest the run again:"
+                f" syncline ingest --replace RUN --into {store.url}",
+            )
     return EngineError(f"{store.url}: {reason}")
