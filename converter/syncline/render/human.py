@@ -82,7 +82,7 @@ def text(value: Value, unit: str) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """Returns a number of things, whose plural ends in -s."""
+    """Returns a number and its noun, whose plural ends in -s."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
