@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from syncline.dataset import index
 from syncline.dataset.ingest import Described, create, ingest
-from syncline.dataset.spark import open_spark, translate
+from syncline.dataset.spark import open_spark
 from syncline.dataset.store import open_store
 from syncline.dataset.tables import open_dataset
 from syncline.engine import SqlError
@@ -295,10 +295,3 @@ def test_every_report_has_the_rows_of_duckdb_although_a_worker_dies(
                 run_query(spark, sql)
             assert message in str(failed.value)
             assert "org.apache" not in str(failed.value)
-
-
-def test_every_report_is_translated_without_a_rest_of_duckdb() -> None:
-    (text,) = translate("SELECT percentile(x, 99.9), 1.5 * y, COUNT(*) OVER w - 1 FROM t WINDOW w AS (ORDER BY x)")  # fmt: skip
-    assert "PERCENTILE(x, CAST(99.9 AS DOUBLE) / 100)" in text
-    assert "CAST(1.5 AS DOUBLE)" in text
-    assert "(COUNT(*) OVER w) - 1" in text

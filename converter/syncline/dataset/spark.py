@@ -1,8 +1,8 @@
-"""Apache Spark as an engine: the same SQL as DuckDB's, translated by sqlglot when it is run."""
+"""Apache Spark as an engine: the same SQL as DuckDB's, translated when it is run."""
 
 from __future__ import annotations
 
-import importlib
+import itertools
 import logging
 import os
 import re
@@ -22,8 +22,9 @@ from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
 from syncline.report.catalogue import read_sql, sql_root
 
-from . import index
+from . import index, spark_sql
 from .index import Selection
+from .spark_sql import package, type_of
 from .store import Store, is_url, open_store
 from .tables import by_columns, facts_of_tables, files_of
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlglot import exp
 
-__all__ = ["Session", "SparkEngine", "is_master", "open_spark", "session", "translate"]
+__all__ = ["Session", "SparkEngine", "is_master", "open_spark", "session"]
 
 _Result = TypeVar("_Result")
 
@@ -44,15 +45,6 @@ _DETAILS = ("JVM stacktrace", "org.apache.", "java.", "== SQL", "\tat ", "'")
 def is_master(name: str) -> bool:
     """Returns whether a name is that of a Spark master."""
     return _MASTER.fullmatch(name) is not None
-
-
-def _import(name: str, what: str = "Spark") -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise EngineError(
-            f"{what} needs the Python packages pyspark and sqlglot", "pip install 'syncline[spark]'"
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ def session(master: str) -> Iterator[Session]:
     Raises:
         EngineError: pyspark or Java is missing, or the master does not answer.
     """
-    sql = _import("pyspark.sql")
+    sql = package("pyspark.sql")
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise EngineError("Spark needs Java 17 or later, and no java is on PATH", "set JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -165,7 +157,7 @@ def open_spark(url: str, where: str | None, master: str) -> Iterator[SparkEngine
         )
     store = open_store(root)
     selection = index.select(store, where, [run] if run else None)
-    _import("sqlglot")
+    package("sqlglot")
     with session(master) as running:
         engine = SparkEngine(running.spark, store.url, tuple(selection.left_out))
         engine.attach(store, selection)
@@ -199,20 +191,20 @@ class SparkEngine:
             self._view(name, self._spark.createDataFrame(rows[name], schema))
         for name in SQL_AFTER:
             if (sql_root() / "spark" / f"{name}.sql").is_file():
-                interruptible.call(lambda name=name: self._run(read_sql("spark", name)))
+                interruptible.call(lambda name=name: self._rows(read_sql("spark", name)))
             else:
                 self.query(read_sql("duckdb", name))
         self._create_runs(selection)
 
     def _types(self) -> dict[str, dict[str, str]]:
         """Returns the columns of the files and their types in Spark, by table."""
-        glot = _import("sqlglot")
+        glot = package("sqlglot")
         found: dict[str, dict[str, str]] = {}
         for statement in glot.parse(read_sql("duckdb", "columns"), read="duckdb"):
             if statement is None:
                 continue
             name = statement.this.this.name.removeprefix("_syncline_columns_")
-            found[name] = {column.name: _type(column) for column in statement.this.expressions}
+            found[name] = {column.name: type_of(column) for column in statement.this.expressions}
         return found
 
     def _files(
@@ -240,9 +232,9 @@ class SparkEngine:
         return whole
 
     def _create_runs(self, selection: Selection) -> None:
-        glot = _import("sqlglot")
+        glot = package("sqlglot")
         (statement,) = (one for one in glot.parse(read_sql("dataset", "run"), read="duckdb") if one)
-        columns = {column.name: _type(column) for column in statement.this.expressions}
+        columns = {column.name: type_of(column) for column in statement.this.expressions}
         facts = sorted({key for entry in selection.entries for key in entry.facts})
         rows = [index.row_of(entry, list(columns), facts) for entry in selection.entries]
         texts = [*columns, *facts]
@@ -268,10 +260,10 @@ class SparkEngine:
             EngineError: Spark cannot run it.
         """
         result = Result([], [])
-        for statement in _parsed(sql):
+        for statement in spark_sql.parsed(sql):
             try:
                 result = interruptible.call(
-                    lambda statement=statement: self._run(self._unrolled(statement).sql("spark")),
+                    lambda statement=statement: self._run(statement),
                     cancel=self._spark.sparkContext.cancelAllJobs,
                 )
             except Exception as error:
@@ -281,57 +273,67 @@ class SparkEngine:
                 raise EngineError(f"{self.path}: Spark: {_reason(error)}") from error
         return result
 
-    def _unrolled(self, statement: exp.Expression) -> exp.Expression:
-        """Computes a recursive table that keeps each row once, which Spark's SQL cannot, step by step.
+    def _run(self, statement: exp.Expression) -> Result:
+        for cte in spark_sql.tables(statement):
+            if self._is_unrolled(cte):
+                self._unroll(cte)
+        return self._rows(statement.sql("spark"))
+
+    def _is_unrolled(self, cte: exp.CTE) -> bool:
+        """Returns whether it is a recursive table that keeps each row once, which Spark's SQL cannot compute."""
+        exp = package("sqlglot").exp
+        with_: Any = cte.parent
+        return bool(
+            with_.recursive and isinstance(cte.this, exp.Union) and cte.this.args.get("distinct")
+        )
+
+    def _unroll(self, cte: exp.CTE) -> None:
+        """Computes a recursive table that keeps each row once, step by step.
 
         Each step has the rows that the rows of the step before lead to, without those that are known.
         """
-        exp = _import("sqlglot").exp
-        with_ = statement.args.get("with_") or statement.args.get("with")
-        for number, cte in enumerate(with_.expressions if with_ and with_.recursive else ()):
-            body, name = cte.this, cte.alias
-            if not (isinstance(body, exp.Union) and body.args.get("distinct")):
-                continue
-            before = with_.expressions[:number]
-            columns = [column.name for column in cte.args["alias"].columns]
+        exp = package("sqlglot").exp
+        with_: Any = cte.parent
+        body, name = cte.this, cte.alias
+        before = list(itertools.takewhile(lambda one: one is not cte, with_.expressions))
+        columns = [column.name for column in cte.args["alias"].columns]
 
-            def frame(
-                query: Any, before: list[Any] = before, columns: list[str] = columns
-            ) -> DataFrame:
-                text = ", ".join(one.sql("spark") for one in before)
-                text = f"WITH {text} {query.sql('spark')}" if text else query.sql("spark")
-                found = self._spark.sql(text)
-                return found.toDF(*columns) if columns else found
+        def frame(
+            query: Any, before: list[Any] = before, columns: list[str] = columns
+        ) -> DataFrame:
+            text = ", ".join(one.sql("spark") for one in before)
+            text = f"WITH {text} {query.sql('spark')}" if text else query.sql("spark")
+            found = self._spark.sql(text)
+            return found.toDF(*columns) if columns else found
 
-            step = body.expression.copy()
-            for table in step.find_all(exp.Table):
-                if table.name == name:
-                    table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name)))
-                    table.set("this", exp.to_identifier(f"_{name}_last"))
-            # Read by each step, and small.
-            for table in {one.name for one in step.find_all(exp.Table)} & {one.alias for one in before}:  # fmt: skip
-                query = exp.select("*").from_(table)
-                self._view(f"_{name}_{table}", self._computed(frame(query, columns=[])))
-                for one in step.find_all(exp.Table):
-                    if one.name == table:
-                        one.set("alias", exp.TableAlias(this=exp.to_identifier(table)))
-                        one.set("this", exp.to_identifier(f"_{name}_{table}"))
-            known = self._computed(frame(body.this).distinct())
-            last = known
-            while not last.isEmpty():
-                self._view(f"_{name}_last", last)
-                last = self._computed(frame(step, []).distinct().subtract(known))
-                known = self._computed(known.union(last))
-            self._view(f"_{name}_all", known)
-            cte.set("this", exp.select("*").from_(f"_{name}_all"))
-        return statement
+        step = body.expression.copy()
+        for table in step.find_all(exp.Table):
+            if table.name == name:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name)))
+                table.set("this", exp.to_identifier(f"_{name}_last"))
+        # Read by each step, and small.
+        for table in {one.name for one in step.find_all(exp.Table)} & {one.alias for one in before}:  # fmt: skip
+            query = exp.select("*").from_(table)
+            self._view(f"_{name}_{table}", self._computed(frame(query, columns=[])))
+            for one in step.find_all(exp.Table):
+                if one.name == table:
+                    one.set("alias", exp.TableAlias(this=exp.to_identifier(table)))
+                    one.set("this", exp.to_identifier(f"_{name}_{table}"))
+        known = self._computed(frame(body.this).distinct())
+        last = known
+        while not last.isEmpty():
+            self._view(f"_{name}_last", last)
+            last = self._computed(frame(step, []).distinct().subtract(known))
+            known = self._computed(known.union(last))
+        self._view(f"_{name}_all", known)
+        cte.set("this", exp.select("*").from_(f"_{name}_all"))
 
     def _computed(self, frame: DataFrame) -> DataFrame:
         """Computes a small table, so that what reads it does not compute it again.
 
         Its rows become a part of the SQL. Spark would start a process of Python to take them as objects.
         """
-        exp = _import("sqlglot").exp
+        exp = package("sqlglot").exp
         rows = [[exp.convert(value).sql("spark") for value in row] for row in frame.collect()]
         width = len(frame.columns)
         values = ", ".join(f"({', '.join(row)})" for row in rows or [["NULL"] * width])
@@ -342,7 +344,7 @@ class SparkEngine:
         found = self._spark.sql(f"SELECT {casts} FROM VALUES {values}")
         return found if rows else found.limit(0)
 
-    def _run(self, statement: str) -> Result:
+    def _rows(self, statement: str) -> Result:
         frame = self._spark.sql(statement)
         columns = list(frame.columns)
         return Result(columns, [tuple(map(_plain, row)) for row in frame.collect()])
@@ -350,61 +352,6 @@ class SparkEngine:
     def stats(self) -> list[tuple[str, str, int]]:
         """Returns what the engine could not import: nothing, because a table is read as a whole."""
         return []
-
-
-def _type(column: Any) -> str:
-    """Returns the type of a column in Spark, which has no unsigned integers."""
-    kind = str(column.kind.sql("spark"))
-    return "DECIMAL(20, 0)" if kind == "UBIGINT" else kind
-
-
-def translate(sql: str) -> list[str]:
-    """Translates DuckDB's SQL to Spark's.
-
-    Raises:
-        SqlError: the SQL cannot be parsed, or is no query and no view.
-    """
-    return [statement.sql("spark") for statement in _parsed(sql)]
-
-
-def _parsed(sql: str) -> list[exp.Expression]:
-    glot = _import("sqlglot")
-    try:
-        parsed = glot.parse(sql, read="duckdb")
-    except glot.errors.ParseError as error:
-        raise SqlError(str(error).partition("\n")[0]) from None
-    return [_adapted(glot.exp, one) for one in parsed if one is not None]
-
-
-def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:
-    """Changes SQL that means something else in Spark, and that sqlglot leaves unchanged."""
-    if isinstance(statement, exp.Create):
-        if statement.kind != "VIEW":
-            raise SqlError(f"CREATE {statement.kind} is not allowed", "Spark only reads a dataset")
-        properties = exp.Properties(expressions=[exp.TemporaryProperty()])
-        statement.set("properties", properties)
-    elif not isinstance(statement, exp.Query):
-        raise SqlError(f"{statement.key.upper()} is not allowed", "Spark only reads a dataset")
-    for node in [*statement.find_all(exp.DataType)]:
-        if node.this == exp.DataType.Type.INT128:
-            node.replace(exp.DataType.build("DECIMAL(38, 0)"))
-    for node in statement.find_all(exp.CTE):
-        # How an engine runs it, not what it means.
-        node.set("materialized", None)
-    for node in [*statement.find_all(exp.Window)]:
-        if isinstance(node.parent, exp.Sub):
-            # `OVER w - x` is one name to Spark.
-            node.replace(exp.paren(node.copy()))
-    for node in [*statement.find_all(exp.Literal)]:
-        if not node.is_string and "." in node.this:
-            # Spark reads 0.5 as a decimal, whose quotients have few digits.
-            node.replace(exp.cast(node.copy(), "double"))
-    for node in [*statement.find_all(exp.Anonymous)]:
-        if node.name.lower() == "percentile":
-            # The macro of sql/duckdb/macros.sql. Spark's function takes a share.
-            share = node.expressions[1]
-            share.replace(exp.Div(this=exp.cast(share.copy(), "double"), expression=exp.Literal.number(100)))  # fmt: skip
-    return statement
 
 
 def _plain(value: Any) -> Any:
