@@ -81,7 +81,10 @@ WITH
   ),
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
   -- First of each thread and flag: these are few rows. Their numbers take less
-  -- memory than their names.
+  -- memory than their names. A number of a thread holds those of its parts, so
+  -- that no join has to find them: of the flag 1 to 3, of the name 4, 8, 12 and
+  -- so on. None of them is empty: HAVING makes DuckDB expect fewer of them than
+  -- bios, and so keep them in memory, not the bios, when it joins both.
   of_thread AS MATERIALIZED (
     SELECT
       run,
@@ -90,7 +93,8 @@ WITH
       comm,
       CAST(DENSE_RANK() OVER (ORDER BY run) AS INTEGER) AS run_id,
       CAST(DENSE_RANK() OVER (ORDER BY run, dev) AS INTEGER) AS device_id,
-      CAST(ROW_NUMBER() OVER by_name AS INTEGER) AS thread_id,
+      CASE flag WHEN 'sync' THEN 1 WHEN 'async' THEN 2 ELSE 3 END
+      + CAST(4 * DENSE_RANK() OVER by_name AS INTEGER) AS thread_id,
       COUNT(*) AS bios,
       SUM(bytes) AS bytes,
       SUM(CASE WHEN rwbs LIKE 'F%' THEN 1 ELSE 0 END) AS flushes,
@@ -111,8 +115,10 @@ WITH
       dev,
       flag,
       comm
+    HAVING
+      COUNT(*) > 0
     WINDOW
-      by_name AS (ORDER BY run, dev, flag, comm)
+      by_name AS (PARTITION BY run, dev ORDER BY comm)
   ),
   whole AS (
     SELECT run, dev, MAX(last_ns) - MIN(first_ns) AS time_ns
@@ -124,6 +130,11 @@ WITH
   sums AS (
     SELECT
       of_thread.*,
+      CASE part.part
+        WHEN 'all' THEN 0
+        WHEN 'flag' THEN thread_id % 4
+        ELSE thread_id - thread_id % 4
+      END AS part_id,
       CASE part.part WHEN 'flag' THEN flag ELSE part.part END AS of_part,
       CASE WHEN part.part = 'thread' THEN comm END AS of_comm
     FROM of_thread
@@ -135,8 +146,8 @@ WITH
       dev,
       of_part AS part,
       of_comm,
-      MIN(run_id) AS run_id,
-      CAST(ROW_NUMBER() OVER by_name AS INTEGER) AS part_id,
+      MIN(device_id) AS device_id,
+      MIN(part_id) AS part_id,
       SUM(bios) AS bios,
       SUM(bytes) AS bytes,
       SUM(flushes) AS flushes,
@@ -154,8 +165,8 @@ WITH
       dev,
       of_part,
       of_comm
-    WINDOW
-      by_name AS (ORDER BY run, dev, of_part, of_comm)
+    HAVING
+      COUNT(*) > 0
   ),
   longest AS (
     SELECT
@@ -207,17 +218,9 @@ WITH
       run,
       dev
   ),
-  member AS MATERIALIZED (
-    SELECT sums.thread_id, amount.part_id, amount.run_id
-    FROM sums
-    JOIN amount
-      ON amount.run = sums.run
-      AND amount.dev = sums.dev
-      AND amount.part = sums.of_part
-      AND amount.of_comm IS NOT DISTINCT FROM sums.of_comm
-  ),
   numbered AS NOT MATERIALIZED (
     SELECT
+      of_thread.run_id,
       of_thread.device_id,
       of_thread.thread_id,
       bio.issue_ns,
@@ -234,6 +237,7 @@ WITH
   ),
   merged AS MATERIALIZED (
     SELECT
+      run_id,
       device_id,
       issue_ns,
       alone,
@@ -244,6 +248,7 @@ WITH
       MAX(requeue_ns) AS requeue_ns
     FROM numbered
     GROUP BY
+      run_id,
       device_id,
       issue_ns,
       alone
@@ -252,43 +257,62 @@ WITH
   -- in each part.
   mixed AS MATERIALIZED (
     SELECT
-      member.run_id,
-      member.part_id,
-      numbered.issue_ns,
-      MAX(numbered.end_ns) AS end_ns,
-      MAX(numbered.requeues) AS requeues,
-      MAX(numbered.requeue_ns) AS requeue_ns
-    FROM merged
-    JOIN numbered
-      ON numbered.device_id = merged.device_id
-      AND numbered.issue_ns = merged.issue_ns
-      AND numbered.alone IS NOT DISTINCT FROM merged.alone
-    JOIN member ON member.thread_id = numbered.thread_id
-    WHERE
-      merged.thread_id <> merged.last_thread_id
+      run_id,
+      device_id,
+      CASE part.part
+        WHEN 'all' THEN 0
+        WHEN 'flag' THEN thread_id % 4
+        ELSE thread_id - thread_id % 4
+      END AS part_id,
+      issue_ns,
+      MAX(end_ns) AS end_ns,
+      MAX(requeues) AS requeues,
+      MAX(requeue_ns) AS requeue_ns
+    FROM (
+      SELECT *
+      FROM numbered
+      WHERE
+        -- A join would let DuckDB join the requests and the threads first. No
+        -- bio has a negative number.
+        (device_id, issue_ns, COALESCE(alone, -1)) IN (
+          SELECT device_id, issue_ns, COALESCE(alone, -1)
+          FROM merged
+          WHERE
+            thread_id <> last_thread_id
+        )
+    ) AS shared
+    CROSS JOIN part
     GROUP BY
-      member.run_id,
-      member.part_id,
-      numbered.issue_ns,
-      numbered.alone
+      run_id,
+      device_id,
+      3,
+      issue_ns,
+      alone
   ),
   request AS NOT MATERIALIZED (
     SELECT
-      member.run_id,
-      member.part_id,
-      merged.issue_ns,
-      merged.end_ns,
-      merged.requeues,
-      merged.requeue_ns
+      run_id,
+      device_id,
+      CASE part.part
+        WHEN 'all' THEN 0
+        WHEN 'flag' THEN thread_id % 4
+        ELSE thread_id - thread_id % 4
+      END AS part_id,
+      issue_ns,
+      end_ns,
+      requeues,
+      requeue_ns
     FROM merged
-    JOIN member ON member.thread_id = merged.thread_id
+    CROSS JOIN part
     WHERE
-      merged.thread_id = merged.last_thread_id
+      thread_id = last_thread_id
     UNION ALL
-    SELECT run_id, part_id, issue_ns, end_ns, requeues, requeue_ns FROM mixed
+    SELECT run_id, device_id, part_id, issue_ns, end_ns, requeues, requeue_ns
+    FROM mixed
   ),
   made AS (
     SELECT
+      device_id,
       part_id,
       COUNT(*) AS requests,
       SUM(end_ns - issue_ns) AS sum_ns,
@@ -296,11 +320,13 @@ WITH
       SUM(requeue_ns) AS requeue_ns
     FROM request
     GROUP BY
+      device_id,
       part_id
   ),
   step AS NOT MATERIALIZED (
     SELECT
       run_id,
+      device_id,
       part_id,
       -- 2^36 ns, about a minute.
       issue_ns - issue_ns % 68719476736 AS minute_ns,
@@ -308,14 +334,15 @@ WITH
       1 AS step
     FROM request
     UNION ALL
-    SELECT run_id, part_id, end_ns - end_ns % 68719476736, end_ns, -1
+    SELECT run_id, device_id, part_id, end_ns - end_ns % 68719476736, end_ns, -1
     FROM request
   ),
   minute AS (
-    SELECT run_id, part_id, minute_ns, SUM(step) AS steps
+    SELECT run_id, device_id, part_id, minute_ns, SUM(step) AS steps
     FROM step
     GROUP BY
       run_id,
+      device_id,
       part_id,
       minute_ns
   ),
@@ -323,6 +350,7 @@ WITH
   before AS MATERIALIZED (
     SELECT
       run_id,
+      device_id,
       part_id,
       minute_ns,
       (LEAD(minute_ns) OVER in_order) AS next_ns,
@@ -330,26 +358,27 @@ WITH
       CAST(SUM(steps) OVER in_order AS BIGINT) AS end_depth
     FROM minute
     WINDOW
-      in_order AS (PARTITION BY run_id, part_id ORDER BY minute_ns)
+      in_order AS (PARTITION BY device_id, part_id ORDER BY minute_ns)
   ),
   -- An engine keeps the rows of a window in memory. So a window is of a minute.
   -- It begins with what is at the device, and ends with none there: then the
   -- next part of the same minute follows. DuckDB is slow with many windows.
   windowed AS (
-    SELECT run_id, part_id, minute_ns, at_ns, step FROM step
+    SELECT run_id, device_id, part_id, minute_ns, at_ns, step FROM step
     UNION ALL
-    SELECT run_id, part_id, minute_ns, minute_ns, begin_depth
+    SELECT run_id, device_id, part_id, minute_ns, minute_ns, begin_depth
     FROM before
     WHERE
       begin_depth > 0
     UNION ALL
-    SELECT run_id, part_id, minute_ns, next_ns, -end_depth
+    SELECT run_id, device_id, part_id, minute_ns, next_ns, -end_depth
     FROM before
     WHERE
       end_depth > 0
   ),
   sweep AS (
     SELECT
+      device_id,
       part_id,
       CAST(SUM(step) OVER in_order AS BIGINT) AS depth,
       (LEAD(at_ns) OVER in_order) - at_ns AS gap_ns
@@ -360,17 +389,19 @@ WITH
           run_id,
           minute_ns
         -- What ends makes room for what begins at the same moment.
-        ORDER BY part_id, at_ns, step
+        ORDER BY device_id, part_id, at_ns, step
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       )
   ),
   busy AS (
     SELECT
+      device_id,
       part_id,
       MAX(depth) AS max_depth,
       SUM(CASE WHEN depth > 0 THEN gap_ns ELSE 0 END) AS busy_ns
     FROM sweep
     GROUP BY
+      device_id,
       part_id
   )
 SELECT
@@ -400,13 +431,13 @@ SELECT
   amount.run AS run
 FROM amount
 JOIN whole ON whole.run = amount.run AND whole.dev = amount.dev
-JOIN busy ON busy.part_id = amount.part_id
+JOIN busy ON busy.device_id = amount.device_id AND busy.part_id = amount.part_id
 JOIN longest
   ON longest.run = amount.run
   AND longest.dev = amount.dev
   AND longest.part = amount.part
   AND longest.of_comm IS NOT DISTINCT FROM amount.of_comm
-JOIN made ON made.part_id = amount.part_id
+JOIN made ON made.device_id = amount.device_id AND made.part_id = amount.part_id
 LEFT JOIN syncline_meta AS device_on
   ON device_on.run = amount.run
   AND device_on.key = 'device_on.' || amount.dev

@@ -44,7 +44,9 @@ WITH
       start_ns IS NOT NULL
       AND dur_ns IS NOT NULL
   ),
-  -- Numbers take less memory than names.
+  -- Numbers take less memory than names. No group is empty: HAVING makes DuckDB
+  -- expect fewer groups than requests, and so keep the groups in memory when it
+  -- joins both.
   total AS MATERIALIZED (
     SELECT
       run,
@@ -62,64 +64,46 @@ WITH
       op,
       fs,
       dev
+    HAVING
+      COUNT(*) > 0
   ),
   number AS MATERIALIZED (SELECT DISTINCT run, run_id FROM total),
   recorded AS MATERIALIZED (SELECT DISTINCT run, phase FROM syncline_phase),
-  -- The name of each phase that a run may have, and its numbers. A run without
-  -- phases has what the columns of its requests say.
-  kind AS MATERIALIZED (
-    SELECT
-      found.run AS run,
-      phase,
-      is_recorded,
-      run_id,
-      CAST(DENSE_RANK() OVER (ORDER BY phase) AS INTEGER) AS kind_id
-    FROM (
-      SELECT run, phase, 1 AS is_recorded FROM recorded
-      UNION ALL
-      SELECT run, phase, 0
-      FROM number
-      CROSS JOIN (
-        SELECT 'before submit' AS phase
-        UNION ALL
-        SELECT 'writeback'
-        UNION ALL
-        SELECT 'after completion'
-        UNION ALL
-        SELECT 'residue'
-      ) AS of_columns
-      WHERE
-        run NOT IN (SELECT run FROM recorded)
-    ) AS found
-    JOIN number ON number.run = found.run
+  -- A run without phases has what the columns of its requests say.
+  of_columns(phase, kind_id) AS (
+    VALUES
+      ('before submit', -1),
+      ('writeback', -2),
+      ('after completion', -3),
+      ('residue', -4)
   ),
   -- Two joins by one name each are faster than one by both.
-  name AS MATERIALIZED (SELECT DISTINCT phase, kind_id FROM kind),
-  span AS NOT MATERIALIZED (
-    SELECT run_id, kind_id, sync_id, dur_ns
+  name AS MATERIALIZED (
+    SELECT phase, CAST(ROW_NUMBER() OVER (ORDER BY phase) AS INTEGER) AS kind_id
+    FROM (SELECT DISTINCT phase FROM recorded) AS found
+    UNION ALL
+    SELECT phase, kind_id FROM of_columns
+  ),
+  spent AS (
+    SELECT run_id, kind_id, sync_id, CAST(SUM(dur_ns) AS BIGINT) AS dur_ns
     FROM syncline_phase AS found
     JOIN number ON number.run = found.run
-    JOIN name ON name.phase = found.phase
-    UNION ALL
-    SELECT
+    JOIN name ON name.phase = found.phase AND name.kind_id > 0
+    GROUP BY
       run_id,
       kind_id,
-      sync_id,
-      CASE
-        WHEN phase = 'before submit' THEN before_submit_ns
-        WHEN phase = 'writeback' THEN writeback_ns
-        WHEN phase = 'after completion' THEN after_complete_ns
-        WHEN after_complete_ns >= 0 THEN 0
-        ELSE time_ns
-      END
-    FROM kind
-    JOIN request ON request.run = kind.run
-    WHERE
-      is_recorded = 0
-      AND (phase = 'residue' OR after_complete_ns >= 0)
+      sync_id
   ),
-  owner AS (
-    SELECT run_id, sum_id, sync_id
+  owner AS NOT MATERIALIZED (
+    SELECT
+      request.run,
+      run_id,
+      sum_id,
+      sync_id,
+      request.time_ns,
+      before_submit_ns,
+      writeback_ns,
+      after_complete_ns
     FROM request
     JOIN total
       ON total.run = request.run
@@ -128,13 +112,25 @@ WITH
       AND total.dev IS NOT DISTINCT FROM request.dev
   ),
   pair AS MATERIALIZED (
-    SELECT sum_id, kind_id, CAST(SUM(dur_ns) AS BIGINT) AS dur_ns
-    FROM span
-    JOIN owner ON owner.run_id = span.run_id AND owner.sync_id = span.sync_id
-    GROUP BY
+    SELECT sum_id, kind_id, dur_ns
+    FROM spent
+    JOIN owner ON owner.run_id = spent.run_id AND owner.sync_id = spent.sync_id
+    UNION ALL
+    SELECT
       sum_id,
       kind_id,
-      owner.sync_id
+      CASE
+        WHEN kind_id = -1 THEN before_submit_ns
+        WHEN kind_id = -2 THEN writeback_ns
+        WHEN kind_id = -3 THEN after_complete_ns
+        WHEN after_complete_ns >= 0 THEN 0
+        ELSE time_ns
+      END
+    FROM owner
+    CROSS JOIN of_columns
+    WHERE
+      run NOT IN (SELECT run FROM recorded)
+      AND (kind_id = -4 OR after_complete_ns >= 0)
   ),
   -- An engine keeps all values of a percentile in memory. So the values are
   -- counted in slices first, and then one by one in the slices that hold it.
