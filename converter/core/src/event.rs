@@ -4,9 +4,11 @@ use crate::names::NameId;
 
 pub mod bio_flags;
 pub mod probe;
+pub mod write;
 
 use self::bio_flags::BioFlags;
 use self::probe::Probe;
+use self::write::WriteEvent;
 
 /// A thread or process id that the source does not record.
 pub const UNKNOWN_TASK: u32 = u32::MAX;
@@ -364,6 +366,7 @@ impl Kind {
     fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         match self {
             Self::Probe(Probe::WriteWaitStart { waited_for, .. }) => f(&mut waited_for.holder_comm),
+            Self::Probe(Probe::Write(WriteEvent::Start(call))) => f(&mut call.path),
             Self::Probe(Probe::SyncEnter { function, path, container_path, fs, .. }) => {
                 f(function);
                 f(path);

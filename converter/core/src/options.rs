@@ -99,6 +99,7 @@ pub enum OutputFormat {
     EventsJsonl,
     PerfScript,
     Folded,
+    Writes,
 }
 
 impl OutputFormat {
@@ -115,7 +116,14 @@ impl OutputFormat {
         ("folded", &[".folded"], Self::Folded),
     ];
 
+    /// Formats that only Syncline itself reads, so that no name of an output selects them.
+    const INTERNAL: &'static [(&'static str, Self)] = &[("writes", Self::Writes)];
+
     pub fn by_name(name: &str) -> Option<Self> {
+        let internal = Self::INTERNAL.iter().find(|(known, _)| *known == name);
+        if let Some((_, format)) = internal {
+            return Some(*format);
+        }
         Self::ALL.iter().find(|(known, ..)| *known == name).map(|(.., format)| *format)
     }
 
@@ -136,7 +144,7 @@ impl OutputFormat {
 
     /// Whether it can be written to standard output. Parquet is written with its index last, tables are several files.
     pub fn can_be_streamed(self) -> bool {
-        !matches!(self, Self::Parquet | Self::Tables | Self::PerfettoGzip)
+        !matches!(self, Self::Parquet | Self::Tables | Self::PerfettoGzip | Self::Writes)
     }
 }
 

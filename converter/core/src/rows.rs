@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod derived;
+pub mod write;
 
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{WaitedFor, WriteWaitKind};

@@ -20,7 +20,9 @@ use crate::options::{Options, OutputFormat, Progress};
 use crate::own_trace::{self, RunRead, Stop};
 use crate::pipeline::low_level::LowLevelPipeline;
 use crate::pipeline::pairing::PairingPipeline;
+use crate::pipeline::writes::WritesPipeline;
 use crate::pipeline::{FinishedInputs, Pipeline};
+use crate::sink::columns::writes::WritesParquet;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::csv::Csv;
 use crate::sink::events_jsonl::EventsJsonl;
@@ -30,7 +32,7 @@ use crate::sink::jsonl::Jsonl;
 use crate::sink::perf_script::PerfScript;
 use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::threaded::Threaded;
-use crate::sink::{Group, RunFacts, Sink};
+use crate::sink::{Group, RunFacts, Sink, WriteSink};
 use crate::summary::{InputRead, Summary};
 
 /// Minimum interval between two reports of progress after a batch.
@@ -56,6 +58,9 @@ pub fn convert(
     check_pid_is(&inputs, options.source_options.pid_is_process)?;
     if format == OutputFormat::EventsJsonl {
         return convert_into_log(options, inputs, &mut EventsJsonl::create(&path)?, progress);
+    }
+    if format == OutputFormat::Writes {
+        return convert_into_writes(options, inputs, &mut WritesParquet::create(&path)?, progress);
     }
     let sink = Threaded::new(create_sink(options, &options.device_names, &path, format)?)?;
     if options.filter.is_empty() {
@@ -89,7 +94,7 @@ pub fn convert_trace(
         .or_else(|| OutputFormat::of_path(output))
         .ok_or_else(|| Error::UnknownSink { path: path.clone(), endings: OutputFormat::file_endings() })?;
     let is_trace = matches!(format, OutputFormat::Perfetto | OutputFormat::PerfettoGzip);
-    if format == OutputFormat::EventsJsonl || (is_trace && options.filter.is_empty()) {
+    if matches!(format, OutputFormat::EventsJsonl | OutputFormat::Writes) || (is_trace && options.filter.is_empty()) {
         let hint = "convert the log instead; a trace becomes DIR/, .parquet, .csv, .jsonl, .perf or .folded".into();
         return Err(Stop::Failed(Error::NotHere {
             path,
@@ -197,6 +202,17 @@ pub fn convert_into_log(
     run(options, inputs, &mut LowLevelPipeline::new(log, count), progress)
 }
 
+/// Like `convert`, but writes the table of writes of opened inputs.
+pub fn convert_into_writes(
+    options: &Options,
+    inputs: Vec<OpenInput>,
+    sink: &mut dyn WriteSink,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Summary> {
+    let count = inputs.len();
+    run(options, inputs, &mut WritesPipeline::new(sink, count, options.max_idle_name_bytes), progress)
+}
+
 /// Opens the inputs of `options`, in the order in which they are used.
 pub fn open(options: &Options) -> Result<Vec<OpenInput>> {
     let offset_of = |path: &str| options.hints.get(path).and_then(|hints| hints.offset_ns);
@@ -239,7 +255,7 @@ fn create_sink(
         OutputFormat::Jsonl => Box::new(Jsonl::create(path)?),
         OutputFormat::PerfScript => Box::new(PerfScript::create(path, options.weight, options.by)?),
         OutputFormat::Folded => Box::new(Folded::create(path, options.weight, options.by)?),
-        OutputFormat::EventsJsonl => unreachable!("the low-level log is no sink of rows"),
+        OutputFormat::EventsJsonl | OutputFormat::Writes => unreachable!("they have sinks of their own"),
     })
 }
 
@@ -252,6 +268,7 @@ fn run(
     let mut run = Run::new(options, &inputs);
     let mut source_options = options.source_options;
     source_options.keep_extras = pipeline.keeps_all_events();
+    source_options.keep_writes = pipeline.keeps_writes();
     let merge_options = MergeOptions {
         window_ns: options.window_ns,
         workers: options.workers,
@@ -282,6 +299,7 @@ fn run(
     let mut summary = run.summarize(&merge);
     if !summary.has_sync_events()
         && !pipeline.keeps_all_events()
+        && !pipeline.keeps_writes()
         && !options.one_of_several
         && options.prediction.writes.is_empty()
         && let Some(first) = run.tallies.first()
@@ -331,7 +349,10 @@ impl Run {
         let tally = &self.tallies[input];
         // The pieces of a log are read one after the other, so the log ends with its last piece.
         let is_last_piece = !self.tallies[input + 1..].iter().any(|other| other.log == tally.log);
-        let log_has_events = self.tallies.iter().any(|other| other.log == tally.log && other.events() > 0);
+        // An input without writes is told from one without any event.
+        let has_events =
+            |other: &InputTally| other.events() > 0 || pipeline.keeps_writes() && other.dropped_events > 0;
+        let log_has_events = self.tallies.iter().any(|other| other.log == tally.log && has_events(other));
         // A piece may hold only the stack of the last call of the piece before it.
         if is_last_piece && !log_has_events {
             tally.check_has_events(self.has_others)?;
@@ -342,8 +363,7 @@ impl Run {
         } else {
             Vec::new()
         };
-        pipeline.end_input(input, tally, &missing);
-        Ok(())
+        pipeline.end_input(input, tally, &missing)
     }
 
     fn progress(&self) -> Progress {

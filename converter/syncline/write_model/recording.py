@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from syncline import interruptible, scratch
+from syncline import _core, interruptible, scratch
 from syncline.errors import InputError
 from syncline.kinds import kind_of
 from syncline.reading import Progress, Reading
+from syncline.recordings import Filter, read_recording
 from syncline.report import read_sql
 
-from .probe_events import from_events
+from .probe_events import from_table
 from .strace_calls import from_calls
 from .writes import Writes, read_csv
 
 __all__ = ["read"]
 
+# The fields of a low-level log of strace that sql/write_model/calls.sql uses.
 _TYPES = {
-    "ts_ns": "BIGINT", "tid": "BIGINT", "pid": "BIGINT", "event": "VARCHAR", "source": "VARCHAR",
-    "args": "VARCHAR", "text": "VARCHAR", "path": "VARCHAR", "ret": "BIGINT", "dur_ns": "BIGINT",
-    "unfinished": "BIGINT", "resumed": "BIGINT", "entry_ns": "BIGINT", "untimed": "BOOLEAN",
-    "comm": "VARCHAR", "dev": "VARCHAR", "ino": "VARCHAR", "gen": "VARCHAR", "offset": "VARCHAR", "ki_flags": "BIGINT",
-    "file_size": "BIGINT", "nr_dirty": "VARCHAR", "nr_writeback": "VARCHAR", "n0": "VARCHAR", "n1": "VARCHAR",
-    "n2": "VARCHAR", "n3": "VARCHAR", "background_thresh": "BIGINT", "dirty_thresh": "BIGINT",
-    "bg_thresh": "BIGINT", "thresh": "BIGINT",
+    "ts_ns": "BIGINT", "tid": "BIGINT", "pid": "BIGINT", "event": "VARCHAR", "args": "VARCHAR", "text": "VARCHAR",
+    "path": "VARCHAR", "ret": "BIGINT", "dur_ns": "BIGINT", "unfinished": "BIGINT", "resumed": "BIGINT",
+    "entry_ns": "BIGINT", "untimed": "BOOLEAN",
 }  # fmt: skip
 
 
@@ -47,15 +46,58 @@ def read(path: str, reading: Reading, progress: Progress | None = None) -> Write
             f"{path} is no recording of one run: the model reads a log, a run directory or a table of writes",
             "give one run directory of: syncline record --writes -o run -- COMMAND",
         )
+    files = read_recording(path).files
     with scratch.folder() as work:
-        events = work / "log.events.jsonl"
-        summary = reading.convert([path], str(events), progress=progress)
-        losses = {one["reason"]: one["count"] for one in summary["losses"]}
-        lost = losses.get("lost_by_tracer", 0)
-        return interruptible.call(lambda: _from_events(events, reading, lost))
+        # What is no file can be read only once, so its format is not known before that.
+        can_detect = all(Path(file).is_file() for file in files)
+        formats = {reading.source or _core.detect_format(file) for file in files if can_detect}
+        if can_detect and formats != {"strace"}:
+            return _of_events(work, path, reading, progress)
+        log = work / "log.events.jsonl"
+        sources = _sources(reading.convert([path], str(log), progress=progress))
+        if sources == {"strace"}:
+            return interruptible.call(lambda: _of_calls(log))
+        again = Reading(window_ns=reading.window_ns, filter=reading.filter)
+        return _of_events(work, str(log), again, None, sources)
 
 
-def _from_events(events: Path, reading: Reading, lost: int) -> Writes:
+def _sources(summary: dict[str, Any]) -> set[str]:
+    return {one["source"] for one in summary["inputs"]}
+
+
+def _of_events(
+    work: Path,
+    path: str,
+    reading: Reading,
+    progress: Progress | None,
+    sources: set[str] | None = None,
+) -> Writes:
+    """Reads the writes of a kernel's events, which the core pairs. `sources`: what the events are of, if `path` does not say it."""
+    table = work / "writes.parquet"
+    summary = reading.convert([path], str(table), to="writes", progress=progress)
+    losses = {one["reason"]: one["count"] for one in summary["losses"]}
+    lost = losses.get("lost_by_tracer", 0)
+    sources = sources or _sources(summary)
+    return interruptible.call(lambda: _of_table(table, reading.filter, lost, sources))
+
+
+def _of_table(table: Path, chosen: Filter, lost: int, sources: set[str]) -> Writes:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.read_parquet(str(table), file_row_number=True).create_view("writes")
+        has_writes = connection.execute(
+            "SELECT 1 FROM writes WHERE part = 'call' AND kind NOT IN ('fsync', 'sync_inodes') LIMIT 1"
+        ).fetchall()
+        if not has_writes:
+            raise InputError(
+                f"the recording is of {', '.join(sorted(sources))}, and has no plain writes",
+                "record with: syncline record --writes -o run -- COMMAND",
+            )
+        return from_table(connection, chosen, lost)
+
+
+def _of_calls(log: Path) -> Writes:
     import duckdb
 
     with duckdb.connect() as connection:
@@ -63,20 +105,8 @@ def _from_events(events: Path, reading: Reading, lost: int) -> Writes:
         columns = ", ".join(f"\"{name}\": '{kind}'" for name, kind in _TYPES.items())
         connection.execute(
             f"CREATE TABLE events AS FROM read_json(?, format = 'newline_delimited', columns = {{{columns}}})",
-            [str(events)],
+            [str(log)],
         )
-        sources = {name for (name,) in connection.execute("SELECT DISTINCT source FROM events").fetchall()}  # fmt: skip
-        has_probes = connection.execute("SELECT 1 FROM events WHERE event = 'write_enter' LIMIT 1").fetchall()  # fmt: skip
-        if has_probes:
-            result = connection.execute(read_sql("write_model", "probes"))
-            names = [column[0] for column in result.description]
-            found = (dict(zip(names, row, strict=True)) for row in result.fetchall())
-            return from_events(found, reading.filter, lost)
-        if sources - {"strace"}:
-            raise InputError(
-                f"the recording is of {', '.join(sorted(map(str, sources)))}, and has no plain writes",
-                "record with: syncline record --writes -o run -- COMMAND",
-            )
         result = connection.execute(read_sql("write_model", "calls"))
         names = [column[0] for column in result.description]
         return from_calls(dict(zip(names, row, strict=True)) for row in result.fetchall())

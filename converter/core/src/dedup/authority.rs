@@ -276,7 +276,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             | Probe::FastCommitStop { .. }
             | Probe::WriteWaitStart { .. }
             | Probe::WriteWaitEnd { .. }
-            | Probe::Throttle { .. },
+            | Probe::Throttle { .. }
+            | Probe::Write(_),
         )
         | Kind::BlockIssue { .. }
         | Kind::BlockComplete { .. }

@@ -2,6 +2,7 @@
 //! address of the bio and by the inode of the folio.
 
 use super::bio_flags::BioFlags;
+use super::write::WriteEvent;
 use super::{Dev, FastCommitReason, FastCommitStatus, WaitKind};
 use crate::names::NameId;
 
@@ -230,4 +231,6 @@ pub enum Probe {
         pause_ns: i64,
         waited_for: WaitedFor,
     },
+    /// Only a conversion to the table of writes has them.
+    Write(WriteEvent),
 }

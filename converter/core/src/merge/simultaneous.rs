@@ -10,6 +10,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::event::probe::Probe;
+use crate::event::write::WriteEvent;
 use crate::event::{Event, Kind, ThreadEvent, UNKNOWN_TASK};
 use crate::location::Location;
 use crate::names::NameId;
@@ -157,10 +158,10 @@ fn sort_by_cause(group: Vec<Waiting>) -> Vec<Waiting> {
 fn rank(kind: &Kind) -> u8 {
     match kind {
         Kind::BioComplete { .. } | Kind::BlockComplete { .. } | Kind::Probe(Probe::End { .. }) => 0,
-        Kind::CallEnter { .. } => 1,
+        Kind::CallEnter { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)) => 1,
         Kind::SyncStart { .. }
         | Kind::WbStart { .. }
-        | Kind::Probe(Probe::SyncEnter { .. } | Probe::WorkStart { .. }) => 2,
+        | Kind::Probe(Probe::SyncEnter { .. } | Probe::WorkStart { .. } | Probe::Write(WriteEvent::Start(_))) => 2,
         Kind::WaitStart { .. }
         | Kind::CommitStart { .. }
         | Kind::CommitStep { .. }
@@ -186,9 +187,9 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::Probe(
             Probe::WaitEnd { .. } | Probe::FolioWaitEnd | Probe::FastCommitStop { .. } | Probe::WriteWaitEnd { .. },
         ) => 9,
-        Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd) => 10,
+        Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd | Probe::Write(WriteEvent::End(_))) => 10,
         Kind::CallExit { .. } => 11,
-        Kind::Mark { .. } | Kind::Other => 12,
+        Kind::Mark { .. } | Kind::Other | Kind::Probe(Probe::Write(WriteEvent::Limits { .. })) => 12,
     }
 }
 

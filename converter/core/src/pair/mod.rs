@@ -20,6 +20,7 @@
 //! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
 //! - `unsubmitted`: requests of the block layer in logs without submits
 //! - `write_waits`: waits of threads that write to files
+//! - `writes`: calls that write, for the table of writes. It is a pairer of its own, and uses nothing of the others
 
 mod bios;
 mod block_layer;
@@ -40,6 +41,7 @@ mod threads;
 mod unsubmitted;
 mod waits;
 mod write_waits;
+pub mod writes;
 
 use std::sync::Arc;
 

@@ -100,6 +100,8 @@ impl Pairer {
             }
             Probe::Throttle { pause_ns, waited_for } => return self.throttle(e, pause_ns, waited_for, out),
             Probe::WorkEnd => _ = self.probes.work.remove(&self.tasks.id_of(e)),
+            // `WritePairer` pairs them.
+            Probe::Write(_) => {}
         }
         Ok(())
     }

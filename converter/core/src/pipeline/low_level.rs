@@ -128,10 +128,11 @@ impl Pipeline for LowLevelPipeline<'_> {
         self.write_older_than(merged.watermark)
     }
 
-    fn end_input(&mut self, _input: usize, tally: &InputTally, missing: &[NoteKind]) {
+    fn end_input(&mut self, _input: usize, tally: &InputTally, missing: &[NoteKind]) -> Result<()> {
         for note in missing {
             self.log.note(note, 0, tally.source.name());
         }
+        Ok(())
     }
 
     fn flush(&mut self, summary: &mut Summary) -> Result<()> {

@@ -1,8 +1,10 @@
-//! What happens to the merged batches of a run: pairing into rows, or the low-level log.
+//! What happens to the merged batches of a run: pairing into rows, the low-level log, or the table of writes.
 
+mod adopted;
 pub(crate) mod low_level;
 pub(crate) mod pairing;
 mod run_facts;
+pub(crate) mod writes;
 
 use crate::error::Result;
 use crate::input::tally::InputTally;
@@ -16,6 +18,11 @@ pub(crate) trait Pipeline {
     /// Whether the output holds all events, also those that no report uses, with the tracer's names and fields.
     fn keeps_all_events(&self) -> bool;
 
+    /// Whether the output is of the events of writes only.
+    fn keeps_writes(&self) -> bool {
+        false
+    }
+
     /// Takes a batch. It may keep `merged.batch` and leave another batch instead.
     fn add_batch(&mut self, merged: &mut MergedBatch, tally: &InputTally) -> Result<()>;
 
@@ -25,7 +32,7 @@ pub(crate) trait Pipeline {
     }
 
     /// An input has been read to its end. `missing` are the events that its log lacks.
-    fn end_input(&mut self, input: usize, tally: &InputTally, missing: &[NoteKind]);
+    fn end_input(&mut self, input: usize, tally: &InputTally, missing: &[NoteKind]) -> Result<()>;
 
     /// Processes the events that still wait. Adds their losses to the summary.
     fn flush(&mut self, summary: &mut Summary) -> Result<()>;

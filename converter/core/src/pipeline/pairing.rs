@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::adopted::{Adopted, adopt};
 use super::run_facts::run_facts;
 use super::{FinishedInputs, Pipeline};
 use crate::dedup::{Dedup, Deduplicated, MAX_LOGS};
@@ -157,8 +158,9 @@ impl Pipeline for PairingPipeline<'_> {
         if self.pairing.has_begun { self.pairing.sink.loss(Reason::LostByTracer, ts, text) } else { Ok(()) }
     }
 
-    fn end_input(&mut self, input: usize, _tally: &InputTally, _missing: &[NoteKind]) {
+    fn end_input(&mut self, input: usize, _tally: &InputTally, _missing: &[NoteKind]) -> Result<()> {
         self.pairing.dedup.end_file(input);
+        Ok(())
     }
 
     fn flush(&mut self, summary: &mut Summary) -> Result<()> {
@@ -301,45 +303,5 @@ impl Adopter<'_> {
             _ => {}
         }
         event
-    }
-}
-
-/// The run's ids of the names of the current batch; NONE if one has not been needed yet.
-#[derive(Default)]
-struct Adopted {
-    names: Vec<NameId>,
-    /// A path may have the same text as another name. It is passing, the other one is kept.
-    paths: Vec<NameId>,
-    /// Stacks, folded, unless it depends on the process how they are.
-    stacks: Vec<NameId>,
-}
-
-impl Adopted {
-    fn start_batch(&mut self, batch: &Batch) {
-        for ids in [&mut self.names, &mut self.paths, &mut self.stacks] {
-            ids.clear();
-            ids.resize(batch.names.len(), NameId::NONE);
-        }
-    }
-
-    #[inline]
-    fn name(&mut self, id: &mut NameId, batch: &Batch, names: &mut Names) {
-        adopt(&mut self.names, id, |id| names.intern(batch.names.get(id)));
-    }
-
-    #[inline]
-    fn path(&mut self, id: &mut NameId, batch: &Batch, names: &mut Names) {
-        adopt(&mut self.paths, id, |id| names.intern_passing(batch.names.get(id)));
-    }
-}
-
-#[inline]
-fn adopt(known: &mut [NameId], id: &mut NameId, intern: impl FnOnce(NameId) -> NameId) {
-    if id.is_some() {
-        let known = &mut known[id.0 as usize];
-        if !known.is_some() {
-            *known = intern(*id);
-        }
-        *id = *known;
     }
 }

@@ -1,6 +1,7 @@
 //! Parquet files: one file of requests, or a folder with one file per table.
 
 mod table;
+pub mod writes;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -15,6 +15,7 @@ pub mod threaded;
 use crate::error::Result;
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
+use crate::rows::write::WriteRow;
 use crate::rows::{Bio, Call, Commit, Request, WriteWait};
 
 /// An application mark: from `--marks`, or from the markers in the log.
@@ -122,4 +123,13 @@ pub trait Sink {
 
     /// Writes what comes last and closes the output.
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()>;
+}
+
+/// Where the rows of the table of writes go.
+pub trait WriteSink {
+    /// Takes a call that has ended or is dropped. Calls come in the order in which they end.
+    fn row(&mut self, row: &WriteRow, names: &Names) -> Result<()>;
+
+    /// Closes the output.
+    fn finish(&mut self) -> Result<()>;
 }

@@ -94,6 +94,11 @@ impl Batch {
         self.watermark = None;
     }
 
+    /// Whether the time of the next event says when events were lost: no event follows the last note, or none is in the batch.
+    pub(super) fn needs_time(&self) -> bool {
+        self.notes.last().map_or(0, |note| note.after as usize) == self.events.len()
+    }
+
     /// Counts an event that no report uses. `word` is the tracer's name for it.
     #[inline]
     pub fn other<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W) {

@@ -158,7 +158,7 @@ impl DynamicEvent {
                     ino,
                     generation: number("gen").unwrap_or(0) as u32,
                     container_path: NameId::NONE,
-                    path: path(fields).map_or(NameId::NONE, |path| names.intern(&path)),
+                    path: path(fields, MAX_NAMES).map_or(NameId::NONE, |path| names.intern(&path)),
                     fs: if fs.is_empty() { NameId::NONE } else { names.intern(&fs) },
                     datasync: match scope {
                         Scope::Range => Some(true),
@@ -415,12 +415,12 @@ fn role_of(symbol: &[u8]) -> BioRole {
     }
 }
 
-/// Joins the names `n0` (the file), `n1` (its folder) and so on. The root of the file system is named `/`. A path that does not reach it begins
-/// with `...`.
-fn path(fields: &impl ProbeFields) -> Option<Vec<u8>> {
+/// Joins the names `n0` (the file), `n1` (its folder) and so on, up to `max_names`. The root of the file system is named `/`. A path that does
+/// not reach it begins with `...`.
+pub(super) fn path(fields: &impl ProbeFields, max_names: usize) -> Option<Vec<u8>> {
     let mut names = Vec::new();
     let mut reaches_root = false;
-    for n in 0..MAX_NAMES {
+    for n in 0..max_names {
         let Some(name) = fields.text(&format!("n{n}")).filter(|name| !name.is_empty()) else { break };
         if name.as_ref() == b"/" {
             reaches_root = true;

@@ -13,6 +13,7 @@ use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields, is_on_tracepoint};
 use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background, is_write};
 use super::tracepoints::{fast_commit, printed_fast_commit, printed_switch, thread_event};
+use super::write_events::WriteEventName;
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, markers, perf_data, perf_script, strace, trace_dat,
@@ -50,6 +51,10 @@ impl Source for EventsJsonl {
 
     fn describe(&self, input: &Input) -> InputTraits {
         InputTraits { ids_are_processes: ids_are_processes(input.head()), ..InputTraits::default() }
+    }
+
+    fn may_hold_writes(&self) -> bool {
+        true
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
@@ -134,6 +139,13 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         batch.note(NoteKind::IoUring);
     }
     let is_probe = is_on_tracepoint(&tracer_name) || PROBE_FIELDS.iter().any(|field| object.contains_key(*field));
+    let SourceOptions { keep_extras, keep_writes, .. } = *options;
+    if keep_writes && let Some(write) = WriteEventName::parse(&tracer_name, is_probe) {
+        let kind = write.kind(&ProbeObject(object), &mut batch.names).ok_or(BAD_FIELD)?;
+        let event = event(object, kind, batch)?;
+        batch.events.push(event);
+        return Ok(());
+    }
     if is_probe {
         return parse_probe(options, object, &tracer_name, batch);
     }
@@ -142,14 +154,15 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         Some(event_name) => kind(event_name, object, &mut batch.names).ok_or(BAD_FIELD)?,
         None => Kind::Other,
     };
-    let event_name = event_name.filter(|_| kind != Kind::Other);
+    let event_name = event_name.filter(|_| kind != Kind::Other && !keep_writes);
+    let kind = if keep_writes { Kind::Other } else { kind };
     let event = event(object, kind, batch)?;
     // All checks come before this point, so that `keep_extras` does not change which lines are valid.
-    if event_name.is_none() && !options.keep_extras {
+    if event_name.is_none() && !keep_extras && !(keep_writes && batch.needs_time()) {
         batch.other(|| &tracer_name);
         return Ok(());
     }
-    if options.keep_extras {
+    if keep_extras {
         extras(object, event_name, batch);
         let name = batch.names.intern(&tracer_name);
         batch.event_names.push(name);
@@ -175,12 +188,14 @@ fn parse_probe(
         }
         None => Kind::Other,
     };
+    let SourceOptions { keep_extras, keep_writes, .. } = *options;
+    let kind = if keep_writes { Kind::Other } else { kind };
     let event = event(object, kind, batch)?;
-    if kind == Kind::Other && !options.keep_extras {
+    if kind == Kind::Other && !keep_extras && !(keep_writes && batch.needs_time()) {
         batch.other(|| tracer_name);
         return Ok(());
     }
-    if options.keep_extras {
+    if keep_extras {
         let is_field = |key: &str, _: &Value| {
             KNOWN.contains(&key)
                 || BYTES.contains(&key)

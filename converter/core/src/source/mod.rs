@@ -24,6 +24,7 @@ mod text_lines;
 pub mod trace_dat;
 mod tracepoint_text;
 pub mod tracepoints;
+mod write_events;
 
 use std::sync::Arc;
 
@@ -95,6 +96,11 @@ pub trait Source: Sync {
     /// # Errors
     /// `Error::Read` with a `Refused` if the input cannot be used, with the reason and with what to do about it.
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader>;
+
+    /// Whether the events of this format may be of writes (`SourceOptions::keep_writes`).
+    fn may_hold_writes(&self) -> bool {
+        false
+    }
 
     /// Explains a problem with an input in the terms of this format; `None` if the general message says it all.
     fn explain(&self, _problem: Problem) -> Option<Explanation> {
@@ -202,6 +208,8 @@ pub struct SourceOptions {
     pub pid_is_process: bool,
     /// Keep the tracer's event names and the fields that no report uses, for the low-level log.
     pub keep_extras: bool,
+    /// Keep the events of writes, and no others of the ring buffer.
+    pub keep_writes: bool,
     pub escapes: Escapes,
     /// The input was recorded on a stock kernel by one of Syncline's scripts.
     pub stock: Option<Stock>,
@@ -215,6 +223,7 @@ impl Default for SourceOptions {
             time_unit_ns: 1,
             pid_is_process: false,
             keep_extras: false,
+            keep_writes: false,
             escapes: Escapes::default(),
             stock: None,
             machine: None,

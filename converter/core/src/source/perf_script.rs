@@ -58,6 +58,10 @@ impl Source for PerfScript {
         }
     }
 
+    fn may_hold_writes(&self) -> bool {
+        true
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         // perf's records of threads that existed before it have no time.
         let first = lines(input.head()).filter_map(context).find(|line| !line.event.starts_with(b"PERF_RECORD_"));

@@ -13,6 +13,7 @@ use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
 use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{Field, Fields, Tracepoint, printed_fast_commit, printed_switch};
+use crate::source::write_events::WriteEventName;
 use crate::source::{Batch, Extra, SourceOptions};
 
 /// The kernel prints the tracepoints `sys_enter_CALL` and `sys_exit_CALL` as `sys_CALL`.
@@ -57,20 +58,32 @@ impl<'a> TextDecoder<'a> {
     #[inline]
     pub(super) fn event(&mut self, task: &Task<'_>, record: &TextRecord<'_>) -> Result<bool, &'static str> {
         let tracepoint = record.tracepoint;
-        let kind = match tracepoint {
-            Some(tracepoint) => self.kind(tracepoint, record).ok_or_else(|| bad_data(tracepoint))?,
-            None => Kind::Other,
+        let SourceOptions { keep_extras, keep_writes, .. } = *self.options;
+        let kind = if keep_writes && let Some(event) = write_event(record) {
+            self.write(event, record).ok_or("a field of the write is missing, repeated or out of range")?
+        } else {
+            let kind = match tracepoint {
+                Some(tracepoint) => self.kind(tracepoint, record).ok_or_else(|| bad_data(tracepoint))?,
+                None => Kind::Other,
+            };
+            if keep_writes { Kind::Other } else { kind }
         };
-        if kind == Kind::Other && !self.options.keep_extras {
+        if kind == Kind::Other && !keep_extras && !(keep_writes && self.batch.needs_time()) {
             self.batch.other(|| record.full_name());
             return Ok(false);
         }
-        if self.options.keep_extras {
+        if keep_extras {
             self.extras(record, tracepoint, kind);
         }
         let (ts, tid, pid, comm) = (task.ts, task.tid, task.pid, self.comm(task.tid, task.comm));
         self.batch.events.push(Event { ts, tid, pid, comm, line: self.batch.lines as u32, kind });
         Ok(true)
+    }
+
+    fn write(&mut self, event: WriteEventName, record: &TextRecord<'_>) -> Option<Kind> {
+        let mut fields = ProbeSlots::default();
+        for_each_field(record, &mut |key, value| fields.put(key, value))?;
+        if fields.is_torn { None } else { event.kind(&fields, &mut self.batch.names) }
     }
 
     #[inline]
@@ -148,6 +161,11 @@ impl<'a> TextDecoder<'a> {
         }
         slot.2
     }
+}
+
+/// Returns which event of writes this is.
+fn write_event(record: &TextRecord<'_>) -> Option<WriteEventName> {
+    if record.prefix.is_empty() { WriteEventName::parse(record.name, record.grammar == Grammar::Probe) } else { None }
 }
 
 fn bad_data(tracepoint: Tracepoint) -> &'static str {

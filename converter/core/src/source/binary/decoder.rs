@@ -11,6 +11,7 @@ use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields, is_
 use crate::source::event_names::{EventName, is_background};
 use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{self, Machine, Tracepoint};
+use crate::source::write_events::{LIMITS_SYSTEM, WriteEventName};
 
 const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
 
@@ -63,8 +64,10 @@ pub(super) fn field_text<'a>(field: &Field, order: ByteOrder, record: &'a [u8]) 
 #[derive(Clone, Debug)]
 pub(super) struct RecordDecoder {
     tracepoint: Option<Tracepoint>,
+    /// With `keep_writes`.
+    write: Option<WriteEventName>,
     slots: [Option<Slot>; tracepoints::Field::COUNT],
-    /// All fields of a dynamic event.
+    /// All fields of a dynamic event, and of an event of writes.
     probe_fields: Vec<(String, Slot)>,
     /// Values of `origin` that mean a sync, if the format names its values.
     sync_origins: Option<Vec<u64>>,
@@ -82,11 +85,17 @@ enum Slot {
 const RECORDER: &str = "syncline_";
 
 impl RecordDecoder {
-    pub(super) fn of(format: &Format, machine: Option<Machine>) -> Self {
+    pub(super) fn of(format: &Format, machine: Option<Machine>, keep_writes: bool) -> Self {
         let name = format.name.as_bytes();
         let is_probe = |field: &Field| PROBE_FIELDS.contains(&field.name.as_str());
+        let is_probe = format.fields.iter().any(is_probe);
         let is_on_tracepoint = is_on_tracepoint(name) && format.system.starts_with(RECORDER);
-        if is_on_tracepoint || format.fields.iter().any(is_probe) {
+        if keep_writes && (is_probe || format.system == LIMITS_SYSTEM) {
+            if let Some(write) = WriteEventName::parse(name, is_probe) {
+                return Self { write: Some(write), probe_fields: all_fields(format), ..Self::of_other() };
+            }
+        }
+        if is_on_tracepoint || is_probe {
             return Self::of_probe(format);
         }
         // What the text of the ring buffer names after the writer of markers is stored as `print`.
@@ -117,22 +126,16 @@ impl RecordDecoder {
             sync_origins.collect()
         });
         let missing_field = missing_field.map(|field| field.name());
-        Self { tracepoint, slots, probe_fields: Vec::new(), sync_origins, missing_field }
+        Self { tracepoint, write: None, slots, probe_fields: Vec::new(), sync_origins, missing_field }
     }
 
     /// The decoder of a dynamic event.
     fn of_probe(format: &Format) -> Self {
         let Some(event) = DynamicEvent::from_name(format.name.as_bytes()) else { return Self::of_other() };
-        let slot = |field: &Field| match field.layout {
-            Layout::Bytes => None,
-            Layout::Number { .. } | Layout::Dev => Number::of(field).map(Slot::Number),
-            _ => Some(Slot::Text(field.clone())),
-        };
-        let fields = format.fields.iter().filter_map(|field| Some((field.name.clone(), slot(field)?)));
         let missing = event.required_fields().iter().find(|&&name| format.field(name).is_none());
         Self {
             tracepoint: Some(Tracepoint::Dynamic(event)),
-            probe_fields: fields.collect(),
+            probe_fields: all_fields(format),
             missing_field: missing.copied(),
             ..Self::of_other()
         }
@@ -143,6 +146,7 @@ impl RecordDecoder {
         const NONE: Option<Slot> = None;
         Self {
             tracepoint: None,
+            write: None,
             slots: [NONE; tracepoints::Field::COUNT],
             probe_fields: Vec::new(),
             sync_origins: None,
@@ -161,8 +165,12 @@ impl RecordDecoder {
         self.tracepoint.map_or_else(|| other_event_name("event", name), |tracepoint| tracepoint.log_name(name, kind))
     }
 
+    pub(super) fn is_write(&self) -> bool {
+        self.write.is_some()
+    }
+
     pub(super) fn is_other(&self) -> bool {
-        self.tracepoint.is_none()
+        self.tracepoint.is_none() && self.write.is_none()
     }
 
     /// Whether the event may be the entry or the exit of a sync call.
@@ -179,6 +187,9 @@ impl RecordDecoder {
         record: &[u8],
         names: &mut Names,
     ) -> Option<Kind> {
+        if let Some(write) = self.write {
+            return write.kind(&ProbeRecord { decoder: self, functions, order, bytes: record }, names);
+        }
         match self.tracepoint {
             Some(Tracepoint::Dynamic(event)) => {
                 event.kind(&ProbeRecord { decoder: self, functions, order, bytes: record }, names)
@@ -189,6 +200,15 @@ impl RecordDecoder {
             None => Some(Kind::Other),
         }
     }
+}
+
+fn all_fields(format: &Format) -> Vec<(String, Slot)> {
+    let slot = |field: &Field| match field.layout {
+        Layout::Bytes => None,
+        Layout::Number { .. } | Layout::Dev => Number::of(field).map(Slot::Number),
+        _ => Some(Slot::Text(field.clone())),
+    };
+    format.fields.iter().filter_map(|field| Some((field.name.clone(), slot(field)?))).collect()
 }
 
 /// Functions of the kernel by their address.

@@ -37,6 +37,7 @@ pub(in crate::source) struct EventTypes {
     order: ByteOrder,
     machine: Option<Machine>,
     keep_extras: bool,
+    keep_writes: bool,
     /// By the id that each record begins with.
     by_id: HashMap<u16, EventType, FixedState>,
     /// Addresses of the kernel's function that writes markers, where they are known.
@@ -52,16 +53,16 @@ impl EventTypes {
         formats: Vec<Format>,
         order: ByteOrder,
         machine: Option<Machine>,
-        keep_extras: bool,
+        (keep_extras, keep_writes): (bool, bool),
         (marker_writer, functions): (Option<Range<u64>>, Functions),
     ) -> Self {
         let by_id = formats.into_iter().map(|format| {
             let pid = format.field("common_pid").and_then(Number::of);
             let printed_by = format.field("ip").filter(|_| format.is_print()).and_then(Number::of);
-            (format.id, EventType { decoder: RecordDecoder::of(&format, machine), printed_by, pid, format })
+            (format.id, EventType { decoder: RecordDecoder::of(&format, machine, keep_writes), printed_by, pid, format })
         });
         let by_id = by_id.collect();
-        Self { order, machine, keep_extras, by_id, marker_writer, functions, other: RecordDecoder::of_other() }
+        Self { order, machine, keep_extras, keep_writes, by_id, marker_writer, functions, other: RecordDecoder::of_other() }
     }
 
     /// Returns the decoder of a record. Without the address of the writer of markers, every printed text is taken for a marker.
@@ -121,7 +122,8 @@ impl EventTypes {
             return false;
         }
         let decoder = self.decoder_of(event_type, record);
-        if decoder.is_other() && !self.keep_extras {
+        let keeps_others = self.keep_extras || self.keep_writes && batch.needs_time();
+        if decoder.is_other() && !keeps_others {
             batch.other(|| name);
             return false;
         }
@@ -135,7 +137,8 @@ impl EventTypes {
             batch.unparsed(name.as_bytes(), "a field of the event is missing or out of range");
             return false;
         };
-        if kind == Kind::Other && !self.keep_extras {
+        let kind = if self.keep_writes && !decoder.is_write() { Kind::Other } else { kind };
+        if kind == Kind::Other && !keeps_others {
             batch.other(|| name);
             return false;
         }

@@ -59,6 +59,10 @@ impl Source for FtraceText {
         }
     }
 
+    fn may_hold_writes(&self) -> bool {
+        true
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
         let head = input.head();

@@ -58,6 +58,10 @@ impl Source for PerfData {
         InputTraits { is_part_of_recording: true, ids_are_processes: Some(false), ..InputTraits::standalone() }
     }
 
+    fn may_hold_writes(&self) -> bool {
+        true
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let path = input.path.clone();
         let fail = |source| Error::Read { path: path.clone(), source };
@@ -69,7 +73,7 @@ impl Source for PerfData {
             formats,
             metadata.order,
             machine.and_then(Machine::of),
-            options.keep_extras,
+            (options.keep_extras, options.keep_writes),
             (None, Functions::default()),
         );
         let tasks = Tasks::default();

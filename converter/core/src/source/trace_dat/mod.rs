@@ -55,6 +55,10 @@ impl Source for TraceDatSource {
         InputTraits { ids_are_processes: Some(false), ..InputTraits::standalone() }
     }
 
+    fn may_hold_writes(&self) -> bool {
+        true
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let path = input.path.clone();
         let fail = |source| Error::Read { path: path.clone(), source };
@@ -367,7 +371,7 @@ impl Records {
         Self {
             shape: file.shape,
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
-            types: EventTypes::new(file.formats, file.shape.order, machine, options.keep_extras, file.symbols),
+            types: EventTypes::new(file.formats, file.shape.order, machine, (options.keep_extras, options.keep_writes), file.symbols),
             comms: file.comms,
         }
     }

@@ -1,0 +1,100 @@
+//! Events of writes on a stock kernel: of calls that write to a file, of the syncs that write back what they made dirty, and of the limits of
+//! dirty page cache. Only the table of writes is made of them: all other outputs leave them out.
+
+use super::Dev;
+use crate::names::NameId;
+
+/// A function of the kernel that is probed at its entry and at its return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallKind {
+    /// A write to a file.
+    Write,
+    /// A sync of a file.
+    Fsync,
+    /// A sync of the inodes of a device.
+    SyncInodes,
+}
+
+impl CallKind {
+    pub const COUNT: usize = 3;
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Fsync => "fsync",
+            Self::SyncInodes => "sync_inodes",
+        }
+    }
+}
+
+/// How a file is written: the flags of an iocb.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct IocbFlags(pub u32);
+
+impl IocbFlags {
+    const DSYNC: u32 = 1 << 1;
+    const SYNC: u32 = 1 << 2;
+    const APPEND: u32 = 1 << 4;
+    const DIRECT: u32 = 1 << 17;
+
+    /// The write is durable when it returns: it calls a sync function.
+    pub fn is_durable(self) -> bool {
+        self.0 & (Self::DSYNC | Self::SYNC) != 0
+    }
+
+    /// It begins at the end of the file, whatever its offset is.
+    pub fn appends(self) -> bool {
+        self.0 & Self::APPEND != 0
+    }
+
+    /// It bypasses page cache.
+    pub fn is_direct(self) -> bool {
+        self.0 & Self::DIRECT != 0
+    }
+}
+
+/// What no two files of a run have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// Unknown where it is not recorded.
+    pub dev: Dev,
+    /// 0 for all inodes of the device.
+    pub ino: u64,
+    pub generation: u32,
+}
+
+/// The start of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallStart {
+    pub kind: CallKind,
+    pub file: FileId,
+    /// Complete, or `.../` and the last names; NONE if no name is recorded.
+    pub path: NameId,
+    /// Where a write begins.
+    pub offset: i64,
+    /// Of a write.
+    pub flags: IocbFlags,
+}
+
+/// The end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallEnd {
+    pub kind: CallKind,
+    /// Bytes that were written, 0, or a negative errno. 0 if the function returns nothing.
+    pub ret: i64,
+    /// Pages of the machine that were dirty or under writeback after a write; `None` where they are not recorded.
+    pub dirty_pages: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WriteEvent {
+    Start(CallStart),
+    End(CallEnd),
+    /// The limits of dirty page cache at this time.
+    Limits {
+        background_pages: i64,
+        hard_pages: i64,
+    },
+    /// Events were lost at this time, or just before it. No source makes it: it stands for a note of a batch.
+    Lost,
+}
