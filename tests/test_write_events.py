@@ -110,7 +110,7 @@ def test_a_recording_has_the_rows_of_the_reference(recorded: Path, tmp_path: Pat
     paired = same_as_reference(recorded, tmp_path)
     kinds = Counter(call.write_kind for call in paired.calls)
     assert set(kinds) >= {"cached", "synchronized", "direct", "fsync"}
-    assert kinds.total() > 50
+    assert kinds.total() > 20
     log = low_level(recorded, tmp_path)
     assert any(row["source"] == "thesis" for row in log)
     for chosen in (Filter(), Filter(comm="python3"), Filter(path="/w/"), Filter(comm="nobody")):
@@ -282,7 +282,7 @@ def test_a_low_level_log_has_the_rows_of_its_recording(recorded: Path, tmp_path:
     def rows_of(path: Path) -> list[Row]:
         return table(path, tmp_path)
 
-    for path in (next(path for _, path in generated(tmp_path)), recorded):
+    for path in (next(path for _, path in generated(tmp_path)), recorded / "trace.dat"):
         log = tmp_path / "copy.events.jsonl"
         Reading().convert([str(path)], str(log))
         assert rows_of(log) == rows_of(path)
@@ -303,7 +303,6 @@ def end(tid: int, time_us: int, ret: int = 4096) -> str:
 
 
 HEAD = "# tracer: nop\n#\n"
-LATE_NOTE = f"not used: 2 {_NOT_USED['late']}"
 
 
 def test_an_event_that_comes_too_late_is_counted_and_pairs_nothing(tmp_path: Path) -> None:
@@ -313,16 +312,22 @@ def test_an_event_that_comes_too_late_is_counted_and_pairs_nothing(tmp_path: Pat
     # The log is read in pieces, and events wait until a piece has later ones.
     filler = [line(9, 8 * second + n, "foo <-bar") for n in range(200_000)]
     text += [write(3, 8 * second), *filler, end(3, 9 * second)]
-    text += [write(4, second + 30), end(4, second + 40), end(2, 9 * second + 1)]
+    text += [write(4, second + 5), end(4, second + 15), end(2, 9 * second + 1)]
     path.write_text(HEAD + "".join(text) + write(5, 20 * second) + end(5, 20 * second + 5))
     found = recording.read(str(path), Reading())
     starts = [one.start_ns // 1000 for one in found.writes]
-    assert starts in ([second, 20 * second], [second, 8 * second, 20 * second])
-    assert LATE_NOTE in found.notes
+    assert starts == [second, 8 * second, 20 * second]
+    # What else was open then may have been paired with others.
+    late, loss, no_start = (_NOT_USED[why] for why in ("late", "loss", "no start"))
+    assert sorted(found.notes) == [
+        f"not used: 1 {loss}",
+        f"not used: 1 {no_start}",
+        f"not used: 2 {late}",
+    ]
     # With a larger window, it is the same as if the log had been in order.
     found = recording.read(str(path), Reading(window_ns=10**11))
     assert [one.start_ns // 1000 for one in found.writes] == [
-        *(second, second + 20, second + 30, 8 * second, 20 * second),
+        *(second, second + 5, second + 20, 8 * second, 20 * second),
     ]
     assert found.notes == []
 

@@ -14,26 +14,39 @@ SELECT
   ts_ns AS start_ns,
   dur_ns AS duration_ns,
   CASE
-    WHEN kind IN ('fsync', 'sync_inodes')
+    WHEN is_sync
       THEN 'sync'
     ELSE kind
   END AS kind,
   CASE
-    WHEN kind = 'sync_inodes'
+    WHEN is_of_all
       THEN ''
     ELSE path
   END AS path,
   offset_bytes AS "offset",
-  ret AS size,
-  4096 * dirty_pages AS dirty_bytes
-FROM outcomes
-WHERE
-  reason IS NULL
-ORDER BY
-  ts_ns,
-  kind = 'sync_inodes',
   CASE
-    WHEN kind = 'sync_inodes'
+    WHEN is_sync
+      THEN 0
+    ELSE ret
+  END AS size,
+  CASE
+    WHEN NOT is_sync
+      THEN 4096 * dirty_pages
+  END AS dirty_bytes
+FROM (
+  SELECT
+    *,
+    kind IN ('fsync', 'sync_inodes') AS is_sync,
+    kind = 'sync_inodes' AS is_of_all
+  FROM outcomes
+  WHERE
+    reason IS NULL
+)
+ORDER BY
+  start_ns,
+  is_of_all,
+  CASE
+    WHEN is_of_all
       THEN row_number
     ELSE call_number
   END;
