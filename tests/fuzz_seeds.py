@@ -144,6 +144,37 @@ def ftraces() -> dict[str, bytes]:
     return seeds
 
 
+def write_texts() -> dict[str, bytes]:
+    """Short texts of the ring buffer with events of writes, and their low-level logs."""
+    start = "(ext4_file_write_iter+0x0/0x10) dev=266338320 ino={} gen=7 offset={} ki_flags={} file_size=9"
+    end = "(vfs_write+0x1/0x10 <- ext4_file_write_iter) ret=4096 nr_dirty=11 nr_writeback=2"
+    events = [
+        "global_dirty_state: dirty=10 writeback=0 bg_thresh=2048 thresh=8192 limit=8192 dirtied=1 written=1",
+        f'write_enter: {start.format(12, 0, 2)} n0="f" n1="/" n2="/"',
+        "fsync_enter: (ext4_sync_file+0x0/0x10) dev=266338320 ino=12 gen=7 start=0 end=99 datasync=1",
+        "fsync_exit: (vfs_fsync_range+0x0/0x10 <- ext4_sync_file) ret=0",
+        f"write_exit: {end}",
+        f'write_enter: {start.format(13, 4096, 16)} n0="a" n1="b" n2="c" n3="d"',
+        f'write_enter: {start.format(13, 4096, 0).replace("338320", "338321")} n0="f"',
+        f"write_exit: {end}",
+        f"write_exit: {end}",
+        "sync_inodes: (sync_inodes_sb+0x0/0x10) dev=266338320",
+        "sync_inodes_end: (sync_inodes_one_sb+0x0/0x10 <- sync_inodes_sb)",
+        f'write_enter: {start.format(14, 0, 0)} n0="g"',
+    ]
+    lines = [
+        f" wl-{7 + n // 9} [000] .....  1.0001{n:02}: {event}" for n, event in enumerate(events)
+    ]
+    damaged = [*lines[:3], "CPU:0 [LOST 7 EVENTS]", *lines[4:9], "x", *lines[9:], *lines[1:3]]
+    texts = {"writes": lines, "damaged writes": damaged}
+    seeds = {
+        name: ("# tracer: nop\n" + "".join(f"{line}\n" for line in text)).encode()
+        for name, text in texts.items()
+    }
+    logs = {f"{name}-jsonl": low_level(text) for name, text in seeds.items()}
+    return seeds | {name: log for name, log in logs.items() if log is not None}
+
+
 def trace_dats() -> dict[str, bytes]:
     """Small files of trace-cmd: a few events and pages, and only the formats of these events."""
     seeds = {name: make().data for name, make in badtracedat.BAD.items()}
@@ -449,6 +480,12 @@ def main(folder: Path) -> None:
     (folder / "pair").mkdir(parents=True, exist_ok=True)
     for seed in range(20):
         (folder / "pair" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))
+    (folder / "writes").mkdir(parents=True, exist_ok=True)
+    for seed in range(20):
+        (folder / "writes" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(120))
+    for name, data in write_texts().items():
+        for number, suffix in enumerate((b"\x00\x80", b"\x40\x80")):
+            (folder / "writes" / f"{name}-{number}").write_bytes(data + suffix)
 
 
 if __name__ == "__main__":

@@ -386,6 +386,50 @@ def _commits(n: int, shared: bool) -> list[str | bytes]:
     return ["\n".join(lines) + "\n"]
 
 
+def _writes(n: int, how: str) -> list[str | bytes]:
+    """Events of writes: calls that are open at the same time, files, or losses."""
+    lines = ["# tracer: nop"]
+
+    def add(thread: int, event: str) -> None:
+        lines.append(f"{f'wl-{thread}':>24} [000] .....    {100 + len(lines) / 1000:.6f}: {event}")
+
+    def start(thread: int, dev: int = 1, ino: int = 1, flags: int = 0) -> None:
+        fields = (
+            f'dev={dev} ino={ino} gen=1 offset=0 ki_flags={flags} file_size=0 n0="f{ino}" n1="/"'
+        )
+        add(thread, f"write_enter: (ext4_file_write_iter+0x0/0x10) {fields}")
+
+    def end(thread: int, call: str = "write") -> None:
+        add(thread, f"{call}_exit: (vfs_write+0x1/0x10 <- ext4_file_write_iter) ret=1")
+
+    for i in range(1, n + 1):
+        if how == "threads" or how == "losses":
+            start(i, ino=i)
+        elif how == "files":
+            start(7, ino=i)
+            end(7)
+        elif how == "lost returns":
+            start(7)
+        else:
+            # In one thread, each on a device of its own.
+            start(7, dev=i)
+    for i in range(1, n + 1):
+        if how == "threads":
+            end(i)
+        elif how == "losses":
+            lines.append("CPU:0 [LOST 1 EVENTS]")
+            start(i + n, ino=i)
+        elif how == "returns of others":
+            # No call of this kind is open.
+            end(7, "fsync")
+        elif how == "parts":
+            start(7, dev=1, flags=2)
+            add(7, "fsync_enter: (ext4_sync_file+0x0/0x10) dev=1 ino=1 gen=1")
+        elif how == "nested":
+            end(7)
+    return ["\n".join(lines) + "\n"]
+
+
 CASES = {
     "requests": Case(_requests),
     "requests to tables": Case(_requests, "tables"),
@@ -439,6 +483,13 @@ CASES = {
     "children that run early": Case(lambda n: _children(n, "running")),
     "unfinished calls": Case(_unfinished),
     "open files": Case(_files),
+    "writes of threads": Case(lambda n: _writes(n, "threads"), "writes"),
+    "writes to files": Case(lambda n: _writes(n, "files"), "writes"),
+    "nested writes": Case(lambda n: _writes(n, "nested"), "writes"),
+    "nested writes, returns of others": Case(lambda n: _writes(n, "returns of others"), "writes"),
+    "nested writes and parts of writes": Case(lambda n: _writes(n, "parts"), "writes"),
+    "writes without returns": Case(lambda n: _writes(n, "lost returns"), "writes"),
+    "writes and losses": Case(lambda n: _writes(n, "losses"), "writes"),
     # The merge asks every input for its watermark at each step, which is little work: 30 steps for each pair of inputs.
     "inputs": Case(_pieces, limit=2.0),
     "two recorders": Case(lambda n: _recorders(n, lost=False), flags="joined"),
@@ -457,6 +508,7 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
         fuzz_seeds.blkparses,
         fuzz_seeds.perfs,
         fuzz_seeds.bpftrace_jsons,
+        fuzz_seeds.write_texts,
     )
     for kind in kinds:
         for name, data in kind().items():
@@ -464,7 +516,7 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
                 yield f"{kind.__name__} {name}", data
 
 
-def _mutant(rng: random.Random, data: bytes) -> Case:
+def _mutant(rng: random.Random, name: str, data: bytes) -> Case:
     lines = data.splitlines()
     begin = rng.randrange(len(lines))
     window = b"\n".join(lines[begin : begin + rng.randint(1, MAX_WINDOW)]) + b"\n"
@@ -476,6 +528,8 @@ def _mutant(rng: random.Random, data: bytes) -> Case:
         return [head + b"".join(_counted(window, steps, number) for number in range(n)) + tail]
 
     to = rng.choice(("pftrace", "pftrace", "events.jsonl", "folded"))
+    if name.startswith("write_texts"):
+        to = "writes"
     # Not of processes: there, each event asks all calls and requests that the process has open.
     return Case(repeat, to, size=SIZE // 2)
 
@@ -500,7 +554,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     for number in range(MUTANTS):
         rng = random.Random(number)
         name, data = rng.choice(seeds)
-        case = _mutant(rng, data)
+        case = _mutant(rng, name, data)
         yield f"mutant {number} ({name})", case
 
 

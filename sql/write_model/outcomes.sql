@@ -85,7 +85,7 @@ WITH
       ) AS is_chosen
     FROM whole
     LEFT JOIN named
-      ON named.dev IS NOT DISTINCT FROM whole.dev
+      ON named.dev = whole.dev
       AND named.ino = whole.ino
       AND named.generation = whole.generation
   )
@@ -115,7 +115,6 @@ SELECT
         AND unused IS NULL
         AND NOT has_failed
         AND kind <> 'sync_inodes'
-        AND dev IS NOT NULL
     )
       THEN 'other device'
     WHEN kind <> 'sync_inodes'

@@ -21,7 +21,7 @@ ENTRIES = {"write_enter": "write", "fsync_enter": "fsync", "sync_inodes": "sync_
 RETURNS = {"write_exit": "write", "fsync_exit": "fsync", "sync_inodes_end": "sync_inodes"}
 NEEDED = {
     "write_enter": ("dev", "ino", "gen", "ki_flags"),
-    "fsync_enter": ("ino",),
+    "fsync_enter": ("dev", "ino", "gen"),
     "sync_inodes": ("dev",),
     "write_exit": ("ret",),
     "fsync_exit": ("ret",),

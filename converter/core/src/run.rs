@@ -349,9 +349,8 @@ impl Run {
         let tally = &self.tallies[input];
         // The pieces of a log are read one after the other, so the log ends with its last piece.
         let is_last_piece = !self.tallies[input + 1..].iter().any(|other| other.log == tally.log);
-        // An input without writes is told from one without any event.
-        let has_events =
-            |other: &InputTally| other.events() > 0 || pipeline.keeps_writes() && other.dropped_events > 0;
+        // An input without writes is no input without events.
+        let has_events = |other: &InputTally| other.events() > 0 || pipeline.keeps_writes() && other.dropped_events > 0;
         let log_has_events = self.tallies.iter().any(|other| other.log == tally.log && has_events(other));
         // A piece may hold only the stack of the last call of the piece before it.
         if is_last_piece && !log_has_events {

@@ -674,6 +674,7 @@ pub fn source_options(byte: u8) -> SourceOptions {
         time_unit_ns: if byte & 1 == 0 { 1 } else { 1000 },
         pid_is_process: byte & 2 != 0,
         keep_extras: byte & 4 != 0,
+        keep_writes: false,
         escapes: Escapes {
             comm_hex: byte & 8 != 0,
             path: match byte >> 6 {

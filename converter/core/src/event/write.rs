@@ -1,5 +1,5 @@
 //! Events of writes on a stock kernel: of calls that write to a file, of the syncs that write back what they made dirty, and of the limits of
-//! dirty page cache. Only the table of writes is made of them: all other outputs leave them out.
+//! dirty page cache. They become the table of writes. All other outputs leave them out.
 
 use super::Dev;
 use crate::names::NameId;
@@ -56,7 +56,6 @@ impl IocbFlags {
 /// What no two files of a run have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FileId {
-    /// Unknown where it is not recorded.
     pub dev: Dev,
     /// 0 for all inodes of the device.
     pub ino: u64,

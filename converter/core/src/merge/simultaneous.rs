@@ -187,7 +187,9 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::Probe(
             Probe::WaitEnd { .. } | Probe::FolioWaitEnd | Probe::FastCommitStop { .. } | Probe::WriteWaitEnd { .. },
         ) => 9,
-        Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd | Probe::Write(WriteEvent::End(_))) => 10,
+        Kind::SyncEnd { .. }
+        | Kind::WbEnd { .. }
+        | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd | Probe::Write(WriteEvent::End(_))) => 10,
         Kind::CallExit { .. } => 11,
         Kind::Mark { .. } | Kind::Other | Kind::Probe(Probe::Write(WriteEvent::Limits { .. })) => 12,
     }

@@ -112,7 +112,7 @@ impl Row for WriteRow {
         f("dur_ns", Value::int(end.map(|(ts, _)| ts - at.ts)));
         f("tid", Value::task(at.tid));
         f("comm", Value::name(at.comm));
-        f("dev", of_start(&|start| if start.file.dev.is_known() { Value::Int(i64::from(start.file.dev.0)) } else { Value::Null }));
+        f("dev", of_start(&|start| Value::Int(i64::from(start.file.dev.0))));
         f("ino", of_start(&|start| Value::UInt(start.file.ino)));
         f("generation", of_start(&|start| Value::Int(i64::from(start.file.generation))));
         f("path", of_start(&|start| Value::name(start.path)));

@@ -42,26 +42,19 @@ impl WriteEventName {
     pub(super) fn kind(self, fields: &impl ProbeFields, names: &mut Names) -> Option<Kind> {
         let number = |field| fields.number(field);
         let dev = || number("dev").map(|dev| Dev(dev as u32));
+        let file = || Some(FileId { dev: dev()?, ino: number("ino")?, generation: number("gen")? as u32 });
         let signed = |field| number(field).map(|value| value as i64);
         let name_of = |names: &mut Names| path(fields, MAX_NAMES).map_or(NameId::NONE, |path| names.intern(&path));
         let event = match self {
             Self::Start(kind @ CallKind::Write) => {
                 let flags = IocbFlags(number("ki_flags")? as u32);
                 let offset = signed(if flags.appends() { "file_size" } else { "offset" })?;
-                let file = FileId { dev: dev()?, ino: number("ino")?, generation: number("gen")? as u32 };
-                WriteEvent::Start(CallStart {
-                    kind,
-                    file,
-                    path: name_of(names),
-                    offset: Some(offset).filter(|&offset| offset >= 0)?,
-                    flags,
-                })
+                let offset = Some(offset).filter(|&offset| offset >= 0)?;
+                WriteEvent::Start(CallStart { kind, file: file()?, path: name_of(names), offset, flags })
             }
             Self::Start(kind @ CallKind::Fsync) => {
-                let dev = dev().unwrap_or(Dev::UNKNOWN);
-                let file = FileId { dev, ino: number("ino")?, generation: number("gen").unwrap_or(0) as u32 };
-                let path = name_of(names);
-                WriteEvent::Start(CallStart { kind, file, path, offset: 0, flags: IocbFlags::default() })
+                let (file, flags) = (file()?, IocbFlags::default());
+                WriteEvent::Start(CallStart { kind, file, path: name_of(names), offset: 0, flags })
             }
             Self::Start(kind @ CallKind::SyncInodes) => {
                 let file = FileId { dev: dev()?, ..FileId::default() };

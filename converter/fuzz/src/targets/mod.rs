@@ -16,6 +16,7 @@ mod source_perf_data;
 mod source_strace;
 mod source_thesis;
 mod source_trace_dat;
+mod writes;
 
 type Target = fn(&[u8]);
 
@@ -36,6 +37,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("source_strace", source_strace::run),
     ("source_thesis", source_thesis::run),
     ("source_trace_dat", source_trace_dat::run),
+    ("writes", writes::run),
 ];
 
 /// Returns a target by its name.

@@ -59,10 +59,22 @@ impl EventTypes {
         let by_id = formats.into_iter().map(|format| {
             let pid = format.field("common_pid").and_then(Number::of);
             let printed_by = format.field("ip").filter(|_| format.is_print()).and_then(Number::of);
-            (format.id, EventType { decoder: RecordDecoder::of(&format, machine, keep_writes), printed_by, pid, format })
+            (
+                format.id,
+                EventType { decoder: RecordDecoder::of(&format, machine, keep_writes), printed_by, pid, format },
+            )
         });
         let by_id = by_id.collect();
-        Self { order, machine, keep_extras, keep_writes, by_id, marker_writer, functions, other: RecordDecoder::of_other() }
+        Self {
+            order,
+            machine,
+            keep_extras,
+            keep_writes,
+            by_id,
+            marker_writer,
+            functions,
+            other: RecordDecoder::of_other(),
+        }
     }
 
     /// Returns the decoder of a record. Without the address of the writer of markers, every printed text is taken for a marker.

@@ -371,7 +371,13 @@ impl Records {
         Self {
             shape: file.shape,
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
-            types: EventTypes::new(file.formats, file.shape.order, machine, (options.keep_extras, options.keep_writes), file.symbols),
+            types: EventTypes::new(
+                file.formats,
+                file.shape.order,
+                machine,
+                (options.keep_extras, options.keep_writes),
+                file.symbols,
+            ),
             comms: file.comms,
         }
     }
