@@ -249,7 +249,7 @@ def test_generated_logs_have_the_rows_of_the_reference(tmp_path: Path) -> None:
             if inner.entry["tid"] == outer.entry["tid"] and inner.returned and outer.returned
         )  # fmt: skip
     assert min(kinds[kind] for kind in ("cached", "synchronized", "direct", "fsync", "sync_inodes")) > 100  # fmt: skip
-    assert min(unused[why] for why in (reference.LOSS, reference.NO_RETURN, reference.NO_START, reference.DOUBTFUL)) > 100  # fmt: skip
+    assert min(unused[why] for why in (reference.LOSS, reference.NO_RETURN, reference.NO_START, reference.DOUBTFUL)) > 50  # fmt: skip
     assert depths > 100
 
 
