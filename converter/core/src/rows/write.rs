@@ -20,8 +20,6 @@ pub enum Unused {
 }
 
 impl Unused {
-    pub const ALL: [Self; 5] = [Self::Loss, Self::NoReturn, Self::NoStart, Self::Doubtful, Self::Late];
-
     pub fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss",

@@ -90,10 +90,11 @@ impl RecordDecoder {
         let is_probe = |field: &Field| PROBE_FIELDS.contains(&field.name.as_str());
         let is_probe = format.fields.iter().any(is_probe);
         let is_on_tracepoint = is_on_tracepoint(name) && format.system.starts_with(RECORDER);
-        if keep_writes && (is_probe || format.system == LIMITS_SYSTEM) {
-            if let Some(write) = WriteEventName::parse(name, is_probe) {
-                return Self { write: Some(write), probe_fields: all_fields(format), ..Self::of_other() };
-            }
+        if keep_writes
+            && (is_probe || format.system == LIMITS_SYSTEM)
+            && let Some(write) = WriteEventName::parse(name, is_probe)
+        {
+            return Self { write: Some(write), probe_fields: all_fields(format), ..Self::of_other() };
         }
         if is_on_tracepoint || is_probe {
             return Self::of_probe(format);
