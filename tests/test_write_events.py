@@ -44,10 +44,17 @@ def table(path: Path, folder: Path, **options: Any) -> list[Row]:
 
 
 def calls_of(rows: list[Row]) -> list[tuple[Any, ...]]:
-    columns = ("kind", "ts_ns", "dur_ns", "tid", "comm", "dev", "ino", "generation", "path")
+    columns = ("ts_ns", "dur_ns", "tid", "comm", "dev", "ino", "generation", "path")
     columns += ("offset_bytes", "ret", "dirty_pages")
     paired = [row for row in rows if row["part"] == "call" and row["unused"] is None]
-    return [tuple(row[name] for name in columns) for row in paired]
+    return [(_kind(row), *(row[name] for name in columns)) for row in paired]
+
+
+def _kind(row: Row) -> str:
+    if row["kind"] != "write":
+        return row["kind"]
+    words = [word for word, is_so in (("direct", row["is_direct"]), ("synchronized", row["is_synchronized"])) if is_so]  # fmt: skip
+    return "_".join(words) or "cached"
 
 
 def expected_calls(paired: reference.Paired) -> list[tuple[Any, ...]]:
@@ -248,7 +255,7 @@ def test_generated_logs_have_the_rows_of_the_reference(tmp_path: Path) -> None:
             for inner in paired.calls
             if inner.entry["tid"] == outer.entry["tid"] and inner.returned and outer.returned
         )  # fmt: skip
-    assert min(kinds[kind] for kind in ("cached", "synchronized", "direct", "fsync", "sync_inodes")) > 100  # fmt: skip
+    assert min(kinds[kind] for kind in ("cached", "synchronized", "direct", "direct_synchronized", "fsync", "sync_inodes")) > 100  # fmt: skip
     assert min(unused[why] for why in (reference.LOSS, reference.NO_RETURN, reference.NO_START, reference.DOUBTFUL)) > 50  # fmt: skip
     assert depths > 100
 
@@ -274,7 +281,7 @@ def test_what_is_used_of_generated_logs(tmp_path: Path) -> None:
     # `late` needs more than the reorder window: it has a test of its own.
     assert set(unused) == set(_NOT_USED) - {"late"}
     assert min(unused.values()) > 30
-    assert set(writes) == {"cached", "synchronized", "direct", "sync"}
+    assert set(writes) == {"cached", "synchronized", "direct", "direct_synchronized", "sync"}
     assert named_by_inode > 100
 
 

@@ -11,25 +11,26 @@
 -- for any.
 --
 -- Columns:
---   row_number    id     Place in the order of the returns.
---   call_number   id     Place in the order of the starts. Null of a return
---                        without its start.
---   kind          text   cached, synchronized, direct: a write. fsync: of a
---                        file. sync_inodes: of all files of a device. Of a
---                        return without its start also write.
---   ts_ns         time   Its start.
---   dur_ns        ns     How long it took. Null without one of its ends.
---   dev           id     Device of the file.
---   path          text   Path in the file system, as far as its names were
---                        recorded. No two files of a device have the same.
---   offset_bytes  bytes  Place of the write.
---   ret           count  What it returned.
---   dirty_pages   count  Pages of the machine that were dirty or under
---                        writeback after it.
---   reason        text   Why it is not used. Null if it is. loss, no return,
---                        no start, doubtful, late: the core could not pair
---                        it. failed, filter. other device: a sync of one
---                        without a write that is used.
+--   row_number       id     Place in the order of the returns.
+--   call_number      id     Place in the order of the starts. Null of a return
+--                           without its start.
+--   kind             text   write, fsync: of a file. sync_inodes: of all files
+--                           of a device.
+--   ts_ns            time   Its start.
+--   dur_ns           ns     How long it took. Null without one of its ends.
+--   dev              id     Device of the file.
+--   path             text   Path in the file system, as far as its names were
+--                           recorded. No two files of a device have the same.
+--   is_direct        flag   A write that bypasses page cache.
+--   is_synchronized  flag   A write that is durable when it returns.
+--   offset_bytes     bytes  Place of the write.
+--   ret              count  What it returned.
+--   dirty_pages      count  Pages of the machine that were dirty or under
+--                           writeback after it.
+--   reason           text   Why it is not used. Null if it is. loss, no
+--                           return, no start, doubtful, late: the core could
+--                           not pair it. failed, filter. other device: a sync
+--                           of one without a write that is used.
 WITH
   whole AS (
     SELECT
@@ -97,6 +98,8 @@ SELECT
   dur_ns,
   dev,
   path,
+  is_direct,
+  is_synchronized,
   offset_bytes,
   ret,
   dirty_pages,

@@ -2,22 +2,19 @@
 -- starts.
 --
 -- Columns:
---   start_ns     time   Start of the call.
---   duration_ns  ns     How long it took.
---   kind         text   cached, synchronized, direct, or sync.
---   path         text   Path of its file. Empty for all files of a device.
---   offset       bytes  Place of the write.
---   size         bytes  What was written. 0 of a sync.
---   dirty_bytes  bytes  What was dirty after it, of the whole machine. Null if
---                       unknown.
+--   start_ns         time   Start of the call.
+--   duration_ns      ns     How long it took.
+--   path             text   Path of its file. Empty for all files of a device.
+--   offset           bytes  Place of the write.
+--   size             bytes  What was written. 0 of a sync.
+--   dirty_bytes      bytes  What was dirty after it, of the whole machine. Null
+--                           if unknown.
+--   is_sync          flag   It is a sync, and no write.
+--   is_direct        flag   A write that bypasses page cache.
+--   is_synchronized  flag   A write that is durable when it returns.
 SELECT
   ts_ns AS start_ns,
   dur_ns AS duration_ns,
-  CASE
-    WHEN is_sync
-      THEN 'sync'
-    ELSE kind
-  END AS kind,
   CASE
     WHEN is_of_all
       THEN ''
@@ -32,11 +29,14 @@ SELECT
   CASE
     WHEN NOT is_sync
       THEN 4096 * dirty_pages
-  END AS dirty_bytes
+  END AS dirty_bytes,
+  is_sync,
+  is_direct,
+  is_synchronized
 FROM (
   SELECT
     *,
-    kind IN ('fsync', 'sync_inodes') AS is_sync,
+    kind <> 'write' AS is_sync,
     kind = 'sync_inodes' AS is_of_all
   FROM outcomes
   WHERE

@@ -74,7 +74,9 @@ class Call:
     def write_kind(self) -> str:
         if self.kind != "write":
             return self.kind
-        return "direct" if self.flags & DIRECT else "synchronized" if self.flags & DURABLE else "cached"  # fmt: skip
+        if self.flags & DIRECT:
+            return "direct_synchronized" if self.flags & DURABLE else "direct"
+        return "synchronized" if self.flags & DURABLE else "cached"
 
 
 @dataclass

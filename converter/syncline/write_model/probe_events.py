@@ -11,7 +11,7 @@ from syncline.errors import InputError
 from syncline.recordings import Filter
 from syncline.report import read_sql
 
-from .writes import Write, Writes
+from .writes import Write, Writes, kind_of_flags
 
 if TYPE_CHECKING:
     import duckdb
@@ -55,7 +55,8 @@ def from_table(connection: duckdb.DuckDBPyConnection, chosen: Filter, lost: int)
     notes = [f"not used: {number:,} {_NOT_USED[reason]}" for reason, number in unused]
     if lost:
         notes.insert(0, f"the recorder lost {lost:,} events, so writes may be missing")
-    found = [Write(*row) for row in connection.execute(read_sql("write_model", "used")).fetchall()]
+    rows = connection.execute(read_sql("write_model", "used")).fetchall()
+    found = [_write(*row) for row in rows]
     if not any(one.kind != "sync" for one in found):
         raise InputError("no write can be used" + (f": {'; '.join(notes)}" if notes else ""), "use another filter, or none")  # fmt: skip
     ((file_systems,),) = connection.execute(read_sql("write_model", "file_systems")).fetchall()
@@ -63,3 +64,18 @@ def from_table(connection: duckdb.DuckDBPyConnection, chosen: Filter, lost: int)
         notes.append(f"the writes are to {file_systems} file systems, and the model has one device: --device selects one")  # fmt: skip
     ((background, hard),) = connection.execute(read_sql("write_model", "limits")).fetchall()
     return Writes(found, notes, None if background is None else (background, hard))
+
+
+def _write(
+    start: int,
+    duration: int,
+    path: str,
+    offset: int,
+    size: int,
+    dirty: int | None,
+    is_sync: bool,
+    is_direct: bool,
+    is_synchronized: bool,
+) -> Write:
+    kind = "sync" if is_sync else kind_of_flags(is_direct=is_direct, is_synchronized=is_synchronized)  # fmt: skip
+    return Write(start, duration, kind, path, offset, size, dirty)

@@ -87,7 +87,7 @@ def _of_table(table: Path, chosen: Filter, lost: int, sources: set[str]) -> Writ
     with duckdb.connect() as connection:
         connection.read_parquet(str(table), file_row_number=True).create_view("writes")
         has_writes = connection.execute(
-            "SELECT 1 FROM writes WHERE part = 'call' AND kind NOT IN ('fsync', 'sync_inodes') LIMIT 1"
+            "SELECT 1 FROM writes WHERE part = 'call' AND kind = 'write' LIMIT 1"
         ).fetchall()
         if not has_writes:
             raise InputError(

@@ -1,7 +1,7 @@
 //! The rows of the table of writes. `syncline model` reads them, and no other sink writes them: see `sink/columns/writes`.
 
 use super::{Row, Type, Value};
-use crate::event::write::{CallEnd, CallKind, CallStart};
+use crate::event::write::{CallEnd, CallStart};
 use crate::names::NameId;
 
 /// Why a call, or one of its ends, is not used.
@@ -49,16 +49,6 @@ pub enum WriteRow {
     Limits { at: At, background_pages: i64, hard_pages: i64 },
 }
 
-/// What a call is for the write model.
-fn kind_of(start: &CallStart) -> &'static str {
-    match start.kind {
-        CallKind::Write if start.flags.is_direct() => "direct",
-        CallKind::Write if start.flags.is_durable() => "synchronized",
-        CallKind::Write => "cached",
-        CallKind::Fsync | CallKind::SyncInodes => start.kind.name(),
-    }
-}
-
 impl Row for WriteRow {
     const TABLE: &'static str = "writes";
     /// `part` is `call`, `return` or `limits`. `path` is null if no name is recorded, `dirty_pages` where they are not recorded.
@@ -75,6 +65,8 @@ impl Row for WriteRow {
         ("ino", Type::UInt),
         ("generation", Type::Int),
         ("path", Type::Text),
+        ("is_direct", Type::Bool),
+        ("is_synchronized", Type::Bool),
         ("offset_bytes", Type::Int),
         ("ret", Type::Int),
         ("dirty_pages", Type::Int),
@@ -85,7 +77,7 @@ impl Row for WriteRow {
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         let unused = |reason: Option<Unused>| reason.map_or(Value::Null, |reason| Value::Word(reason.name()));
         let (part, unused, kind, at) = match self {
-            Self::Call { at, start, unused: why, .. } => ("call", unused(*why), kind_of(start), at),
+            Self::Call { at, start, unused: why, .. } => ("call", unused(*why), start.kind.name(), at),
             Self::Return { at, end, unused: why } => ("return", unused(Some(*why)), end.kind.name(), at),
             Self::Limits { at, .. } => ("limits", Value::Null, "limits", at),
         };
@@ -114,6 +106,8 @@ impl Row for WriteRow {
         f("ino", of_start(&|start| Value::UInt(start.file.ino)));
         f("generation", of_start(&|start| Value::Int(i64::from(start.file.generation))));
         f("path", of_start(&|start| Value::name(start.path)));
+        f("is_direct", of_start(&|start| Value::Bool(start.flags.is_direct())));
+        f("is_synchronized", of_start(&|start| Value::Bool(start.flags.is_durable())));
         f("offset_bytes", of_start(&|start| Value::Int(start.offset)));
         f("ret", Value::int(ret.map(|end| end.ret)));
         f("dirty_pages", Value::int(ret.and_then(|end| end.dirty_pages)));
