@@ -2,6 +2,7 @@
 //! synchronized write; calls of a thread on one device do not overlap; and each name of a row is still known.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
 
 use syncline_core::error::{Error, Result};
 use syncline_core::event::probe::Probe;
@@ -51,7 +52,10 @@ impl WriteSink for Checker {
                 assert_eq!(end.is_some(), has_end, "{row:?}");
                 assert_ne!(unused, Some(Unused::NoStart));
                 self.late += u64::from(unused == Some(Unused::Late));
-                let Some((ts, end)) = end else { return self.keep(row, names) };
+                let Some((ts, end)) = end else {
+                    self.keep(row, names);
+                    return Ok(());
+                };
                 self.ends[end.kind as usize] += 1;
                 assert_eq!(end.kind, start.kind);
                 assert!(ts >= at.ts, "{row:?}");
@@ -67,7 +71,8 @@ impl WriteSink for Checker {
             }
             WriteRow::Limits { .. } => self.limits += 1,
         }
-        self.keep(row, names)
+        self.keep(row, names);
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -76,16 +81,15 @@ impl WriteSink for Checker {
 }
 
 impl Checker {
-    fn keep(&mut self, row: &WriteRow, names: &Names) -> Result<()> {
+    fn keep(&mut self, row: &WriteRow, names: &Names) {
         let mut text = String::new();
         row.visit(&mut |column, value| {
-            text += &match value {
-                Value::Name(name) => format!("{column}={:?} ", names.text(name)),
-                value => format!("{column}={value:?} "),
+            let _ = match value {
+                Value::Name(name) => write!(text, "{column}={:?} ", names.text(name)),
+                value => write!(text, "{column}={value:?} "),
             };
         });
         self.rows.push(text);
-        Ok(())
     }
 }
 
