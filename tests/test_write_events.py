@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -98,8 +99,8 @@ def same_as_used(path: Path, log: list[Row], chosen: Filter) -> reference.Used:
     ]
     assert rows == used.writes
     assert found.limits_bytes == used.limits_bytes
-    said = [note.removeprefix("not used: ").partition(" ") for note in found.notes]
-    numbers = {reason: int(number.replace(",", "")) for number, _, reason in said if number[0].isdigit()}  # fmt: skip
+    said = [re.fullmatch(r"not used: (.*) \(([\d,]+)\)", note) for note in found.notes]
+    numbers = {one[1]: int(one[2].replace(",", "")) for one in said if one}
     assert numbers == reasons
     return used
 
@@ -327,9 +328,9 @@ def test_an_event_that_comes_too_late_is_counted_and_pairs_nothing(tmp_path: Pat
     # What else was open then may have been paired with others.
     late, loss, no_start = (_NOT_USED[why] for why in ("late", "loss", "no start"))
     assert sorted(found.notes) == [
-        f"not used: 1 {loss}",
-        f"not used: 1 {no_start}",
-        f"not used: 2 {late}",
+        f"not used: {loss} (1)",
+        f"not used: {no_start} (1)",
+        f"not used: {late} (2)",
     ]
     # With a larger window, it is the same as if the log had been in order.
     found = recording.read(str(path), Reading(window_ns=10**11))
@@ -351,7 +352,10 @@ def test_input_from_a_pipe(tmp_path: Path) -> None:
 def test_a_recording_without_plain_writes_says_of_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "events.txt"
     path.write_text(HEAD + end(1, 20) + line(1, 30, "sys_fsync(fd: 3)"))
-    with pytest.raises(InputError, match="is of ftrace, and has no plain writes"):
+    with pytest.raises(
+        InputError,
+        match="no call of write is recorded in this log, whose format is ftrace",
+    ):
         recording.read(str(path), Reading())
 
 

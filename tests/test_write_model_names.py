@@ -50,7 +50,7 @@ def test_names_that_move(change: str, tmp_path: Path) -> None:
         # Where `..` leads is not printed, so a deletion after chdir("..") is not followed, and counted.
         at = [name for name, _ in found].index("18 22 relative names of two folders")
         expected[at:] = [(name, pages + 2) for name, pages in expected[at:]]
-        assert unknown == ["not used: 1 deletions of names that no other call has"]
+        assert unknown == ["not used: deletions of names that no other call has (1)"]
     else:
         assert unknown == []
     assert found == expected
@@ -97,8 +97,8 @@ def test_names_that_other_processes_change(tmp_path: Path) -> None:
     assert found[4].write.key != found[5].write.key
     assert sorted(recorded.notes) == [
         "3 names of files changed without a call in the log, as later lines show",
-        "not used: 1 deletions of names that no other call has",
-        "not used: 1 renames, links, deletions and truncations whose file or size is not known",
+        "not used: deletions of names that no other call has (1)",
+        "not used: renames, links, deletions and truncations whose file or size is not known (1)",
     ]
 
 

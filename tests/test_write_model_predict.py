@@ -131,7 +131,7 @@ def test_inputs_without_writes_are_refused(tmp_path: Path) -> None:
     def refused(path: Path, code: int = 3) -> str:
         return fails(code, "model", "predict", path, "--parameters", MACHINE)
 
-    assert "is of thesis" in refused(ROOT / "tests/data/thesis/small1.log")
+    assert "whose format is thesis" in refused(ROOT / "tests/data/thesis/small1.log")
     assert "no write to a file" in refused(ROOT / "tests/data/strace/msync.log")
     assert "cannot read" in refused(tmp_path / "none.csv")
     assert "cannot read" in fails(3, "model", "predict", LOG, "--parameters", tmp_path / "none")
@@ -183,12 +183,12 @@ def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used(tmp_p
         Write(150_000, 30_000, "cached", "/f", 400, 40),
     ]
     assert sorted(found.notes) == [
-        "not used: 1 calls on a file that was opened before the log begins",
-        "not used: 1 calls on something else than a file",
-        "not used: 1 calls that failed",
-        "not used: 1 calls without a duration (strace -T)",
-        "not used: 1 returns of calls whose start is not in the log",
-        "not used: 2 calls whose return is not in the log",
+        "not used: calls on a file that was opened before the log begins (1)",
+        "not used: calls on something else than a file (1)",
+        "not used: calls that failed (1)",
+        "not used: calls whose return is not in the log (2)",
+        "not used: calls without a duration (strace -T) (1)",
+        "not used: returns of calls whose start is not in the log (1)",
     ]
 
 
@@ -226,10 +226,10 @@ def test_what_is_deleted_or_cut_is_clean(tmp_path: Path) -> None:
     # Pages of /a, /b and /w/c: 5. 2 + 2. 1 + 3. 1 + 1. Then /a has its first page, and a write at 20,480, which touches one page. 1.
     pages = [one.dirty_bytes / 4096 for one in outcome.predicted]
     assert pages == [5, 4, 4, 2, 2, 1]
-    assert "not used: 1 asynchronous submissions (io_submit, io_uring), which may be writes" in recorded.notes  # fmt: skip
+    assert "not used: asynchronous submissions (io_submit, io_uring), which may be writes (1)" in recorded.notes  # fmt: skip
     # The folder 7, the file 9, and a size.
     assert (
-        "not used: 3 renames, links, deletions and truncations whose file or size is not known"
+        "not used: renames, links, deletions and truncations whose file or size is not known (3)"
         in recorded.notes
     )
     assert not any("deleted or truncated" in note for note in outcome.assumptions)
@@ -322,10 +322,10 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
         Write(230_000, 100_000, "direct_synchronized", ".../s/r/q/p", 4096, 512),
     ]
     assert sorted(found.notes) == [
-        "not used: 1 calls that failed, or that ended later (asynchronous I/O)",
-        "not used: 1 calls whose return is not in the recording",
-        "not used: 1 returns of calls whose start is not in the recording",
-        "not used: 1 syncs of file systems without a write that is used",
+        "not used: calls that failed, or that ended later (asynchronous I/O) (1)",
+        "not used: calls whose return is not in the recording (1)",
+        "not used: returns of calls whose start is not in the recording (1)",
+        "not used: syncs of file systems without a write that is used (1)",
         "the writes are to 2 file systems, and the model has one device: --device selects one",
     ]
     assert found.limits_bytes == (2048 * 4096, 8192 * 4096)
@@ -408,9 +408,9 @@ def test_a_call_whose_return_is_missing_ends_no_other(tmp_path: Path) -> None:
     )
     assert calls == [("cached", "/f12", 10)]
     assert sorted(notes) == [
-        "1 calls that begin in another of their thread whose return is not in the recording",
-        "1 calls whose return is not in the recording",
-        "1 returns of calls whose start is not in the recording",
+        "calls that begin in another of their thread whose return is not in the recording (1)",
+        "calls whose return is not in the recording (1)",
+        "returns of calls whose start is not in the recording (1)",
     ]
     # A sync of another file is no part of a synchronized write, and neither is one in a plain write.
     for flags, ino in ((2, 13), (0, 12)):
@@ -428,8 +428,8 @@ def test_a_thread_id_that_another_process_got(tmp_path: Path) -> None:
     calls, notes = paired(tmp_path, write_event("old-1", 10), return_event("new-1", 700))
     assert calls == []
     assert sorted(notes) == [
-        "1 calls whose return is not in the recording",
-        "1 returns of calls whose start is not in the recording",
+        "calls whose return is not in the recording (1)",
+        "returns of calls whose start is not in the recording (1)",
     ]
 
 
@@ -442,8 +442,8 @@ def test_a_call_during_which_events_were_lost_has_no_duration(tmp_path: Path) ->
     )
     assert calls == [("cached", "/f12", 1), ("cached", "/f12", 10)]
     assert sorted(notes) == [
-        "1 calls during which events were lost",
-        "1 returns of calls whose start is not in the recording",
+        "calls during which events were lost (1)",
+        "returns of calls whose start is not in the recording (1)",
         "the recorder lost 7 events, so writes may be missing",
     ]
 
@@ -451,7 +451,7 @@ def test_a_call_during_which_events_were_lost_has_no_duration(tmp_path: Path) ->
 def test_a_line_that_cannot_be_read_may_be_a_return(tmp_path: Path) -> None:
     calls, notes = paired(tmp_path, write_event("w-1", 10), "garbage\n", return_event("w-1", 700))
     assert calls == []
-    assert "1 calls during which events were lost" in notes
+    assert "calls during which events were lost (1)" in notes
 
 
 def test_several_runs_are_refused(tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_a_call_without_a_duration_has_none(tmp_path: Path) -> None:
     opened = 'openat(AT_FDCWD, "/f", O_WRONLY|O_SYNC) = 3'
     log.write_text("".join(f"1 1700000100.0000{n} {call}\n" for n, call in enumerate((opened, 'write(3, "x", 9) = 9', "fsync(3) = 0"), 10)))  # fmt: skip
     message = fails(3, "model", "predict", log, "--parameters", MACHINE)
-    assert "not used: 2 calls without a duration (strace -T)" in message
+    assert "not used: calls without a duration (strace -T) (2)" in message
 
 
 Row = dict[str, Any]

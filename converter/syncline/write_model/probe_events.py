@@ -52,7 +52,7 @@ def from_table(connection: duckdb.DuckDBPyConnection, chosen: Filter, lost: int)
         {"comm": chosen.comm, "path": chosen.path, "device": chosen.device},
     )
     unused = connection.execute(read_sql("write_model", "unused")).fetchall()
-    notes = [f"not used: {number:,} {_NOT_USED[reason]}" for reason, number in unused]
+    notes = [f"not used: {_NOT_USED[reason]} ({number:,})" for reason, number in unused]
     if lost:
         notes.insert(0, f"the recorder lost {lost:,} events, so writes may be missing")
     rows = connection.execute(read_sql("write_model", "used")).fetchall()

@@ -91,7 +91,7 @@ def _of_table(table: Path, chosen: Filter, lost: int, sources: set[str]) -> Writ
         ).fetchall()
         if not has_writes:
             raise InputError(
-                f"the recording is of {', '.join(sorted(sources))}, and has no plain writes",
+                f"no call of write is recorded in this log, whose format is {', '.join(sorted(sources))}",
                 "record with: syncline record --writes -o run -- COMMAND",
             )
         return from_table(connection, chosen, lost)

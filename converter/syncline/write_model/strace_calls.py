@@ -378,7 +378,7 @@ def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
     for row in rows:
         reader.read(row)
     notes = [
-        f"not used: {number:,} {reason}"
+        f"not used: {reason} ({number:,})"
         for reason, number in reader.unused.most_common()
         if number > 0
     ]
