@@ -53,6 +53,24 @@ def test_a_line_and_its_intervals() -> None:
         estimate.line([(0, 5), (1, 1), (2, 5)])[1].inverse()
 
 
+def test_pauses_of_the_machine_are_not_in_the_cost_of_a_call() -> None:
+    draw = random.Random(8)
+
+    def transfer(part: memoryview) -> int:
+        # 1 us and half a ns for each byte. One in ten waits a millisecond for the CPU.
+        pause = 1_000_000 if draw.random() < 0.1 else 0
+        return 1000 + len(part) // 2 + draw.randrange(40) + pause
+
+    memory = memoryview(bytearray(4096))
+    found = measure._call_of_medians(transfer, [memory[:few] for few in range(64, 4096, 512)])
+    assert found.value == pytest.approx(1020, abs=10)
+    less = found.less(500)
+    assert less.value == found.value - 500
+    assert less.interval.high - less.interval.low == pytest.approx(
+        found.interval.high - found.interval.low
+    )
+
+
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     draw = random.Random(5)
     covered = {"mean": 0, "start": 0, "slope": 0}

@@ -706,6 +706,9 @@ def test_a_fit_keeps_new_pages_and_rewrites_apart() -> None:
     assert new.page_cache_bytes_per_s == pytest.approx(1e9, rel=1e-3)
     assert new.rewrite_bytes_per_s == pytest.approx(4e9, rel=1e-3)
     assert any(one.startswith("rewrite_bytes_per_s is from 60 ") for one in said)
+    # All are as long as the new values say, and were not with the old ones.
+    assert said[-1].endswith(("0% and +0% with the new ones", "0% and -0% with the new ones"))
+    assert " 0% and +0% with the old" not in said[-1]
 
 
 def test_a_call_that_is_not_sure_stays() -> None:

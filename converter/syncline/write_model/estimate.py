@@ -33,6 +33,10 @@ class Estimate:
             raise ValueError("the time does not grow with the size")
         return Estimate(factor / self.value, Interval(factor / self.interval.high, factor / self.interval.low))  # fmt: skip
 
+    def less(self, amount: float) -> Estimate:
+        """Returns the estimate without an amount that is known."""
+        return Estimate(self.value - amount, Interval(self.interval.low - amount, self.interval.high - amount))  # fmt: skip
+
     def at_least(self, least: float) -> Estimate:
         """Returns the estimate with all values below `least` raised to it: a cost is not below 0."""
         low, high = max(least, self.interval.low), max(least, self.interval.high)

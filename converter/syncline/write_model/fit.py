@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
 from . import estimate
 from .estimate import Estimate
 from .parameters import Parameters
-from .predict import Predicted, predict
+from .predict import Outcome, Predicted, predict, relative_error
 from .writes import Write, Writes
 
 __all__ = ["fit"]
@@ -27,6 +28,7 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
 
     The others stay. States are predicted with the old ones: which writes meet a flusher thread depends on the limits.
     """
+    before = predict(parameters, recorded)
     found = _Found(parameters)
     for kind, what, call in (
         ("direct", "direct writes that are not synchronized", "direct_write_call_ns"),
@@ -56,9 +58,24 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
         parameters,
         **{name: one.value for name, one in found.estimates.items()},
         intervals={**parameters.intervals, **intervals},
-        notes=("fitted to a recording by syncline model fit", *found.said),
     )
-    return fitted, found.said
+    after = predict(fitted, recorded)
+    found.said.append(
+        f"median error of a write, and error of all together: {_errors(before)} with the old values, {_errors(after)} with the new ones"
+    )
+    notes = ("fitted to a recording by syncline model fit", *found.said)
+    return replace(fitted, notes=notes), found.said
+
+
+def _errors(outcome: Outcome) -> str:
+    """Returns the median relative error of the writes of an outcome, and the relative error of their sum."""
+    each = [relative_error(one.ns, one.write.duration_ns) for one in outcome.predicted]
+    known = [one for one in each if one is not None]
+    measured = sum(one.write.duration_ns for one in outcome.predicted)
+    if not known or not measured:
+        return "not known"
+    whole = sum(one.ns for one in outcome.predicted) / measured - 1
+    return f"{statistics.median(known):.0%} and {whole:+.0%}"
 
 
 def _in_state(parameters: Parameters, recorded: Writes, state: str) -> list[Predicted]:
@@ -82,7 +99,7 @@ class _Found:
     def line(self, writes: Sequence[Write], what: str, call: str, bandwidth: str) -> None:
         """Adds the cost of a call and a bandwidth, from a line through the costs of writes."""
         if len(writes) < _LEAST:
-            self.said.append(f"{call} and {bandwidth} stay: {len(writes)} {what}, {_LEAST} needed")
+            self.said.append(f"{self._kept(call, bandwidth)}: {len(writes)} {what}, {_LEAST} needed")  # fmt: skip
             return
         points = [(one.size, one.duration_ns) for one in writes]
         if len({size for size, _ in points}) == 1:
@@ -92,7 +109,7 @@ class _Found:
             return
         start, slope = estimate.line(points)
         if not _is_sure(slope):
-            self.said.append(f"{call} and {bandwidth} stay: the time of {what} does not clearly grow with the size")  # fmt: skip
+            self.said.append(f"{self._kept(call, bandwidth)}: the time of {what} does not clearly grow with the size")  # fmt: skip
             return
         self.estimates[bandwidth] = slope.inverse(_SECOND_NS)
         if _is_sure(start):
@@ -100,6 +117,10 @@ class _Found:
             self.said.append(f"{call} and {bandwidth} are from {len(writes):,} {what}")
         else:
             self.said.append(f"{bandwidth} is from {len(writes):,} {what}; {call} stays: their times vary too much")  # fmt: skip
+
+    def _kept(self, call: str, bandwidth: str) -> str:
+        """Names what stays. Other writes may have given the bandwidth."""
+        return f"{call} stays" if bandwidth in self.estimates else f"{call} and {bandwidth} stay"
 
     def bandwidth(self, writes: Sequence[Write], what: str, call: str, name: str) -> None:
         """Adds a bandwidth, from the mean time of a byte without the cost of the call."""

@@ -9,6 +9,7 @@ import mmap
 import os
 import platform
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ _REPEATS = 8
 _ENOUGH = 0.1
 _PATIENCE_NS = 5e9
 _SEEKS = 40
+# Of which a median is taken.
+_LOOKS = 101
 _PIECE = _MIB
 # What direct writes need: the file that they overwrite, which seeks cross too. A smaller --max-size makes it smaller.
 _DIRECT_FILE = 64 * _MIB
@@ -295,6 +298,22 @@ def _call(transfer: Callable[[int], int], sizes: Sequence[int]) -> Estimate:
             return start.at_least(0)
 
 
+def _call_of_medians(
+    transfer: Callable[[memoryview], int], parts: Sequence[memoryview]
+) -> Estimate:
+    """Returns the same from the median of each size in turn, for transfers that need nothing but a CPU."""
+    points: list[tuple[int, float]] = []
+    until = time.perf_counter_ns() + _PATIENCE_NS
+    while True:
+        points += [
+            (len(part), statistics.median(transfer(part) for _ in range(_LOOKS))) for part in parts
+        ]
+        # A line needs three points.
+        start, _ = estimate.line(points)
+        if (len(points) > len(parts) and _is_enough(start)) or time.perf_counter_ns() > until:
+            return start
+
+
 def _bandwidth(what: str, transfer: Callable[[int], int], sizes: Sequence[int]) -> Estimate:
     """Returns a bandwidth: the slope of a line through transfers of different sizes, in turn, which take that many ns."""
     points: list[tuple[int, int]] = []
@@ -336,18 +355,34 @@ def _page_cache(work: Path, size: int) -> dict[str, Estimate]:
                 break
             if time.perf_counter_ns() > until:
                 break
-        # The cost of a call: pages that are dirty already, so only the copy grows with the size.
-        call = _call(
-            lambda few: _timed(lambda: os.pwrite(file, data[:few], 0), few), range(64, 4096, 512)
-        )
     finally:
         os.close(file)
         path.unlink()
     return {
         "page_cache_bytes_per_s": estimate.mean(new).inverse(_SECOND_NS),
         "rewrite_bytes_per_s": estimate.mean(dirty).inverse(_SECOND_NS),
-        "write_call_ns": call,
+        "write_call_ns": _write_call(work, data),
     }
+
+
+def _write_call(work: Path, data: memoryview) -> Estimate:
+    """Measures the cost of a call, on a page that is dirty already, so only the copy grows with the size.
+
+    It is so short that the look at the clock counts, and that medians are needed: a mean has the pauses of a busy machine. The file
+    has one page: in a large folio, some file systems look at each of its blocks.
+    """
+    path = work / "call"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        call = _call_of_medians(
+            lambda part: _timed(lambda: os.pwrite(file, part, 0), len(part)),
+            [data[:few] for few in range(64, 4096, 512)],
+        )
+    finally:
+        os.close(file)
+        path.unlink()
+    nothing = [_timed(lambda: 0, 0) for _ in range(_LOOKS)]
+    return call.less(statistics.median(nothing)).at_least(0)
 
 
 def _reduced(work: Path, background: int, until: int) -> Estimate:
