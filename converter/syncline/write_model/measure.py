@@ -34,7 +34,7 @@ _REPEATS = 8
 _ENOUGH = 0.1
 _PATIENCE_NS = 5e9
 _SEEKS = 40
-# Of which a median is taken.
+# A median is of this many transfers.
 _LOOKS = 101
 _PIECE = _MIB
 # What direct writes need: the file that they overwrite, which seeks cross too. A smaller --max-size makes it smaller.
