@@ -659,14 +659,36 @@ def test_a_changed_value_is_found_by_its_checksum(changed: Path) -> None:
     file.write_bytes(silent)
     done = fails(3, "inspect", changed, "--verify")
     assert "syncline_sync.parquet is corrupt: it is not what was written at ingest" in done.stderr
-    assert f"{RUNS - 1} runs of {RUNS} as at ingest" in done.stderr
+    assert f"{RUNS - 1} runs as at ingest, 1 not" in done.stderr
     done = run(
         "diff", changed, changed, "--base-where", "host = 'db1'", "--new-where", "host = 'db2'"
     )
     assert "1 run is left out: syncline_sync.parquet is corrupt" in done.stderr + done.stdout
     file.write_bytes(good)
-    assert f"{RUNS} runs of {RUNS} as at ingest" in ok("inspect", changed, "--verify").stderr
+    assert f"{RUNS} runs as at ingest, 0 not" in ok("inspect", changed, "--verify").stderr
     fails(2, "inspect", DATA / "small1.log", "--verify")
+
+
+def test_verify_finds_what_is_gone(changed: Path) -> None:
+    """A partition, a file, the end of a file, and an entry of the index."""
+    first, second, third, *_ = partitions(changed)
+    shutil.rmtree(first)
+    (second / "syncline_sync.parquet").unlink()
+    os.truncate(third / "syncline_bio.parquet", 500)
+    gone = {layout.parse(entry.read_bytes()).partition: entry for entry in (changed / "_runs").iterdir()}  # fmt: skip
+    left = [one for name, one in gone.items() if changed / name not in (first, second, third)]
+    left[0].write_text("{bad")
+    done = fails(3, "inspect", changed, "--verify")
+    assert f"{first.relative_to(changed)}: the partition was deleted" in done.stderr
+    assert f"{second.relative_to(changed)}: syncline_sync.parquet was deleted" in done.stderr
+    assert f"{third.relative_to(changed)}: syncline_bio.parquet is damaged" in done.stderr
+    assert f"{left[0].name} is damaged" in done.stderr
+    assert f"{RUNS - 4} runs as at ingest, 4 not" in done.stderr
+    one = next(name for name, entry in gone.items() if entry in left[1:])
+    assert "1 run as at ingest, 0 not" in ok("inspect", changed / one, "--verify").stderr
+    fails(3, "inspect", first, "--verify")
+    done = fails(3, "inspect", changed, "--verify", "--where", "host = 'none'")
+    assert "passes --where" in done.stderr
 
 
 def test_an_ingest_says_what_a_run_lacks(tmp_path: Path) -> None:

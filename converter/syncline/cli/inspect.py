@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -82,27 +83,31 @@ def command(
 
 
 def _verified(paths: tuple[str, ...], where: str | None) -> int:
-    """Says on stderr which files of datasets differ from what was ingested. Returns the exit code.
+    """Says on stderr which runs of datasets are not as they were ingested. Returns the exit code.
 
     Raises:
         Failure: no dataset is among the paths.
     """
     from syncline.dataset import index
-    from syncline.dataset.store import open_store
 
-    datasets = [path for path in paths if is_dataset(path)]
+    roots = [(path, *index.split(path)) for path in paths]
+    datasets = [(path, root, run) for path, root, run in roots if is_dataset(root)]
     if not datasets:
         raise Failure("--verify compares the files of a dataset, and none is named", "leave it out")
     code = OK
-    for path in datasets:
-        store = open_store(path)
-        chosen = index.select(store, where).entries
-        whole, reasons = index.damaged(store, chosen)
-        for reason, partitions in reasons.items():
-            for partition in partitions:
-                say(f"error: {path}/{partition}: {reason}", f"repair it: syncline ingest RUN --into {path}")  # fmt: skip
-                code = BAD_INPUT
-        say(f"{path}: {count(len(whole), 'run')} of {len(chosen):,} as at ingest")
+    for path, root, run in datasets:
+        try:
+            problems, whole = index.verified(root, where, run)
+        except Exception as error:
+            failed = code_of(error)
+            if failed is None:
+                raise
+            code = code or failed
+            continue
+        for problem in problems:
+            say(f"error: {path}: {problem}", f"repair it: syncline ingest RUN --into {shlex.quote(root)}")  # fmt: skip
+            code = code or BAD_INPUT
+        say(f"{path}: {count(whole, 'run')} as at ingest, {len(problems):,} not")
     return code
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "changed_file",
     "check_dataset",
     "create_runs",
+    "damaged",
     "filtered",
     "problem",
     "read_entries",
@@ -35,6 +36,7 @@ __all__ = [
     "select",
     "split",
     "unreadable",
+    "verified",
 ]
 
 # Requests to an object store at the same time.
@@ -260,6 +262,30 @@ def damaged(store: Store, entries: list[Entry]) -> tuple[list[Entry], dict[str, 
             reason = f"{name} is corrupt: it is not what was written at ingest"
             reasons.setdefault(reason, []).append(entry.partition)
     return whole, reasons
+
+
+def verified(path: str, where: str | None, run: str | None = None) -> tuple[list[str], int]:
+    """Compares runs with what was ingested.
+
+    Returns a sentence for each run, or entry of the index, that is not as it was, and the number of those that are.
+
+    Args:
+        run: only this one.
+
+    Raises:
+        InputError: it is not a dataset, no run passes, or the store does not answer.
+    """
+    store = open_store(path)
+    entries, problems = read_entries(store)
+    if where is not None:
+        entries = filtered(store, entries, where)
+    entries = [entry for entry in entries if run in (None, entry.run)]
+    readable, missing = _readable(store, entries)
+    whole, changed = damaged(store, readable)
+    found = [] if run else problems
+    for reasons in (missing, changed):
+        found += [f"{one}: {reason}" for reason, names in reasons.items() for one in names]
+    return found, len(whole)
 
 
 def _left_out(reasons: dict[str, list[str]]) -> list[str]:
