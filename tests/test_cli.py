@@ -211,7 +211,7 @@ NO_FILES = {"NAME", "TEXT", "SQL", "N", "N|N%", "N,...", "KIND,...", "FINDING", 
 
 @pytest.mark.parametrize("command", [("whatif",), ("model", "predict", "--parameters", "m.toml"), ("model", "fit", "--parameters", "m.toml")])  # fmt: skip
 def test_a_second_input_gets_a_hint(command: tuple[str, ...]) -> None:
-    assert "hint: name one INPUT." in fails(2, *command, "a.log", "b.log")
+    assert "hint: name one INPUT:" in fails(2, *command, "a.log", "b.log")
 
 
 def test_other_extra_arguments_get_no_such_hint() -> None:

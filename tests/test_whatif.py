@@ -303,6 +303,9 @@ def test_what_cannot_be_modelled_is_refused(tmp_path: Path) -> None:
     fails(2, "whatif", calls, "--parallelism", "0")
     for option in (("--pattern", "*"), ("--low-depth", "1"), ("--hold", "2"), ("--lead", "1")):
         assert f"{option[0]} has no effect without a policy" in fails(2, "whatif", calls, *option)
+    for time in ("nan", "inf", "1e300", "-1"):
+        for option in ("--hold", "--lead"):
+            fails(2, "whatif", calls, "--policy", "paper", option, time)
     assert "end its name in .svg" in fails(2, "whatif", calls, "-o", tmp_path / "chart.png")
 
 

@@ -149,7 +149,7 @@ def _run(cli: click.Group) -> int:
         text = io.StringIO()
         error.show(text)
         if _has_second_input(error):
-            text.write("hint: name one INPUT. For several logs of one run: syncline convert LOG... -o run.pftrace\n")  # fmt: skip
+            text.write("hint: name one INPUT: this command reads one recording\n")
         sys.stderr.write(printable(text.getvalue(), "\n"))
         return error.exit_code
     except Exception as error:

@@ -20,6 +20,9 @@ from syncline.model.policy.paper import PATTERNS
 from syncline.reading import Reading
 from syncline.recordings import read_recording
 
+# A year, of --hold and --lead.
+_LONGEST_S = 31_536_000
+
 
 class _Depths(click.ParamType):
     """A list of queue depths, such as 1,4,31."""
@@ -104,7 +107,7 @@ def command(
     from syncline.render import whatif as rendered
     from syncline.report.run import caveats
 
-    _check_options(policy, output)
+    _check_options(policy, output, hold, lead)
     options.refuse_for_converted(input_, reading)
     with bar("reading") as progress, opened(input_, reading, engine, progress) as open_engine:
         warnings = caveats(open_engine)
@@ -147,8 +150,8 @@ def command(
     return OK
 
 
-def _check_options(policy: str | None, output: str | None) -> None:
-    """Refuses options of a policy without one, and an output that is no SVG.
+def _check_options(policy: str | None, output: str | None, hold: float, lead: float) -> None:
+    """Refuses options of a policy without one, times that are none, and an output that is no SVG.
 
     Raises:
         Failure.
@@ -159,5 +162,8 @@ def _check_options(policy: str | None, output: str | None) -> None:
         if is_given and policy is None:
             option = "pattern" if name == "patterns" else name.replace("_", "-")
             raise Failure(f"--{option} has no effect without a policy", "add --policy paper, or leave it out")  # fmt: skip
+    for name, seconds in (("hold", hold), ("lead", lead)):
+        if not 0 <= seconds <= _LONGEST_S:
+            raise Failure(f"--{name} {seconds:g} is no time", f"give seconds from 0 to {_LONGEST_S:,}")  # fmt: skip
     if output is not None and not output.lower().endswith(".svg"):
         raise Failure(f"cannot write {output}: the chart is an SVG", "end its name in .svg")

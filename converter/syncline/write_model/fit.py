@@ -30,29 +30,31 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
     """
     before = predict(parameters, recorded)
     found = _Found(parameters)
+    # Synchronized ones first: when they return, the device has the data.
     for kind, what, call in (
-        ("direct", "direct writes that are not synchronized", "direct_write_call_ns"),
-        # The last one counts for the bandwidth: its writes are at the device when they return.
         ("direct_synchronized", "direct and synchronized writes", "sync_write_call_ns"),
+        ("direct", "direct writes that are not synchronized", "direct_write_call_ns"),
     ):
-        of_kind = [one for one in recorded.writes if one.kind == kind]
-        found.line(of_kind, what, call, "device_write_bytes_per_s")
-    free = _in_state(parameters, recorded, "free run")
+        of_kind = [one for one in recorded.writes if one.kind == kind and one.size]
+        if "device_write_bytes_per_s" in found.estimates:
+            found.call(of_kind, what, call, "device_write_bytes_per_s")
+        else:
+            found.line(of_kind, what, call, "device_write_bytes_per_s")
+    free = [one for one in _in_state(parameters, recorded, "free run") if one.write.size]
     # Making pages costs more than writing to those that are dirty, so writes that do both say nothing.
     made = [one.write for one in free if one.made_bytes == one.write.size]
     again = [one.write for one in free if not one.made_bytes]
     found.line(made, "writes of new pages in free run", "write_call_ns", "page_cache_bytes_per_s")
     found.bandwidth(again, "writes of dirty pages in free run", "write_call_ns", "rewrite_bytes_per_s")  # fmt: skip
-    if both := len(free) - len(made) - len(again):
-        found.said.append(f"{both:,} writes in free run are not used: a part of each goes to new pages, and the rest to dirty ones")  # fmt: skip
     busy = [one.write for one in _in_state(parameters, recorded, "async run")]
     found.bandwidth(busy, "writes in async run", "write_call_ns", "reduced_bytes_per_s")
+    said = found.said()
+    if both := len(free) - len(made) - len(again):
+        said.append(f"not used: writes in free run of which one part goes to new pages and the rest to dirty ones ({both:,})")  # fmt: skip
     if recorded.limits_bytes is not None:
         background, hard = recorded.limits_bytes
         parameters = replace(parameters, background_limit_bytes=background, hard_limit_bytes=hard)
-        found.said.append(
-            "background_limit_bytes and hard_limit_bytes are those that the kernel used"
-        )
+        said.append("background_limit_bytes and hard_limit_bytes are those that the kernel used")
     intervals = {name: one.interval for name, one in found.estimates.items()}
     fitted = replace(
         parameters,
@@ -60,11 +62,11 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
         intervals={**parameters.intervals, **intervals},
     )
     after = predict(fitted, recorded)
-    found.said.append(
+    said.append(
         f"median error of a write, and error of all together: {_errors(before)} with the old values, {_errors(after)} with the new ones"
     )
-    notes = ("fitted to a recording by syncline model fit", *found.said)
-    return replace(fitted, notes=notes), found.said
+    notes = ("fitted to a recording by syncline model fit", *said)
+    return replace(fitted, notes=notes), said
 
 
 def _errors(outcome: Outcome) -> str:
@@ -89,58 +91,84 @@ def _in_state(parameters: Parameters, recorded: Writes, state: str) -> list[Pred
 
 
 class _Found:
-    """Estimates by parameter, and a sentence on each."""
+    """Estimates by parameter, and for each parameter what it is from, or why the old value stays."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.estimates: dict[str, Estimate] = {}
-        self.said: list[str] = []
         self._parameters = parameters
+        self._from: dict[str, str] = {}
+        self._why: dict[str, str] = {}
+
+    def said(self) -> list[str]:
+        """Returns a sentence for each parameter that was looked for."""
+        names = dict.fromkeys([*self._why, *self._from])
+        return [
+            f"{name} is from {self._from[name]}"
+            if name in self._from
+            else f"{name} stays: {self._why[name]}"
+            for name in names
+        ]
+
+    def _take(self, name: str, found: Estimate, writes: Sequence[Write], what: str) -> None:
+        self.estimates[name] = found
+        self._from[name] = f"{len(writes):,} {what}"
+
+    def _keep(self, why: str, *names: str) -> None:
+        self._why |= dict.fromkeys(names, why)
+
+    def _are_enough(self, writes: Sequence[Write], what: str, *names: str) -> bool:
+        if len(writes) < _LEAST:
+            self._keep(f"{len(writes)} {what}, {_LEAST} needed", *names)
+        return len(writes) >= _LEAST
 
     def line(self, writes: Sequence[Write], what: str, call: str, bandwidth: str) -> None:
         """Adds the cost of a call and a bandwidth, from a line through the costs of writes."""
-        if len(writes) < _LEAST:
-            self.said.append(f"{self._kept(call, bandwidth)}: {len(writes)} {what}, {_LEAST} needed")  # fmt: skip
+        if not self._are_enough(writes, what, call, bandwidth):
             return
         points = [(one.size, one.duration_ns) for one in writes]
         if len({size for size, _ in points}) == 1:
             # The cost of a call and that of the data cannot be distinguished.
-            self.said.append(f"{call} stays: all {what} have one size")
+            self._keep(f"all {what} have one size", call)
             self.bandwidth(writes, what, call, bandwidth)
             return
         start, slope = estimate.line(points)
         if not _is_sure(slope):
-            self.said.append(f"{self._kept(call, bandwidth)}: the time of {what} does not clearly grow with the size")  # fmt: skip
+            self._keep(f"the time of {what} does not clearly grow with the size", call, bandwidth)
             return
-        self.estimates[bandwidth] = slope.inverse(_SECOND_NS)
+        self._take(bandwidth, slope.inverse(_SECOND_NS), writes, what)
         if _is_sure(start):
-            self.estimates[call] = start
-            self.said.append(f"{call} and {bandwidth} are from {len(writes):,} {what}")
+            self._take(call, start, writes, what)
         else:
-            self.said.append(f"{bandwidth} is from {len(writes):,} {what}; {call} stays: their times vary too much")  # fmt: skip
+            self._keep(f"the times of {what} vary too much", call)
 
-    def _kept(self, call: str, bandwidth: str) -> str:
-        """Names what stays. Other writes may have given the bandwidth."""
-        return f"{call} stays" if bandwidth in self.estimates else f"{call} and {bandwidth} stay"
+    def call(self, writes: Sequence[Write], what: str, call: str, bandwidth: str) -> None:
+        """Adds the cost of a call, from what writes take besides the time of their data, at a bandwidth that is known."""
+        if not self._are_enough(writes, what, call):
+            return
+        per_byte = _SECOND_NS / self.estimates[bandwidth].value
+        rest = estimate.mean([one.duration_ns - one.size * per_byte for one in writes])
+        if _is_sure(rest):
+            self._take(call, rest, writes, what)
+        else:
+            self._keep(f"the times of {what} vary too much, or the data is most of them", call)
 
     def bandwidth(self, writes: Sequence[Write], what: str, call: str, name: str) -> None:
         """Adds a bandwidth, from the mean time of a byte without the cost of the call."""
         used = [one for one in writes if one.size]
-        if len(used) < _LEAST:
-            self.said.append(f"{name} stays: {len(used)} {what}, {_LEAST} needed")
+        if not self._are_enough(used, what, name):
             return
         known = self.estimates.get(call)
         call_ns = known.value if known else getattr(self._parameters, call) or 0.0
         # Else an error in the cost of the call would be a large one in the bandwidth.
         if call_ns * len(used) > _CALL_SHARE * sum(one.duration_ns for one in used):
             size = sum(one.size for one in used) / len(used)
-            self.said.append(f"{name} stays: {what} have {size:,.0f} bytes on average, so the call ({call}) is most of their cost")  # fmt: skip
+            self._keep(f"{what} have {size:,.0f} bytes on average, so the call ({call}) is most of their cost", name)  # fmt: skip
             return
         average = estimate.mean([(one.duration_ns - call_ns) / one.size for one in used])
-        if not _is_sure(average):
-            self.said.append(f"{name} stays: the times of {what} vary too much")
-            return
-        self.estimates[name] = average.inverse(_SECOND_NS)
-        self.said.append(f"{name} is from {len(used):,} {what}")
+        if _is_sure(average):
+            self._take(name, average.inverse(_SECOND_NS), used, what)
+        else:
+            self._keep(f"the times of {what} vary too much", name)
 
 
 def _is_sure(found: Estimate) -> bool:

@@ -34,6 +34,7 @@ def read(path: str, reading: Reading, progress: Progress | None = None) -> Write
         CoreError: it cannot be converted.
     """
     if path.lower().endswith(".csv"):
+        _refuse_filter(reading)
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except OSError as error:
@@ -56,9 +57,23 @@ def read(path: str, reading: Reading, progress: Progress | None = None) -> Write
         log = work / "log.events.jsonl"
         sources = _sources(reading.convert([path], str(log), progress=progress))
         if sources == {"strace"}:
+            _refuse_filter(reading)
             return interruptible.call(lambda: _of_calls(log))
         again = Reading(window_ns=reading.window_ns, filter=reading.filter)
         return _of_events(work, str(log), again, None, sources)
+
+
+def _refuse_filter(reading: Reading) -> None:
+    """Refuses a filter for calls of strace and a table, which it does not select.
+
+    Raises:
+        InputError: there is one.
+    """
+    if reading.filter != Filter():
+        raise InputError(
+            "filters select writes only in the events of a kernel (route dynamic-events)",
+            "leave them out; strace selects by itself: strace -P PATH",
+        )
 
 
 def _sources(summary: dict[str, Any]) -> set[str]:
