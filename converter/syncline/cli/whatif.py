@@ -151,7 +151,7 @@ def command(
 
 
 def _check_options(policy: str | None, output: str | None, hold: float, lead: float) -> None:
-    """Refuses options of a policy without one, times that are none, and an output that is no SVG.
+    """Refuses options of a policy without one, a time that is not a number, and an output that is no SVG.
 
     Raises:
         Failure.

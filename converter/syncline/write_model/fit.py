@@ -50,7 +50,7 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
     found.bandwidth(busy, "writes in async run", "write_call_ns", "reduced_bytes_per_s")
     said = found.said()
     if both := len(free) - len(made) - len(again):
-        said.append(f"not used: writes in free run of which one part goes to new pages and the rest to dirty ones ({both:,})")  # fmt: skip
+        said.append(f"not used: writes in free run that go partly to new pages and partly to dirty ones ({both:,})")  # fmt: skip
     if recorded.limits_bytes is not None:
         background, hard = recorded.limits_bytes
         parameters = replace(parameters, background_limit_bytes=background, hard_limit_bytes=hard)
