@@ -684,6 +684,11 @@ def test_verify_finds_what_is_gone(changed: Path) -> None:
     assert f"{third.relative_to(changed)}: syncline_bio.parquet is damaged" in done.stderr
     assert f"{left[0].name} is damaged" in done.stderr
     assert f"{RUNS - 4} runs as at ingest, 4 not" in done.stderr
+    report = run("report", changed, "summary").stdout
+    assert "the partition was deleted: " in report
+    assert "(an ingest of the same run repairs this)" in report
+    missing = changed / "host=db1" / "day=2026-11-01" / "run=none"
+    assert "has no entry of the run none" in fails(3, "inspect", missing, "--verify").stderr
     one = next(name for name, entry in gone.items() if entry in left[1:])
     assert "1 run as at ingest, 0 not" in ok("inspect", changed / one, "--verify").stderr
     fails(3, "inspect", first, "--verify")

@@ -111,8 +111,10 @@ def command(
         if outcome.status != "present":
             requests += entry.requests
             bytes_ += entry.bytes
-            undated.extend([path] if entry.started_ns is None else [])
-            hostless.extend([path] if entry.host is None else [])
+            if entry.started_ns is None:
+                undated.append(path)
+            if entry.host is None:
+                hostless.append(path)
         if not quiet:
             said = {"present": "is in the dataset", "replaced": "replaces"}.get(outcome.status)
             note = f" ({said} as {entry.run})" if outcome.status == "present" else ""

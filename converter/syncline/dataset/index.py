@@ -41,6 +41,9 @@ __all__ = [
 
 # Requests to an object store at the same time.
 _THREADS = 16
+# Ends of the reasons that an ingest of the run repairs. A newer schema version and a link say themselves what to do.
+_DAMAGE = ("deleted", "at ingest")
+_REPAIRED = "an ingest of the same run repairs this"
 # Runs that a message names.
 _NAMED = 3
 
@@ -280,6 +283,8 @@ def verified(path: str, where: str | None, run: str | None = None) -> tuple[list
     if where is not None:
         entries = filtered(store, entries, where)
     entries = [entry for entry in entries if run in (None, entry.run)]
+    if run is not None and not entries:
+        raise InputError(f"{path} has no entry of the run {run}", f"ingest it: syncline ingest RUN --into {shlex.quote(path)}")  # fmt: skip
     readable, missing = _readable(store, entries)
     whole, changed = damaged(store, readable)
     found = [] if run else problems
@@ -292,7 +297,7 @@ def _left_out(reasons: dict[str, list[str]]) -> list[str]:
     """Returns a sentence for each reason why runs are left out."""
     return [
         f"{_counted(len(partitions))} left out: {reason}: {_first(partitions)}"
-        f" (an ingest of {'it' if len(partitions) == 1 else 'them'} repairs this)"
+        + (f" ({_REPAIRED})" if reason.endswith(_DAMAGE) else "")
         for reason, partitions in reasons.items()
     ]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from . import estimate
 from .estimate import Estimate
 from .parameters import Parameters
-from .predict import Outcome, Predicted, predict, relative_error
+from .predict import Outcome, Predicted, predict, relative_error, signed_error
 from .writes import Write, Writes
 
 __all__ = ["fit"]
@@ -40,13 +40,13 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
             found.call(of_kind, what, call, "device_write_bytes_per_s")
         else:
             found.line(of_kind, what, call, "device_write_bytes_per_s")
-    free = [one for one in _in_state(parameters, recorded, "free run") if one.write.size]
+    free = [one for one in _in_state(before, "free run") if one.write.size]
     # Making pages costs more than writing to those that are dirty, so writes that do both say nothing.
     made = [one.write for one in free if one.made_bytes == one.write.size]
     again = [one.write for one in free if not one.made_bytes]
     found.line(made, "writes of new pages in free run", "write_call_ns", "page_cache_bytes_per_s")
     found.bandwidth(again, "writes of dirty pages in free run", "write_call_ns", "rewrite_bytes_per_s")  # fmt: skip
-    busy = [one.write for one in _in_state(parameters, recorded, "async run")]
+    busy = [one.write for one in _in_state(before, "async run")]
     found.bandwidth(busy, "writes in async run", "write_call_ns", "reduced_bytes_per_s")
     said = found.said()
     if both := len(free) - len(made) - len(again):
@@ -73,17 +73,16 @@ def _errors(outcome: Outcome) -> str:
     """Returns the median relative error of the writes of an outcome, and the relative error of their sum."""
     each = [relative_error(one.ns, one.write.duration_ns) for one in outcome.predicted]
     known = [one for one in each if one is not None]
-    measured = sum(one.write.duration_ns for one in outcome.predicted)
-    if not known or not measured:
+    whole = signed_error(sum(one.ns for one in outcome.predicted), sum(one.write.duration_ns for one in outcome.predicted))  # fmt: skip
+    if not known or whole is None:
         return "not known"
-    whole = sum(one.ns for one in outcome.predicted) / measured - 1
     return f"{statistics.median(known):.0%} and {whole:+.0%}"
 
 
-def _in_state(parameters: Parameters, recorded: Writes, state: str) -> list[Predicted]:
-    """Returns the cached writes that begin and end in a state, as the old parameters predict it."""
+def _in_state(outcome: Outcome, state: str) -> list[Predicted]:
+    """Returns the cached writes that begin and end in a predicted state."""
     found, before = [], "free run"
-    for one in predict(parameters, recorded).predicted:
+    for one in outcome.predicted:
         if one.write.kind == "cached" and before == one.state == state:
             found.append(one)
         before = one.state

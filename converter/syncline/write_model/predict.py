@@ -18,7 +18,7 @@ from .cost import (
 from .parameters import Parameters
 from .writes import Cut, Write, Writes, of_scenario
 
-__all__ = ["Outcome", "Predicted", "Summary", "predict", "relative_error"]
+__all__ = ["Outcome", "Predicted", "Summary", "predict", "relative_error", "signed_error"]
 
 
 _RULES = {
@@ -187,7 +187,8 @@ def relative_error(predicted_ns: float, measured_ns: float) -> float | None:
     return abs(predicted_ns - measured_ns) / measured_ns if measured_ns else None
 
 
-def _signed_error(predicted_ns: float, measured_ns: float) -> float | None:
+def signed_error(predicted_ns: float, measured_ns: float) -> float | None:
+    """Returns the error divided by what was measured, above 0 if the prediction is too long; None if that is 0."""
     return predicted_ns / measured_ns - 1 if measured_ns else None
 
 
@@ -205,6 +206,6 @@ def _summary(name: str, ones: Sequence[Predicted]) -> Summary:
         _mean(errors),
         _mean([relative_error(one.naive_ns, one.write.duration_ns) for one in ones]),
         statistics.median(known) if (known := [one for one in errors if one is not None]) else None,
-        _signed_error(predicted, measured),
-        _signed_error(naive, measured),
+        signed_error(predicted, measured),
+        signed_error(naive, measured),
     )
