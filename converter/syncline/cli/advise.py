@@ -7,7 +7,7 @@ import sys
 import click
 
 from syncline.cli import options
-from syncline.cli.errors import OK, Failure, code_of, say
+from syncline.cli.errors import OK, Failure, reported, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -69,10 +69,7 @@ def command(
                 warnings = caveats(open_engine)
                 found.append((path, advise(open_engine)))
         except Exception as error:
-            failed = code_of(error)
-            if failed is None:
-                raise
-            code = code or failed
+            code = reported(error, code)
             continue
         if form == "table":
             show(("\n" if len(found) > 1 else "") + advice.render(*found[-1], warnings))

@@ -103,6 +103,21 @@ def code_of(error: Exception) -> int | None:
     return None
 
 
+def reported(error: Exception, before: int) -> int:
+    """Prints an error of one of several inputs, and returns the exit code of the first one.
+
+    Args:
+        before: the exit code so far.
+
+    Raises:
+        Exception: the error, if it is of no input, engine or machine.
+    """
+    code = code_of(error)
+    if code is None:
+        raise error
+    return before or code
+
+
 def run(cli: click.Group) -> int:
     """Runs the command line and returns its exit code."""
     try:

@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from syncline.cli.errors import OK, Failure, code_of, say
+from syncline.cli.errors import OK, Failure, reported, say
 from syncline.cli.options import example, reading, refuse_where
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -90,7 +90,7 @@ def command(
         try:
             paths += ingest.find_inputs([run])
         except Exception as error:
-            code = _reported(error, code)
+            code = reported(error, code)
     if started is not None and len(paths) > 1:
         raise Failure(
             f"--started is the time of one run, and these are {len(paths):,}",
@@ -132,14 +132,14 @@ def command(
             if one.outcome is not None:
                 done(one.path, one.outcome)
             else:
-                code = _reported(one.error(), code)
+                code = reported(one.error(), code)
     else:
         for path in paths:
             try:
                 with bar(f"reading {path}") as progress:
                     done(path, ingest.ingest(path, store, reading, described, progress))
             except Exception as error:
-                code = _reported(error, code)
+                code = reported(error, code)
     if hostless and not quiet:
         say(f"note: the host of {_runs(hostless)} is not known", f"name it: syncline ingest {shlex.quote(hostless[0])} --into {shlex.quote(dataset)} --host NAME --replace")  # fmt: skip
     if undated and not quiet:
@@ -166,11 +166,3 @@ _NAMED = 3
 def _runs(paths: list[str]) -> str:
     more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
     return f"{human.count(len(paths), 'run')} ({', '.join(paths[:_NAMED])}{more})"
-
-
-def _reported(error: Exception, before: int) -> int:
-    """Prints an error, and returns the exit code of the first one."""
-    code = code_of(error)
-    if code is None:
-        raise error
-    return before or code

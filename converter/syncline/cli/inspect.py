@@ -9,7 +9,7 @@ import click
 
 from syncline import _core, interruptible
 from syncline.cli import options
-from syncline.cli.errors import BAD_INPUT, OK, Failure, code_of, say
+from syncline.cli.errors import BAD_INPUT, OK, Failure, reported, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -65,10 +65,7 @@ def command(
         try:
             description = _inspect(path, engine, reading, one_of_several=len(inputs_) > 1)
         except Exception as error:
-            failed = code_of(error)
-            if failed is None:
-                raise
-            code = code or failed
+            code = reported(error, code)
             continue
         found.append(description)
         if form == "table":
@@ -99,10 +96,7 @@ def _verified(paths: tuple[str, ...], where: str | None) -> int:
         try:
             problems, whole = index.verified(root, where, run)
         except Exception as error:
-            failed = code_of(error)
-            if failed is None:
-                raise
-            code = code or failed
+            code = reported(error, code)
             continue
         for problem in problems:
             say(f"error: {path}: {problem}", f"repair it: syncline ingest RUN --into {shlex.quote(root)}")  # fmt: skip
