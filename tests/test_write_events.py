@@ -46,7 +46,7 @@ def table(path: Path, folder: Path, **options: Any) -> list[Row]:
 
 def calls_of(rows: list[Row]) -> list[tuple[Any, ...]]:
     columns = ("ts_ns", "dur_ns", "tid", "comm", "dev", "ino", "generation", "path")
-    columns += ("offset_bytes", "ret", "dirty_pages")
+    columns += ("offset_bytes", "file_size_bytes", "ret", "dirty_pages", "is_datasync")
     paired = [row for row in rows if row["part"] == "call" and row["unused"] is None]
     return [(_kind(row), *(row[name] for name in columns)) for row in paired]
 
@@ -65,7 +65,8 @@ def expected_calls(paired: reference.Paired) -> list[tuple[Any, ...]]:
         if call.kind == "sync_inodes":
             ino, generation = 0, 0
         place = (dev, ino, generation, reference.short_path(call.entry))
-        sizes = (call.offset if call.kind == "write" else 0, call.ret, call.dirty_pages)
+        sizes = (call.offset if call.kind == "write" else 0, call.file_size, call.ret)
+        sizes += (call.dirty_pages, call.is_datasync)
         thread = (call.entry["tid"], call.entry["comm"])
         calls.append((call.write_kind, call.entry["ts_ns"], call.duration_ns, *thread, *place, *sizes))  # fmt: skip
     return calls
@@ -94,7 +95,10 @@ def same_as_used(path: Path, log: list[Row], chosen: Filter) -> reference.Used:
         assert not any(row[2] != "sync" for row in used.writes), error
         return used
     rows = [
-        (one.start_ns, one.duration_ns, one.kind, one.path, one.offset, one.size, one.dirty_bytes)
+        (
+            *(one.start_ns, one.duration_ns, one.kind, one.path, one.offset, one.size),
+            *(one.dirty_bytes, one.file_size, one.is_datasync),
+        )
         for one in found.writes
     ]
     assert rows == used.writes
@@ -162,7 +166,7 @@ class Generator:
         used = {dev for _, dev, *_ in calls}
         free = [dev for dev in DEVICES if dev not in used]
         dev = rng.choice(free) if free and rng.random() > self.damage else rng.choice(DEVICES)
-        ino, flags = rng.randint(1, 4), rng.choice((0, 0, 2, 4, 16, 1 << 17, (1 << 17) | 2))
+        ino, flags = rng.randint(1, 4), rng.choice((0, 0, 2, 6, 16, 1 << 17, (1 << 17) | 2))
         if calls and calls[-1][0] == "write" and calls[-1][3] & 6 and rng.random() < 0.8:
             # What a synchronized write does.
             kind, (_, dev, ino, _) = "fsync", calls[-1]
@@ -173,6 +177,8 @@ class Generator:
         fields = [f"dev={dev}", f"ino={ino}", f"gen={ino + 5}"]
         if kind == "write":
             fields += [f"offset={rng.randint(0, 9) * 512}", f"ki_flags={flags}", f"file_size={rng.randint(0, 99)}"]  # fmt: skip
+        if kind == "fsync" and rng.random() < 0.9:
+            fields.append(f"datasync={rng.randint(0, 1)}")
         if rng.random() < self.damage / 8:
             del fields[rng.randrange(len(fields))]
         text = " ".join([*fields, self.file(ino)])

@@ -312,14 +312,25 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
     begin = 1_000_000_000
     found = recording.read(str(log), Reading())
     assert [replace(one, start_ns=one.start_ns - begin) for one in found.writes] == [
-        Write(100_000, 30_000, "cached", "/d/f", 8192, 4096, 13 * 4096),
-        Write(110_000, 10_000, "synchronized", "/g", 0, 100, 3 * 4096),
+        Write(100_000, 30_000, "cached", "/d/f", 8192, 4096, 13 * 4096, file_size=0),
+        Write(
+            110_000, 10_000, "synchronized", "/g", 0, 100, 3 * 4096, file_size=0, is_datasync=True
+        ),
         # Another file of the same path.
-        Write(140_000, 10_000, "cached", "/d/f (inode 14, generation 7)", 500, 20),
-        Write(160_000, 30_000, "sync", "/d/f (inode 14, generation 7)", 0, 0),
+        Write(140_000, 10_000, "cached", "/d/f (inode 14, generation 7)", 500, 20, file_size=500),
+        Write(160_000, 30_000, "sync", "/d/f (inode 14, generation 7)", 0, 0, is_datasync=True),
         # sync() of the file system with writes, not of another one.
         Write(193_000, 3_000, "sync", "", 0, 0),
-        Write(230_000, 100_000, "direct_synchronized", ".../s/r/q/p", 4096, 512),
+        Write(
+            230_000,
+            100_000,
+            "direct_synchronized",
+            ".../s/r/q/p",
+            4096,
+            512,
+            file_size=0,
+            is_datasync=True,
+        ),
     ]
     assert sorted(found.notes) == [
         "not used: calls that failed, or that ended later (asynchronous I/O) (1)",
@@ -498,7 +509,7 @@ def shown(trace: Path) -> tuple[dict[str, list[tuple[int, float]]], list[Row], l
         "SELECT name, ts, ts + dur AS end FROM slice WHERE category = 'syncline.page_cache_state' ORDER BY ts"
     )
     names = ("kind", "path", "offset_bytes", "size_bytes", "predicted_ns", "naive_ns", "state")
-    names += ("predicted_dirty_bytes", "dirty_bytes", "scenario")
+    names += ("predicted_commit_ns", "predicted_dirty_bytes", "dirty_bytes", "scenario")
     arguments = ", ".join(f"extract_arg(arg_set_id, 'debug.{name}') AS {name}" for name in names)
     writes = rows(
         f"SELECT ts, dur, name, {arguments} FROM slice WHERE category = 'syncline.predicted_write' ORDER BY ts"
@@ -508,15 +519,19 @@ def shown(trace: Path) -> tuple[dict[str, list[tuple[int, float]]], list[Row], l
 
 
 def test_a_trace_shows_what_is_printed(tmp_path: Path) -> None:
+    machine = tmp_path / "machine.toml"
+    commit = "commit_ns = 2000000\ntimestamp_granularity_ns = 4000000\n"
+    machine.write_text((COSTS / "machine-after.toml").read_text() + commit)
     arguments = (
         COSTS / "costs.csv",
         "--parameters",
-        COSTS / "machine-after.toml",
+        machine,
         "--format",
         "json",
     )
     trace = tmp_path / "costs.pftrace"
     printed = json.loads(ok("model", "predict", *arguments, "--trace", trace))["writes"]
+    assert {row["predicted_commit_ns"] for row in printed} == {None, 2_000_000}
     counters, states, writes = shown(trace)
 
     def end(row: Row) -> int:
@@ -534,7 +549,7 @@ def test_a_trace_shows_what_is_printed(tmp_path: Path) -> None:
         + [(end(row), row["predicted_dirty_bytes"]) for row in printed]
     )
     same = ("kind", "path", "offset_bytes", "size_bytes", "predicted_ns", "naive_ns", "state")
-    same += ("predicted_dirty_bytes", "dirty_bytes", "scenario")
+    same += ("predicted_commit_ns", "predicted_dirty_bytes", "dirty_bytes", "scenario")
     assert [
         {"start_ns": row["ts"], "measured_ns": row["dur"]} | {name: row[name] for name in same}
         for row in writes

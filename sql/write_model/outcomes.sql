@@ -23,7 +23,11 @@
 --                           recorded. No two files of a device have the same.
 --   is_direct        flag   A write that bypasses page cache.
 --   is_synchronized  flag   A write that is durable when it returns.
+--   is_datasync      flag   Of a synchronized write or a sync: data is durable
+--                           when it returns, but not the times of the file.
+--                           Null if unknown.
 --   offset_bytes     bytes  Place of the write.
+--   file_size_bytes  bytes  Size of the file before the write. Null if unknown.
 --   ret              count  What it returned.
 --   dirty_pages      count  Pages of the machine that were dirty or under
 --                           writeback after it.
@@ -100,7 +104,9 @@ SELECT
   path,
   is_direct,
   is_synchronized,
+  is_datasync,
   offset_bytes,
+  file_size_bytes,
   ret,
   dirty_pages,
   CASE

@@ -12,6 +12,9 @@
 --   is_sync          flag   It is a sync, and no write.
 --   is_direct        flag   A write that bypasses page cache.
 --   is_synchronized  flag   A write that is durable when it returns.
+--   file_size        bytes  Size of the file before it. Null if unknown.
+--   is_datasync      flag   The times of the file need not be durable when it
+--                           returns.
 SELECT
   ts_ns AS start_ns,
   dur_ns AS duration_ns,
@@ -32,7 +35,9 @@ SELECT
   END AS dirty_bytes,
   is_sync,
   is_direct,
-  is_synchronized
+  is_synchronized,
+  file_size_bytes AS file_size,
+  coalesce(is_datasync, FALSE) AS is_datasync
 FROM (
   SELECT
     *,

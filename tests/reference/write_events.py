@@ -14,8 +14,8 @@ from typing import Any
 Row = dict[str, Any]
 
 PAGE_BYTES = 4096
-# Flags of an iocb: IOCB_DSYNC and IOCB_SYNC, IOCB_APPEND, IOCB_DIRECT.
-DURABLE, APPEND, DIRECT = 0x2 | 0x4, 0x10, 1 << 17
+# Flags of an iocb: IOCB_SYNC, IOCB_DSYNC or it, IOCB_APPEND, IOCB_DIRECT.
+SYNC, DURABLE, APPEND, DIRECT = 0x4, 0x2 | 0x4, 0x10, 1 << 17
 NAMES = ("n0", "n1", "n2", "n3")
 ENTRIES = {"write_enter": "write", "fsync_enter": "fsync", "sync_inodes": "sync_inodes"}
 RETURNS = {"write_exit": "write", "fsync_exit": "fsync", "sync_inodes_end": "sync_inodes"}
@@ -53,6 +53,18 @@ class Call:
     @property
     def offset(self) -> int:
         return int(self.entry["file_size" if self.flags & APPEND else "offset"])
+
+    @property
+    def file_size(self) -> int | None:
+        size = self.entry.get("file_size") if self.kind == "write" else None
+        return None if size is None else int(size)
+
+    @property
+    def is_datasync(self) -> bool | None:
+        if self.kind == "write":
+            return not self.flags & SYNC if self.flags & DURABLE else None
+        datasync = self.entry.get("datasync") if self.kind == "fsync" else None
+        return None if datasync is None else int(datasync) != 0
 
     @property
     def ret(self) -> int:
@@ -219,10 +231,11 @@ def used(
         devices.add(call.file[0])
         start = call.entry["ts_ns"]
         if call.kind == "fsync":
-            row = (start, call.duration_ns, "sync", name, 0, 0, None)
+            row = (start, call.duration_ns, "sync", name, 0, 0, None, None, bool(call.is_datasync))
         else:
             dirty = None if call.dirty_pages is None else call.dirty_pages * PAGE_BYTES
             row = (start, call.duration_ns, call.write_kind, name, call.offset, call.ret, dirty)
+            row += (call.file_size, bool(call.is_datasync))
         writes.append((start, numbers[id(call.entry)], row))
     # Those of a device come after the calls of the same time.
     last = len(numbers)
@@ -233,7 +246,9 @@ def used(
             unused[OTHER_DEVICE] += 1
             continue
         start = call.entry["ts_ns"]
-        writes.append((start, last + number, (start, call.duration_ns, "sync", "", 0, 0, None)))
+        writes.append(
+            (start, last + number, (start, call.duration_ns, "sync", "", 0, 0, None, None, False))
+        )
     limits = [round(statistics.median(values)) * PAGE_BYTES for values in zip(*paired.limits, strict=True)]  # fmt: skip
     rows = [row for *_, row in sorted(writes, key=lambda one: one[:2])]
     return Used(rows, unused, (limits[0], limits[1]) if limits else None)

@@ -62,40 +62,34 @@ fn filter_of((pid, comm, path, dev, min_latency_ns, cgroup, since_ns, until_ns):
     }
 }
 
-/// Start, duration, kind, path, offset and size, predicted cost, naive cost, state of page cache, predicted dirty bytes, dirty bytes or None,
-/// scenario or None.
-type PredictedWriteOf = (i64, i64, String, String, i64, i64, i64, i64, String, i64, Option<i64>, Option<String>);
+/// Start, duration, kind, path, offset and size; predicted cost, that of the commit in it or None, naive cost, state of page cache, predicted
+/// dirty bytes; dirty bytes or None, scenario or None.
+type PredictedWriteOf =
+    ((i64, i64, String, String, i64, i64), (i64, Option<i64>, i64, String, i64), (Option<i64>, Option<String>));
 
 /// Name of the rules, and the writes in the order of their starts.
 type PredictionOf = (String, Vec<PredictedWriteOf>);
 
 fn prediction_of((rules, writes): PredictionOf) -> Prediction {
-    let write = |(
-        ts,
-        dur,
-        kind,
-        path,
-        offset,
-        bytes,
-        predicted_ns,
-        naive_ns,
-        state,
-        predicted_dirty_bytes,
-        dirty_bytes,
-        scenario,
-    )| PredictedWrite {
-        ts,
-        dur,
-        kind,
-        path,
-        offset,
-        bytes,
-        predicted_ns,
-        naive_ns,
-        state,
-        predicted_dirty_bytes,
-        dirty_bytes,
-        scenario,
+    let write = |(call, model, recorded): PredictedWriteOf| {
+        let (ts, dur, kind, path, offset, bytes) = call;
+        let (predicted_ns, predicted_commit_ns, naive_ns, state, predicted_dirty_bytes) = model;
+        let (dirty_bytes, scenario) = recorded;
+        PredictedWrite {
+            ts,
+            dur,
+            kind,
+            path,
+            offset,
+            bytes,
+            predicted_ns,
+            predicted_commit_ns,
+            naive_ns,
+            state,
+            predicted_dirty_bytes,
+            dirty_bytes,
+            scenario,
+        }
     };
     Prediction { rules, writes: writes.into_iter().map(write).collect() }
 }

@@ -37,6 +37,11 @@ _EACH = (
     ("size_bytes", "bytes", "Size."),
     ("measured_ns", "ns", "What it took."),
     ("predicted_ns", "ns", "What it should have taken."),
+    (
+        "predicted_commit_ns",
+        "ns",
+        "Of that, for a commit of the file system. Null if nothing need be durable, or if the parameters lack it.",
+    ),
     ("naive_ns", "ns", "Size over bandwidth of the device."),
     ("error", "share", "Relative error of the prediction, without a sign."),
     ("state", "text", "State of page cache after it: free run, async run, throttle run."),
@@ -70,7 +75,8 @@ def _each(one: Predicted) -> tuple[str | int | float | None, ...]:
     write = one.write
     return (
         *(write.start_ns, write.scenario or write.kind, write.kind, write.path),
-        *(write.offset, write.size, write.duration_ns, round(one.ns), round(one.naive_ns)),
+        *(write.offset, write.size, write.duration_ns, round(one.ns)),
+        *(None if one.commit_ns is None else round(one.commit_ns), round(one.naive_ns)),
         relative_error(one.ns, write.duration_ns),
         *(one.state, round(one.dirty_bytes), write.dirty_bytes),
     )

@@ -140,11 +140,11 @@ class PageCache:
         """Cuts a file to a size. The pages behind it become clean without writeback."""
         self._cache.drop(file, -(-size // _PAGE_BYTES) * _PAGE_BYTES)
 
-    def sync(self, file: Hashable | None) -> float:
-        """Returns the cost of a sync, which writes back what is dirty of a file; None for all files."""
+    def sync(self, file: Hashable | None, commit_ns: float = 0.0) -> float:
+        """Returns the cost of a sync, which writes back what is dirty of a file; None for all files. `commit_ns`: of the commit that it waits for."""
         cleaned = self._cache.clean_all() if file is None else self._cache.clean_file(file)
         self.written_back_bytes += cleaned
-        cost = self.parameters.sync_write_call_ns + naive_ns(self.parameters, cleaned)
+        cost = self.parameters.sync_write_call_ns + naive_ns(self.parameters, cleaned) + commit_ns
         # Meanwhile the device has no time for other files.
         self.time_ns += cost
         return cost

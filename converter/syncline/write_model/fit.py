@@ -30,16 +30,28 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
     """
     before = predict(parameters, recorded)
     found = _Found(parameters)
-    # Synchronized ones first: when they return, the device has the data.
+    has_commits = parameters.commit_ns is not None
+    bandwidth = "device_write_bytes_per_s"
+    # Synchronized ones first: when they return, the device has the data. Those that may wait for a commit say nothing of a call.
     for kind, what, call in (
-        ("direct_synchronized", "direct and synchronized writes", "sync_write_call_ns"),
+        (
+            "direct_synchronized",
+            "direct and synchronized writes" + (" that wait for no commit" if has_commits else ""),
+            "sync_write_call_ns",
+        ),
         ("direct", "direct writes that are not synchronized", "direct_write_call_ns"),
     ):
-        of_kind = [one for one in recorded.writes if one.kind == kind and one.size]
-        if "device_write_bytes_per_s" in found.estimates:
-            found.call(of_kind, what, call, "device_write_bytes_per_s")
+        of_kind = _of_kind(before, kind, 0, None)
+        if bandwidth in found.estimates:
+            found.rest(call, of_kind, what, bandwidth)
         else:
-            found.line(of_kind, what, call, "device_write_bytes_per_s")
+            found.line(of_kind, what, call, bandwidth)
+    committing = _of_kind(before, "direct_synchronized", 1)
+    what = "direct and synchronized writes that wait for a commit"
+    if committing and bandwidth not in found.estimates:
+        found.slope(committing, what, bandwidth)
+    if has_commits:
+        found.rest("commit_ns", committing, what, bandwidth, "sync_write_call_ns")
     free = [one for one in _in_state(before, "free run") if one.write.size]
     # Making pages costs more than writing to those that are dirty, so writes that do both say nothing.
     made = [one.write for one in free if one.made_bytes == one.write.size]
@@ -77,6 +89,15 @@ def _errors(outcome: Outcome) -> str:
     if not known or whole is None:
         return "not known"
     return f"{statistics.median(known):.0%} and {whole:+.0%}"
+
+
+def _of_kind(outcome: Outcome, kind: str, *commits: float | None) -> list[Write]:
+    """Returns the writes of a kind with data that wait for one of these numbers of commits."""
+    return [
+        one.write
+        for one in outcome.predicted
+        if one.write.kind == kind and one.write.size and one.commits in commits
+    ]
 
 
 def _in_state(outcome: Outcome, state: str) -> list[Predicted]:
@@ -140,24 +161,42 @@ class _Found:
         else:
             self._keep(f"the times of {what} vary too much", call)
 
-    def call(self, writes: Sequence[Write], what: str, call: str, bandwidth: str) -> None:
-        """Adds the cost of a call, from what writes take besides the time of their data, at a bandwidth that is known."""
-        if not self._are_enough(writes, what, call):
+    def slope(self, writes: Sequence[Write], what: str, bandwidth: str) -> None:
+        """Adds a bandwidth, from a line through the costs of writes that begin with something that has no parameter."""
+        if not self._are_enough(writes, what, bandwidth):
             return
-        per_byte = _SECOND_NS / self.estimates[bandwidth].value
-        rest = estimate.mean([one.duration_ns - one.size * per_byte for one in writes])
-        if _is_sure(rest):
-            self._take(call, rest, writes, what)
+        if len({one.size for one in writes}) == 1:
+            self._keep(f"all {what} have one size", bandwidth)
+            return
+        _, slope = estimate.line([(one.size, one.duration_ns) for one in writes])
+        if _is_sure(slope):
+            self._take(bandwidth, slope.inverse(_SECOND_NS), writes, what)
         else:
-            self._keep(f"the times of {what} vary too much, or the data is most of them", call)
+            self._keep(f"the time of {what} does not clearly grow with the size", bandwidth)
+
+    def rest(self, name: str, writes: Sequence[Write], what: str, bandwidth: str, *known: str) -> None:  # fmt: skip
+        """Adds a cost, from what writes take besides the time of their data and other costs."""
+        if not self._are_enough(writes, what, name):
+            return
+        per_byte = _SECOND_NS / self._value(bandwidth)
+        known_ns = sum(map(self._value, known))
+        rest = estimate.mean([one.duration_ns - one.size * per_byte - known_ns for one in writes])
+        if _is_sure(rest):
+            self._take(name, rest, writes, what)
+        else:
+            self._keep(f"the times of {what} vary too much, or the data is most of them", name)
+
+    def _value(self, name: str) -> float:
+        """Returns the new value of a parameter, or else the old one; 0 if there is none."""
+        found = self.estimates.get(name)
+        return found.value if found else getattr(self._parameters, name) or 0.0
 
     def bandwidth(self, writes: Sequence[Write], what: str, call: str, name: str) -> None:
         """Adds a bandwidth, from the mean time of a byte without the cost of the call."""
         used = [one for one in writes if one.size]
         if not self._are_enough(used, what, name):
             return
-        known = self.estimates.get(call)
-        call_ns = known.value if known else getattr(self._parameters, call) or 0.0
+        call_ns = self._value(call)
         # Else an error in the cost of the call would be a large one in the bandwidth.
         if call_ns * len(used) > _CALL_SHARE * sum(one.duration_ns for one in used):
             size = sum(one.size for one in used) / len(used)

@@ -34,6 +34,8 @@ _REPEATS = 8
 _ENOUGH = 0.1
 _PATIENCE_NS = 5e9
 _SEEKS = 40
+# CLOCK_REALTIME_COARSE of clock_gettime(2), from which files have their times.
+_CLOCK_OF_FILES = 5
 # A median is of this many transfers.
 _LOOKS = 101
 _PIECE = _MIB
@@ -109,6 +111,7 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
         buffer = _library_buffer(work)
     known = Parameters(
         **{name: one.value for name, one in found.items()},
+        timestamp_granularity_ns=round(time.clock_getres(_CLOCK_OF_FILES) * _SECOND_NS),
         block_size_bytes=room.f_bsize,
         library_buffer_bytes=buffer,
         background_limit_bytes=background,
@@ -269,6 +272,8 @@ def _direct(work: Path, file_bytes: int) -> dict[str, Estimate]:
         size = _SMALL[0]
         here = [follow(size) for _ in range(_SEEKS)]
         jump = [write(size) for _ in range(_SEEKS)]
+        growing = _opened_direct(cleanup, work / "growing", os.O_DSYNC)
+        commit = _commit(lambda at: _timed(lambda: os.pwrite(growing, view[:size], at), size), follow, size, file_bytes)  # fmt: skip
     seek = estimate.mean([far - near for far, near in zip(jump, here, strict=True)])
     return {
         "sync_write_call_ns": call,
@@ -276,7 +281,23 @@ def _direct(work: Path, file_bytes: int) -> dict[str, Estimate]:
         "device_write_bytes_per_s": write_speed,
         "device_read_bytes_per_s": read_speed,
         "seek_ns": seek.at_least(0),
+        "commit_ns": commit.at_least(0),
     }
+
+
+def _commit(
+    extend: Callable[[int], int], follow: Callable[[int], int], size: int, most_bytes: int
+) -> Estimate:
+    """Returns what a synchronized write that extends its file at a place takes longer than one to blocks that exist."""
+    differences = []
+    until = time.perf_counter_ns() + _PATIENCE_NS
+    for at in range(0, most_bytes, size):
+        differences.append(extend(at) - follow(size))
+        if len(differences) >= _REPEATS:
+            found = estimate.mean(differences)
+            if _is_enough(found) or time.perf_counter_ns() > until:
+                break
+    return found
 
 
 def _opened_direct(cleanup: contextlib.ExitStack, path: Path, flags: int) -> int:

@@ -56,6 +56,10 @@ class Parameters:
     dirty_expire_ns: int
     # Of a direct write that is not synchronized: O_DIRECT without O_SYNC or O_DSYNC. None in a file of an earlier version.
     direct_write_call_ns: float | None = None
+    # What a synchronized write, or a sync, takes longer if it waits for a commit of the file system; and how often the times of a file
+    # may change. None in a file of an earlier version.
+    commit_ns: float | None = None
+    timestamp_granularity_ns: int | None = None
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     # How and where it was measured; for people.
     notes: tuple[str, ...] = ()
@@ -74,12 +78,14 @@ class Parameters:
             raise ValueError(
                 "background_limit_bytes must be below hard_limit_bytes, as in the kernel"
             )
+        if self.commit_ns is not None and self.timestamp_granularity_ns is None:
+            raise ValueError("commit_ns needs timestamp_granularity_ns")
         for name, one in self.intervals.items():
             if not one.low <= getattr(self, name) <= one.high:
                 raise ValueError(f"{name}: the value is not between low and high")
 
 
-_OPTIONAL = ("direct_write_call_ns",)
+_OPTIONAL = ("direct_write_call_ns", "commit_ns", "timestamp_granularity_ns")
 NAMES = tuple(one.name for one in fields(Parameters) if one.name not in ("intervals", "notes"))
 
 

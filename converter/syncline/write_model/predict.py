@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .commits import Commits
 from .cost import (
     Library,
     PageCache,
@@ -32,7 +33,9 @@ _RULES = {
 class Predicted:
     """A write with its predicted costs. `state` is that at its end, `dirty_bytes` what is predicted to be dirty then.
 
-    `made_bytes`: how many of its bytes went to pages that were not dirty yet; None if it is not a cached write.
+    `made_bytes`: how many of its bytes went to pages that were not dirty yet; None if it is not a cached write. `commits`: how many
+    commits of the file system it waits for, at most 1, and `commit_ns`: their part of `ns`; None if nothing need be durable, or what a
+    commit takes is not known.
     """
 
     write: Write
@@ -41,6 +44,8 @@ class Predicted:
     state: str
     dirty_bytes: float
     made_bytes: float | None
+    commits: float | None
+    commit_ns: float | None
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def predict(
     if overlaps:
         begin = "1 call begins" if overlaps == 1 else f"{overlaps:,} calls begin"
         notes.append(f"{begin} before an earlier call has ended; the model has one writer, so a call follows the one before it")  # fmt: skip
-    assumptions = []
+    assumptions = _commit_assumptions(parameters, recorded)
     if not recorded.has_deletions:
         assumptions.append("no dirty file is deleted or truncated: the input shows no such call")
     is_direct = any(one.kind == "direct" for one in recorded.writes)
@@ -117,6 +122,23 @@ def predict(
         _summary(name, ones) for name, ones in _grouped(predicted, is_by_state=is_by_state).items()
     ]
     return Outcome(rules, predicted, summaries, notes, assumptions)
+
+
+def _commit_assumptions(parameters: Parameters, recorded: Writes) -> list[str]:
+    durable = [one for one in recorded.writes if one.is_durable]
+    if not durable and not any(one.kind == "sync" for one in recorded.writes):
+        return []
+    if parameters.commit_ns is None:
+        return [
+            "no synchronized write and no sync waits for a commit of the file system: the file of parameters has no commit_ns, which"
+            " syncline model measure now writes"
+        ]
+    if recorded.are_files_taken_as_new:
+        return ["each file is empty at the start: the table has no file_size_bytes"]
+    unknown = sum(one.file_size is None for one in durable)
+    if unknown:
+        return [f"a synchronized write does not extend its file if its size before is not known ({unknown:,} writes)"]  # fmt: skip
+    return []
 
 
 def _by_scenario(writes: Sequence[Write]) -> dict[str | None, list[Write]]:
@@ -148,6 +170,9 @@ def _one(
 ) -> list[Predicted]:
     cache = PageCache(parameters, rules)
     libraries: dict[str, Library] = {}
+    commits = None
+    if parameters.commit_ns is not None:
+        commits = Commits(parameters.timestamp_granularity_ns or 0)
     ends: dict[str, int] = {}
     last_ns = writes[0].start_ns
     found = []
@@ -158,12 +183,16 @@ def _one(
             cache.pass_time(max(0, cut.time_ns - last_ns))
             last_ns = max(last_ns, cut.time_ns)
             cache.cut(cut.key, cut.size)
+            if commits:
+                commits.cut(cut.key)
         delay = max(0, write.start_ns - last_ns)
         last_ns = max(last_ns, write.end_ns)
         is_random = write.offset != ends.get(write.key, write.offset)
         if write.kind != "sync":
             ends[write.key] = write.offset + write.size
         made = None
+        waits = commits.call(write) if commits else None
+        commit_ns = None if waits is None else waits * (parameters.commit_ns or 0.0)
         if write.kind == "cached":
             cached = cache.write(write.key, write.offset, write.size, delay)
             cost, made = cached.ns, cached.made_bytes
@@ -173,12 +202,18 @@ def _one(
         else:
             cache.pass_time(delay)
             if write.kind == "sync":
-                cost = cache.sync(write.key or None)
+                cost = cache.sync(write.key or None, commit_ns or 0.0)
             else:
                 cost = _RULES[write.kind](parameters, write.size, is_random=is_random)
+                cost += commit_ns or 0.0
                 cache.pass_time(cost)
         naive = naive_ns(parameters, write.size)
-        found.append(Predicted(write, cost, naive, cache.state, cache.dirty_bytes, made))
+        found.append(
+            Predicted(
+                *(write, cost, naive, cache.state, cache.dirty_bytes, made),
+                *(waits, commit_ns),
+            )
+        )
     return found
 
 

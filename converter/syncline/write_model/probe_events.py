@@ -63,7 +63,8 @@ def from_table(connection: duckdb.DuckDBPyConnection, chosen: Filter, lost: int)
     if file_systems > 1:
         notes.append(f"the writes are to {file_systems} file systems, and the model has one device: --device selects one")  # fmt: skip
     ((background, hard),) = connection.execute(read_sql("write_model", "limits")).fetchall()
-    return Writes(found, notes, None if background is None else (background, hard))
+    limits = None if background is None else (background, hard)
+    return Writes(found, notes, limits_bytes=limits)
 
 
 def _write(
@@ -76,6 +77,8 @@ def _write(
     is_sync: bool,
     is_direct: bool,
     is_synchronized: bool,
+    file_size: int | None,
+    is_datasync: bool,
 ) -> Write:
     kind = "sync" if is_sync else kind_of_flags(is_direct=is_direct, is_synchronized=is_synchronized)  # fmt: skip
-    return Write(start, duration, kind, path, offset, size, dirty)
+    return Write(start, duration, kind, path, offset, size, dirty, file_size=file_size, is_datasync=is_datasync)  # fmt: skip

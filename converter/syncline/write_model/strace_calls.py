@@ -139,6 +139,9 @@ class _Reader:
         elif event == "lseek":
             if descriptor is not None:
                 descriptor.description.position = result
+                if args.endswith(", 0, SEEK_END"):
+                    file = descriptor.description.file
+                    file.end, file.is_end_known = result, True
         elif event in _FOLDERS:
             self._change_folder(event, args, descriptor, process)
         elif event in _SUBMITS:
@@ -188,6 +191,8 @@ class _Reader:
         if "O_TRUNC" in flags or event == "creat":
             self.has_deletions = self.has_deletions or file.end > 0
             self._cut(file, 0)
+        if "O_TMPFILE" in flags or {"O_CREAT", "O_EXCL"} <= flags:
+            file.is_end_known = True
         self._files.open(process, row["ret"], file, path or printed, flags)
 
     def _clone(self, row: _Row, args: str, process: Process) -> None:
@@ -314,7 +319,7 @@ class _Reader:
         return self._files.link(descriptor.description.file, new)
 
     def _cut(self, file: File, size: int) -> None:
-        file.end = size
+        file.end, file.is_end_known = size, True
         self.cuts.append(Cut(self._now, file.key, size))
 
     # Writes.
@@ -330,6 +335,8 @@ class _Reader:
             return
         size, offset = 0, 0
         file = opened.file
+        file_size = None
+        is_datasync = event == "fdatasync"
         if event in _SYNCS:
             kind = "sync"
         else:
@@ -338,23 +345,32 @@ class _Reader:
             if offset < 0:
                 self.unused["calls whose place is not printed"] += 1
                 return
-            is_durable = any(flag in opened.flags for flag in _DURABLE) or "RWF_DSYNC" in _flags(args) or "RWF_SYNC" in _flags(args)  # fmt: skip
+            called = _flags(args)
+            is_durable = any(flag in opened.flags for flag in _DURABLE) or "RWF_DSYNC" in called or "RWF_SYNC" in called  # fmt: skip
+            is_datasync = is_durable and "O_SYNC" not in opened.flags and "RWF_SYNC" not in called
             kind = kind_of_flags(is_direct="O_DIRECT" in opened.flags, is_synchronized=is_durable)
+            # In append mode a write extends its file, however large that is.
+            if file.is_end_known or _appends(event, opened):
+                file_size = file.end
             file.end = max(file.end, offset + size)
             if event in ("write", "writev"):
                 opened.position = offset + size
         key = None if file.key == file.shown else file.key
-        self.writes.append(Write(row["start_ns"], row["dur_ns"], kind, file.shown, offset, size, file=key))  # fmt: skip
+        self.writes.append(Write(row["start_ns"], row["dur_ns"], kind, file.shown, offset, size, file=key, file_size=file_size, is_datasync=is_datasync))  # fmt: skip
 
     def _place(self, event: str, args: str, opened: Description) -> int:
         """Returns where a write begins; -1 if unknown."""
         if event in ("write", "writev"):
-            if "O_APPEND" in opened.flags:
+            if _appends(event, opened):
                 opened.position = opened.file.end
             return opened.position
         words = args.rsplit(", ", 2)
         text = words[-2] if event == "pwritev2" else words[-1]
         return int(text) if text.isdigit() else -1
+
+
+def _appends(event: str, opened: Description) -> bool:
+    return event in ("write", "writev") and "O_APPEND" in opened.flags
 
 
 def _flags(args: str) -> str:

@@ -18,8 +18,9 @@ class File:
     # Its name in tables: the last one it had.
     shown: str
     names: set[str] = field(default_factory=set)
-    # Its end, as far as it was written in the log.
+    # Its end, as far as it was written in the log. `is_end_known`: the log shows how large the file was at first.
     end: int = 0
+    is_end_known: bool = False
     # Number of open descriptions.
     opens: int = 0
 

@@ -29,12 +29,15 @@ def write_trace(
     reading.convert(inputs, output, progress=progress, predicted_writes=(outcome.rules, rows))
 
 
-def _row(one: Predicted) -> tuple[int | str | None, ...]:
+def _row(one: Predicted) -> tuple[tuple[int | str | None, ...], ...]:
     write = one.write
     return (
-        *(write.start_ns, write.duration_ns, write.kind, write.path, write.offset, write.size),
-        *(round(one.ns), round(one.naive_ns), one.state, round(one.dirty_bytes)),
-        *(write.dirty_bytes, write.scenario),
+        (write.start_ns, write.duration_ns, write.kind, write.path, write.offset, write.size),
+        (
+            *(round(one.ns), None if one.commit_ns is None else round(one.commit_ns)),
+            *(round(one.naive_ns), one.state, round(one.dirty_bytes)),
+        ),
+        (write.dirty_bytes, write.scenario),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncline.errors import InputError
 
@@ -13,7 +13,8 @@ __all__ = ["KINDS", "Cut", "Write", "Writes", "kind_of_flags", "of_scenario", "r
 # sync: a sync call, which writes back what is dirty of a file, or of all files without a path.
 KINDS = ("cached", "synchronized", "direct", "direct_synchronized", "library", "sync")
 _COLUMNS = ("start_ns", "duration_ns", "kind", "path", "offset_bytes", "size_bytes")
-_OPTIONAL = ("dirty_bytes", "scenario")
+_OPTIONAL = ("dirty_bytes", "scenario", "file_size_bytes", "is_datasync")
+_DURABLE = ("synchronized", "direct_synchronized")
 _EXAMPLE = f"the columns are {', '.join(_COLUMNS)}, and may be {', '.join(_OPTIONAL)}"
 _MOST = 1 << 62
 
@@ -23,7 +24,8 @@ class Write:
     """One call.
 
     `dirty_bytes`: what was dirty after it, of the whole machine; None if unknown. `file`: which file it is, if its path does not say
-    so, because it was renamed or another file had its name.
+    so, because it was renamed or another file had its name. `file_size`: size of the file before it; None if unknown. `is_datasync`: of
+    what is durable at its return, that it is data, and what is needed to read it, but no times: O_DSYNC, fdatasync.
     """
 
     start_ns: int
@@ -35,6 +37,13 @@ class Write:
     dirty_bytes: int | None = None
     scenario: str | None = None
     file: str | None = None
+    file_size: int | None = None
+    is_datasync: bool = False
+
+    @property
+    def is_durable(self) -> bool:
+        """Returns whether it is a write whose data is durable at its return."""
+        return self.kind in _DURABLE
 
     @property
     def key(self) -> str:
@@ -67,6 +76,8 @@ class Writes:
     cuts: Sequence[Cut] = ()
     # Whether a deletion or a call of truncate is in the input.
     has_deletions: bool = False
+    # The input has no sizes of files, so `file_size` is that of a file which was empty at the start.
+    are_files_taken_as_new: bool = False
 
 
 def read_csv(path: str, text: str) -> Writes:
@@ -96,23 +107,49 @@ def read_csv(path: str, text: str) -> Writes:
             _number(where, name, values[name])
             for name in ("start_ns", "duration_ns", "offset_bytes", "size_bytes")
         )
-        dirty = values.get("dirty_bytes") or None
+        dirty, size_before = (
+            values.get(name) or None for name in ("dirty_bytes", "file_size_bytes")
+        )
         found.append(
             Write(
                 *(start, duration, values["kind"], values["path"], offset, size),
                 None if dirty is None else _number(where, "dirty_bytes", dirty),
                 values.get("scenario") or None,
+                file_size=None
+                if size_before is None
+                else _number(where, "file_size_bytes", size_before),
+                is_datasync=_flag(where, "is_datasync", values.get("is_datasync") or "0"),
             )
         )
     if not found:
         raise InputError(f"{path} has no write", _EXAMPLE)
-    return Writes(sorted(found, key=lambda one: one.start_ns))
+    found.sort(key=lambda one: one.start_ns)
+    has_sizes = "file_size_bytes" in columns
+    return Writes(found if has_sizes else _from_empty(found), are_files_taken_as_new=not has_sizes)
+
+
+def _from_empty(writes: Sequence[Write]) -> list[Write]:
+    """Returns the writes with the sizes of their files, if all are empty at the start of a scenario."""
+    ends: dict[tuple[str | None, str], int] = {}
+    found = []
+    for one in writes:
+        file = one.scenario, one.path
+        found.append(replace(one, file_size=ends.get(file, 0)))
+        if one.size:
+            ends[file] = max(ends.get(file, 0), one.offset + one.size)
+    return found
 
 
 def _number(where: str, name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) >= _MOST:
         raise InputError(f"{where}: {name} '{text}' is not a whole number", "write ns and bytes without a unit")  # fmt: skip
     return int(text)
+
+
+def _flag(where: str, name: str, text: str) -> bool:
+    if text not in ("0", "1"):
+        raise InputError(f"{where}: {name} '{text}' is not 0 or 1", "write 1 for O_DSYNC or fdatasync, and else 0")  # fmt: skip
+    return text == "1"
 
 
 def kind_of_flags(*, is_direct: bool, is_synchronized: bool) -> str:

@@ -42,6 +42,11 @@ impl IocbFlags {
         self.0 & (Self::DSYNC | Self::SYNC) != 0
     }
 
+    /// It is durable, but the times of the file are not: O_DSYNC, `None` if it is not durable.
+    pub fn is_datasync(self) -> Option<bool> {
+        self.is_durable().then_some(self.0 & Self::SYNC == 0)
+    }
+
     /// It begins at the end of the file, whatever its offset is.
     pub fn appends(self) -> bool {
         self.0 & Self::APPEND != 0
@@ -73,6 +78,18 @@ pub struct CallStart {
     pub offset: i64,
     /// Of a write.
     pub flags: IocbFlags,
+    /// Size of the file at the start of a write; `None` if it is not recorded.
+    pub file_size: Option<i64>,
+    /// What is durable at the return is data, and what is needed to read it: O_DSYNC, fdatasync. `None` if nothing is, or if it is not
+    /// recorded.
+    pub is_datasync: Option<bool>,
+}
+
+impl CallStart {
+    /// A sync whose other facts are not known.
+    pub fn of_sync(kind: CallKind, file: FileId, path: NameId) -> Self {
+        Self { kind, file, path, offset: 0, flags: IocbFlags::default(), file_size: None, is_datasync: None }
+    }
 }
 
 /// The end of a call.

@@ -17,6 +17,7 @@ pub(super) fn read(ts: i64, data: &[u8]) -> Result<PredictedWrite, Stop> {
             ("path", Value::Text(text)) => text.clone_into(&mut write.path),
             ("scenario", Value::Text(text)) => write.scenario = Some(text.to_owned()),
             ("predicted_ns", Value::Number(number)) => write.predicted_ns = number,
+            ("predicted_commit_ns", Value::Number(number)) => write.predicted_commit_ns = Some(number),
             ("naive_ns", Value::Number(number)) => write.naive_ns = number,
             ("predicted_dirty_bytes", Value::Number(number)) => write.predicted_dirty_bytes = number,
             ("dirty_bytes", Value::Number(number)) => write.dirty_bytes = Some(number),

@@ -52,6 +52,7 @@ pub enum WriteRow {
 impl Row for WriteRow {
     const TABLE: &'static str = "writes";
     /// `part` is `call`, `return` or `limits`. `path` is null if no name is recorded, `dirty_pages` where they are not recorded.
+    /// `file_size_bytes` is that at the start of a write. `is_datasync`: data is durable at the return, but not the times of the file.
     const COLUMNS: &'static [(&'static str, Type)] = &[
         ("part", Type::Text),
         ("unused", Type::Text),
@@ -67,7 +68,9 @@ impl Row for WriteRow {
         ("path", Type::Text),
         ("is_direct", Type::Bool),
         ("is_synchronized", Type::Bool),
+        ("is_datasync", Type::Bool),
         ("offset_bytes", Type::Int),
+        ("file_size_bytes", Type::Int),
         ("ret", Type::Int),
         ("dirty_pages", Type::Int),
         ("background_pages", Type::Int),
@@ -108,7 +111,9 @@ impl Row for WriteRow {
         f("path", of_start(&|start| Value::name(start.path)));
         f("is_direct", of_start(&|start| Value::Bool(start.flags.is_direct())));
         f("is_synchronized", of_start(&|start| Value::Bool(start.flags.is_durable())));
+        f("is_datasync", of_start(&|start| start.is_datasync.map_or(Value::Null, Value::Bool)));
         f("offset_bytes", of_start(&|start| Value::Int(start.offset)));
+        f("file_size_bytes", of_start(&|start| Value::int(start.file_size)));
         f("ret", Value::int(ret.map(|end| end.ret)));
         f("dirty_pages", Value::int(ret.and_then(|end| end.dirty_pages)));
         f("background_pages", Value::int(limits.map(|(background, _)| background)));

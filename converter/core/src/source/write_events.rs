@@ -48,17 +48,20 @@ impl WriteEventName {
         let event = match self {
             Self::Start(kind @ CallKind::Write) => {
                 let flags = IocbFlags(number("ki_flags")? as u32);
-                let offset = signed(if flags.appends() { "file_size" } else { "offset" })?;
-                let offset = Some(offset).filter(|&offset| offset >= 0)?;
-                WriteEvent::Start(CallStart { kind, file: file()?, path: name_of(names), offset, flags })
+                let file_size = signed("file_size").filter(|&size| size >= 0);
+                let offset = if flags.appends() { file_size } else { signed("offset") };
+                let offset = offset.filter(|&offset| offset >= 0)?;
+                let (file, path) = (file()?, name_of(names));
+                let is_datasync = flags.is_datasync();
+                WriteEvent::Start(CallStart { kind, file, path, offset, flags, file_size, is_datasync })
             }
             Self::Start(kind @ CallKind::Fsync) => {
-                let (file, flags) = (file()?, IocbFlags::default());
-                WriteEvent::Start(CallStart { kind, file, path: name_of(names), offset: 0, flags })
+                let is_datasync = number("datasync").map(|datasync| datasync != 0);
+                WriteEvent::Start(CallStart { is_datasync, ..CallStart::of_sync(kind, file()?, name_of(names)) })
             }
             Self::Start(kind @ CallKind::SyncInodes) => {
                 let file = FileId { dev: dev()?, ..FileId::default() };
-                WriteEvent::Start(CallStart { kind, file, path: NameId::NONE, offset: 0, flags: IocbFlags::default() })
+                WriteEvent::Start(CallStart::of_sync(kind, file, NameId::NONE))
             }
             Self::End(kind) => {
                 let ret = match kind {

@@ -116,7 +116,7 @@ fn events(data: &[u8]) {
                 starts[kind as usize] += 1;
                 let path = names.intern_passing(format!("/{c}").as_bytes());
                 let flags = IocbFlags(u32::from(c & 2) | u32::from(c & 0x10) | u32::from(c & 0x20) << 12);
-                WriteEvent::Start(CallStart { kind, file, path, offset: i64::from(c), flags })
+                WriteEvent::Start(CallStart { flags, offset: i64::from(c), ..CallStart::of_sync(kind, file, path) })
             }
             7..=13 => {
                 ends[kind as usize] += 1;

@@ -122,11 +122,19 @@ fn arguments(b: &mut Vec<u8>, write: &PredictedWrite) {
     push_ms(&mut costs, write.dur);
     costs.extend_from_slice(b", predicted ");
     push_ms(&mut costs, write.predicted_ns);
+    if let Some(commit_ns) = write.predicted_commit_ns.filter(|&ns| ns > 0) {
+        costs.extend_from_slice(b" (commit ");
+        push_ms(&mut costs, commit_ns);
+        costs.push(b')');
+    }
     costs.extend_from_slice(b", size over bandwidth ");
     push_ms(&mut costs, write.naive_ns);
     // For people.
     named_text(b, "time", &costs);
     named_number(b, "predicted_ns", write.predicted_ns);
+    if let Some(commit_ns) = write.predicted_commit_ns {
+        named_number(b, "predicted_commit_ns", commit_ns);
+    }
     named_number(b, "naive_ns", write.naive_ns);
     named_text(b, "state", write.state.as_bytes());
     named_number(b, "predicted_dirty_bytes", write.predicted_dirty_bytes);
