@@ -128,6 +128,69 @@ def test_dirty_page_cache_expires(rules: str) -> None:
     assert cache.state == "free run"
 
 
+def test_the_kernel_writes_back_all_of_a_file_that_has_expired() -> None:
+    known = replace(
+        HOST,
+        device_write_bytes_per_s=1e12,
+        dirty_expire_ns=10_000 * MS,
+        dirty_writeback_ns=4_000 * MS,
+    )
+    cache = PageCache(known)
+    dirty = []
+    for second in range(24):
+        dirty.append(cache.write("f", second * 1_048_576, 1_048_576, 1000 * MS).dirty_bytes / 1_048_576)  # fmt: skip
+    # It looks 4, 8 and 12 s after the first write. Then that is 10 s old, and the 12 later ones go with it.
+    assert dirty == [*range(1, 13), *range(1, 13)]
+    # Another file is younger.
+    cache = PageCache(known)
+    cache.write("old", 0, 8192)
+    cache.write("young", 0, 4096, 5_000 * MS)
+    cache.pass_time(8_000 * MS)
+    assert cache.dirty_bytes == 4096
+    # Without a period, nothing expires; without one in the file of parameters, it is 5 s.
+    for period, left in ((0, 4096), (None, 0)):
+        cache = PageCache(replace(known, dirty_writeback_ns=period))
+        cache.write("f", 0, 4096)
+        cache.pass_time(9_990 * MS)
+        assert cache.dirty_bytes == 4096
+        cache.pass_time(20 * MS)
+        assert cache.dirty_bytes == left
+
+
+LOOKS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9000)), max_size=30
+)
+
+
+@given(LOOKS, st.integers(1, 12), st.integers(1, 7))
+@settings(max_examples=200, deadline=None)
+def test_expired_files_against_pages(
+    writes: list[tuple[str, int, int]], expire_s: int, period_s: int
+) -> None:
+    """A device and a memory that take no time, so that only the looks decide what is dirty."""
+    known = replace(
+        HOST,
+        page_cache_bytes_per_s=1e30, rewrite_bytes_per_s=1e30, reduced_bytes_per_s=1e30, device_write_bytes_per_s=1e30,
+        write_call_ns=0, dirty_expire_ns=expire_s * 1000 * MS, dirty_writeback_ns=period_s * 1000 * MS,
+    )  # fmt: skip
+    cache = PageCache(known)
+    pages: dict[tuple[str, int], int] = {}
+    now, look = 0, None
+    for file, page, delay_ms in writes:
+        for _ in range(delay_ms):
+            if look == now:
+                expired = {
+                    one for (one, _), since in pages.items() if now - since >= expire_s * 1000
+                }
+                pages = {key: since for key, since in pages.items() if key[0] not in expired}
+                look = now + period_s * 1000 if pages else None
+            now += 1
+        pages.setdefault((file, page), now)
+        look = look or now + period_s * 1000
+        cache.write(file, page * PAGE, PAGE, delay_ms * MS)
+        assert cache.dirty_bytes == pytest.approx(len(pages) * PAGE)
+
+
 def test_the_kernel_s_rules_settle_at_the_set_point_and_the_device() -> None:
     cache = PageCache(HOST)
     costs = [cache.write("f", 4 * MB * n, 4 * MB) for n in range(300)]

@@ -828,6 +828,24 @@ def test_cached_writes_are_nearer_than_size_over_bandwidth(
             assert one["improvement"] > 0.2, one
 
 
+def test_data_that_expires_becomes_clean_when_the_kernel_looks() -> None:
+    """One MiB each second, which expires after 12 s: the kernel looks every 5 s, and writes all of the file."""
+    known = replace(parameter_file.read(str(COSTS / "durable-ext4.toml")), dirty_expire_ns=12 * 10**9)  # fmt: skip
+    found = predict(known, recording.read(str(COSTS / "expiry.csv"), Reading())).predicted
+    predicted = [round(one.dirty_bytes) for one in found]
+    measured = [one.write.dirty_bytes or 0 for one in found]
+    falls = [
+        [at for at, (old, new) in enumerate(pairwise(dirty)) if new < old / 2]
+        for dirty in (predicted, measured)
+    ]
+    # Every 15 s. A timer is late, so a write more may come before.
+    assert [len(one) for one in falls] == [5, 5]
+    assert all(0 <= real - model <= 2 for model, real in zip(*falls, strict=True))
+    assert max(predicted) == pytest.approx(15 * 2**20, abs=2**20)
+    near = sum(abs(one - other) < 1.1 * 2**20 for one, other in zip(predicted, measured, strict=True))  # fmt: skip
+    assert near >= len(found) - 2 * len(falls[0])
+
+
 def test_large_direct_writes_take_the_time_of_the_device(
     costs: dict[str, dict[str, list[dict[str, float]]]],
 ) -> None:

@@ -6,8 +6,9 @@ write_costs.py DIR KIND [SCENARIO...]     KIND: cached, synchronized, direct, li
 `synchronized` and `direct` are O_SYNC, and `-dsync` is O_DSYNC. `fsync` and `fdatasync` call it after each write through page cache.
 
 The scenarios are those of CAWL, in the size of the limits of dirty page cache: A, C without a delay, B, D with one; A, B rewrite the last
-quarter of what was written, C, D three quarters. `sequential` and `delayed` rewrite nothing. `1KiB` writes 1 MiB in chunks of 1 KiB. `again`
-is to a file that has all of its blocks.
+quarter of what was written, C, D three quarters. `sequential` and `delayed` rewrite nothing. `learned` is
+`sequential` for a kernel that has learned the bandwidth of the device. `1KiB` writes 1 MiB in chunks of 1 KiB. `again`
+is to a file that has all of its blocks. `expiry` writes 1 MiB each second.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MIB = 1024 * 1024
 # Name -> size of all, of a chunk, delay in s, share that is rewritten.
 SCENARIOS = {
     "sequential": (320 * MIB, 4 * MIB, 0, 0),
+    "learned": (320 * MIB, 4 * MIB, 0, 0),
     "delayed": (320 * MIB, 4 * MIB, 0.2, 0),
     "A": (240 * MIB, 4 * MIB, 0, 0.25),
     "B": (240 * MIB, 4 * MIB, 0.2, 0.25),
@@ -32,6 +34,7 @@ SCENARIOS = {
     "large": (64 * MIB, 4 * MIB, 0, 0),
     "1KiB": (MIB, 1024, 0, 0),
     "512B": (MIB // 16, 512, 0, 0),
+    "expiry": (80 * MIB, MIB, 1, 0),
     "4KiB": (MIB // 4, 4096, 0, 0),
     "4KiB again": (MIB // 4, 4096, 0, 0),
     "64KiB": (2 * MIB, MIB // 16, 0, 0),

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from .dirty_cache import DirtyCache
+from .flusher import Flusher
 from .parameters import Parameters
 
 __all__ = [
@@ -104,6 +105,7 @@ class PageCache:
         self.time_ns = 0.0
         self.written_back_bytes = 0.0
         self._cache = DirtyCache()
+        self._flusher = Flusher(self._cache, parameters)
         self._is_paper = rules == "paper"
         low, high = parameters.background_limit_bytes, parameters.hard_limit_bytes
         # Below, no writer is throttled. The paper calls it the set point; the kernel's set point is halfway to the hard limit.
@@ -126,9 +128,12 @@ class PageCache:
         """Returns what a writer meets now: `free run`, `async run` or `throttle run`."""
         if self.dirty_bytes >= self.throttled_from_bytes:
             return "throttle run"
-        is_flushing = (
-            self.dirty_bytes >= self.parameters.background_limit_bytes or self._has_expired()
-        )
+        if self._is_paper:
+            is_flushing = (
+                self.dirty_bytes >= self.parameters.background_limit_bytes or self._has_expired()
+            )
+        else:
+            is_flushing = self._flusher.is_busy
         return "async run" if is_flushing else "free run"
 
     def pass_time(self, ns: float) -> None:
@@ -234,18 +239,22 @@ class PageCache:
         return oldest is not None and oldest < self.time_ns - self.parameters.dirty_expire_ns
 
     def _flush(self, interval_ns: float) -> None:
-        """Background flush in the interval that has just passed: lines 29 to 40 of the algorithm."""
+        """Background flush in the interval that has just passed."""
+        if self._is_paper:
+            self._flush_as_paper(interval_ns)
+        else:
+            self.written_back_bytes += self._flusher.run(self.time_ns - interval_ns, self.time_ns)
+
+    def _flush_as_paper(self, interval_ns: float) -> None:
+        """Lines 29 to 40 of the algorithm."""
         known = self.parameters
         per_ns = known.device_write_bytes_per_s / _SECOND_NS
         left = interval_ns
         while left > 0 and (oldest := self._cache.oldest_ns()) is not None:
-            if self.dirty_bytes < known.background_limit_bytes:
-                expired_ns = self.time_ns - known.dirty_expire_ns - oldest
-                if expired_ns <= 0:
-                    return
-                # Not before it expired. The paper's algorithm takes the whole interval.
-                left = left if self._is_paper else min(left, expired_ns)
-            cleaned = self._cache.clean(left * per_ns, is_by_age=not self._is_paper)
+            is_due = self.time_ns - known.dirty_expire_ns - oldest > 0
+            if self.dirty_bytes < known.background_limit_bytes and not is_due:
+                return
+            cleaned = self._cache.clean(left * per_ns, is_by_age=False)
             self.written_back_bytes += cleaned
             if cleaned <= 0:
                 return

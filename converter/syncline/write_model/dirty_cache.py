@@ -7,11 +7,13 @@ from bisect import bisect_right, insort
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["DirtyCache"]
+__all__ = ["Block", "DirtyCache"]
 
 
 @dataclass(slots=True)
-class _Block:
+class Block:
+    """Dirty bytes of a file. `is_live`: it is in the cache."""
+
     file: Hashable
     offset: float
     size: float
@@ -25,7 +27,7 @@ class _Block:
         return self.offset + self.size
 
 
-_Heap = list[tuple[float, int, _Block]]
+_Heap = list[tuple[float, int, Block]]
 
 
 class DirtyCache:
@@ -34,7 +36,7 @@ class DirtyCache:
     def __init__(self) -> None:
         self.dirty_bytes = 0.0
         self._active_bytes = 0.0
-        self._files: dict[Hashable, list[_Block]] = {}
+        self._files: dict[Hashable, list[Block]] = {}
         # By age, active and not. A block that is no longer live is dropped when it comes first.
         self._heaps: dict[bool, _Heap] = {False: [], True: []}
         self._count = 0
@@ -56,15 +58,15 @@ class DirtyCache:
             self._remove(old)
             first, last = max(old.offset, offset), min(old.end, end)
             if old.offset < first:
-                self._add(_Block(file, old.offset, first - old.offset, old.dirtied_ns, old.is_active))  # fmt: skip
+                self._add(Block(file, old.offset, first - old.offset, old.dirtied_ns, old.is_active))  # fmt: skip
             if at < first:
-                self._add(_Block(file, at, first - at, now_ns, False))
-            self._add(_Block(file, first, last - first, old.dirtied_ns, True))
+                self._add(Block(file, at, first - at, now_ns, False))
+            self._add(Block(file, first, last - first, old.dirtied_ns, True))
             if last < old.end:
-                self._add(_Block(file, last, old.end - last, old.dirtied_ns, old.is_active))
+                self._add(Block(file, last, old.end - last, old.dirtied_ns, old.is_active))
             at = last
         if at < end:
-            self._add(_Block(file, at, end - at, now_ns, False))
+            self._add(Block(file, at, end - at, now_ns, False))
 
     def oldest_ns(self) -> float | None:
         """Returns since when the oldest block is dirty, or None if nothing is dirty."""
@@ -84,6 +86,10 @@ class DirtyCache:
         if not tops:
             return 0.0
         block = min(tops, key=lambda one: one.dirtied_ns) if is_by_age else tops[0]
+        return self.clean_block(block, most_bytes)
+
+    def clean_block(self, block: Block, most_bytes: float) -> float:
+        """Writes back up to `most_bytes` of a block from its start, and returns how much."""
         if block.size <= most_bytes:
             self._remove(block)
             return block.size
@@ -93,6 +99,16 @@ class DirtyCache:
         if block.is_active:
             self._active_bytes -= most_bytes
         return most_bytes
+
+    def expired(self, before_ns: float) -> list[Block]:
+        """Returns all blocks of the files that are dirty since that time or an earlier one, the oldest file first."""
+        ages = [
+            (min(one.dirtied_ns for one in blocks), blocks)
+            for blocks in self._files.values()
+            if blocks
+        ]
+        old = sorted((one for one in ages if one[0] <= before_ns), key=lambda one: one[0])
+        return [block for _, blocks in old for block in blocks]
 
     def clean_file(self, file: Hashable) -> float:
         """Writes back all of a file, and returns how much."""
@@ -106,7 +122,7 @@ class DirtyCache:
         for block in list(self._overlapping(file, start, float("inf"))):
             self._remove(block)
             if block.offset < start:
-                self._add(_Block(file, block.offset, start - block.offset, block.dirtied_ns, block.is_active))  # fmt: skip
+                self._add(Block(file, block.offset, start - block.offset, block.dirtied_ns, block.is_active))  # fmt: skip
 
     def clean_all(self) -> float:
         """Writes back all of all files, and returns how much."""
@@ -119,7 +135,7 @@ class DirtyCache:
             self._active_bytes -= block.size
             self._push(block)
 
-    def _overlapping(self, file: Hashable, offset: float, end: float) -> Iterator[_Block]:
+    def _overlapping(self, file: Hashable, offset: float, end: float) -> Iterator[Block]:
         blocks = self._files.get(file, [])
         index = max(0, bisect_right(blocks, offset, key=lambda one: one.offset) - 1)
         while index < len(blocks) and blocks[index].offset < end:
@@ -127,26 +143,27 @@ class DirtyCache:
                 yield blocks[index]
             index += 1
 
-    def _add(self, block: _Block) -> None:
+    def _add(self, block: Block) -> None:
         insort(self._files.setdefault(block.file, []), block, key=lambda one: one.offset)
         self.dirty_bytes += block.size
         if block.is_active:
             self._active_bytes += block.size
         self._push(block)
 
-    def _push(self, block: _Block) -> None:
+    def _push(self, block: Block) -> None:
         self._count += 1
         heapq.heappush(self._heaps[block.is_active], (block.dirtied_ns, self._count, block))
 
-    def _remove(self, block: _Block) -> None:
+    def _remove(self, block: Block) -> None:
         blocks = self._files[block.file]
         del blocks[bisect_right(blocks, block.offset, key=lambda one: one.offset) - 1]
         block.is_live = False
-        self.dirty_bytes -= block.size
+        # Not below 0 by rounding.
+        self.dirty_bytes = max(0.0, self.dirty_bytes - block.size)
         if block.is_active:
             self._active_bytes -= block.size
 
-    def _top(self, kind: bool) -> _Block | None:
+    def _top(self, kind: bool) -> Block | None:
         heap = self._heaps[kind]
         while heap and not heap[0][2].is_live:
             heapq.heappop(heap)

@@ -66,7 +66,7 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
             f"files of {most_bytes / _KIB:,.0f} KiB are too small to measure a device",
             "give --max-size at least 1M; 64M or more measures best",
         )
-    background, hard, expire_ns = _limits()
+    background, hard, expire_ns, writeback_ns = _limits()
     room = os.statvfs(where)
     free = room.f_bavail * room.f_frsize
     buffered = min(most_bytes, background // 2)
@@ -117,6 +117,7 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
         background_limit_bytes=background,
         hard_limit_bytes=hard,
         dirty_expire_ns=expire_ns,
+        dirty_writeback_ns=writeback_ns,
         intervals={
             name: one.interval
             for name, one in found.items()
@@ -166,8 +167,8 @@ def _type(where: Path) -> str:
     return kind
 
 
-def _limits() -> tuple[int, int, int]:
-    """Returns the background limit and the hard limit in bytes, and the time to expiry in ns."""
+def _limits() -> tuple[int, int, int, int]:
+    """Returns the background limit and the hard limit in bytes, the time to expiry, and the time between two looks for it, in ns."""
     page = os.sysconf("SC_PAGE_SIZE")
     try:
         counters = dict(
@@ -175,13 +176,16 @@ def _limits() -> tuple[int, int, int]:
         )
         background = int(counters["nr_dirty_background_threshold"]) * page
         hard = int(counters["nr_dirty_threshold"]) * page
-        expire = int(Path("/proc/sys/vm/dirty_expire_centisecs").read_text())
+        expire, period = (
+            int(Path(f"/proc/sys/vm/dirty_{name}_centisecs").read_text())
+            for name in ("expire", "writeback")
+        )
     except (OSError, KeyError, ValueError) as error:
         raise InputError(
             f"the kernel does not report the limits of dirty page cache: {error}",
             "measure where /proc/vmstat and /proc/sys/vm are complete, outside this container",
         ) from None
-    return background, hard, expire * 10_000_000
+    return background, hard, expire * 10_000_000, period * 10_000_000
 
 
 def _memory() -> Estimate:

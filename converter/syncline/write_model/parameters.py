@@ -60,6 +60,8 @@ class Parameters:
     # may change. None in a file of an earlier version.
     commit_ns: float | None = None
     timestamp_granularity_ns: int | None = None
+    # How often the flusher thread looks for data that has expired; 0: never. None in a file of an earlier version.
+    dirty_writeback_ns: int | None = None
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     # How and where it was measured; for people.
     notes: tuple[str, ...] = ()
@@ -85,7 +87,7 @@ class Parameters:
                 raise ValueError(f"{name}: the value is not between low and high")
 
 
-_OPTIONAL = ("direct_write_call_ns", "commit_ns", "timestamp_granularity_ns")
+_OPTIONAL = ("direct_write_call_ns", "commit_ns", "timestamp_granularity_ns", "dirty_writeback_ns")
 NAMES = tuple(one.name for one in fields(Parameters) if one.name not in ("intervals", "notes"))
 
 

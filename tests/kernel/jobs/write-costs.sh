@@ -2,8 +2,8 @@
 # Measures the machine, and the costs of writes in the scenarios of CAWL, on a device of known bandwidth.
 #
 # write-costs.sh [DEVICE [FILESYSTEM [KINDS]]]    a device of devices.tsv; by default null-10-mbps, ext4, and `all`. With `durable`, only small
-# writes that wait for the device. The results are in OUT: machine.toml, measured before, and machine-after.toml, measured after KIND.csv:
-# copies in memory are slower while other work runs on the host.
+# writes that wait for the device; with `expiry`, only slow ones, whose data expires after 12 s. The results are in OUT: machine.toml, measured
+# before, and machine-after.toml, measured after KIND.csv: copies in memory are slower while other work runs on the host.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -16,6 +16,7 @@ mount_case "$file_system" "$device"
 # A chunk of the scenarios is a 24th of the distance between the limits; the paper's are a 115th and a 50th.
 echo $((32 << 20)) >/proc/sys/vm/dirty_background_bytes
 echo $((128 << 20)) >/proc/sys/vm/dirty_bytes
+[ "$kinds" != expiry ] || echo 1200 >/proc/sys/vm/dirty_expire_centisecs
 # The host gives memory to the guest when it is first used, which would count as the cost of page cache.
 head -c 1G /dev/zero >/tmp/memory
 rm /tmp/memory
@@ -29,10 +30,14 @@ costs() {
   echo "$1: $(wc -l <"/tmp/$1.csv") rows"
 }
 if [ "$kinds" = all ]; then
-  costs cached sequential delayed A B C D
+  costs cached sequential delayed A B C D learned
   costs direct 1KiB large
   costs synchronized 1KiB 512B large
   costs library sequential delayed 512B
+fi
+if [ "$kinds" = expiry ]; then
+  costs cached expiry
+  exit
 fi
 small=(4KiB "4KiB again" 64KiB "64KiB again")
 names=small
