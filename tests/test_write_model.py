@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -155,6 +156,62 @@ def test_the_kernel_writes_back_all_of_a_file_that_has_expired() -> None:
         assert cache.dirty_bytes == 4096
         cache.pass_time(20 * MS)
         assert cache.dirty_bytes == left
+
+
+def test_a_write_to_an_expired_file_does_not_stop_its_writeback() -> None:
+    known = replace(HOST, device_write_bytes_per_s=1e6, dirty_expire_ns=10_000 * MS)
+    left = []
+    for where in (("g", 0), ("f", 15 * 2**20)):
+        cache = PageCache(known)
+        cache.write("f", 0, 16 * 2**20)
+        # 2 s after the look, 2 MB are written. A byte of what is dirty, or of another file, changes nothing.
+        cache.write(*where, 1, 12_000 * MS)
+        cache.pass_time(2_000 * MS)
+        assert cache.state == "async run"
+        left.append(cache.dirty_bytes)
+    cache.cut("f", 15 * 2**20)
+    cache.pass_time(1_000 * MS)
+    left.append(cache.dirty_bytes)
+    assert left == pytest.approx([16 * 2**20 - 4e6, 16 * 2**20 - 4e6, 15 * 2**20 - 5e6], abs=20_000)
+
+
+@pytest.mark.parametrize("start_ns", [0, 10**15, 2**61])
+def test_looks_that_find_nothing_take_no_time(start_ns: int) -> None:
+    """A kernel that looks each ns, or so often that its clock has no such number."""
+    cache = PageCache(replace(HOST, dirty_expire_ns=10**15, dirty_writeback_ns=1))
+    cache.pass_time(start_ns)
+    cache.write("f", 0, 4096)
+    cache.pass_time(10**15 - 10**13)
+    assert cache.dirty_bytes == 4096
+    cache.pass_time(2 * 10**13)
+    assert cache.dirty_bytes == 0
+
+
+SESSIONS = st.lists(
+    st.tuples(st.sampled_from("fg"), st.integers(0, 60_000_000), st.integers(0, 9_000_000), st.integers(0, 400)),
+    min_size=1, max_size=40,
+)  # fmt: skip
+
+
+@given(SESSIONS, st.sampled_from(["kernel", "paper"]), st.floats(1e3, 1e8))
+@settings(max_examples=150, deadline=None)
+def test_what_is_dirty_is_in_blocks(
+    session: list[tuple[str, int, int, int]], rules: str, device: float
+) -> None:
+    """Rounding must neither lose nor find a byte."""
+    known = replace(
+        HOST,
+        background_limit_bytes=20 * MB, hard_limit_bytes=60 * MB,
+        device_write_bytes_per_s=device, dirty_expire_ns=500 * MS, dirty_writeback_ns=100 * MS,
+    )  # fmt: skip
+    cache = PageCache(known, rules)
+    for file, offset, size, delay_ms in session:
+        cache.write(file, offset, size, delay_ms * MS)
+        files = cache._cache._files
+        assert cache.dirty_bytes == pytest.approx(sum(one.size for blocks in files.values() for one in blocks), abs=1)  # fmt: skip
+        for blocks in files.values():
+            assert all(one.is_live and one.size > 0 for one in blocks)
+            assert all(one.end <= two.offset for one, two in pairwise(blocks))
 
 
 LOOKS = st.lists(
@@ -347,7 +404,7 @@ def test_parameters_survive_their_file(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
-        ("seek_ns = 4000000", "seek_ns = -1", "seek_ns: -1 must be above 0"),
+        ("seek_ns = 4000000", "seek_ns = -1", "seek_ns: -1 must not be below 0"),
         ("seek_ns = 4000000", "", "seek_ns is missing"),
         ("seek_ns", "seek", "unknown key 'seek'"),
         ("seek_ns = 4000000", "seek_ns = true", "seek_ns: True is not a number"),

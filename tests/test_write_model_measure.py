@@ -135,7 +135,7 @@ def test_no_file_is_larger_than_allowed(monkeypatch: pytest.MonkeyPatch, folder:
     monkeypatch.setattr(os, "pwrite", watched)
     # On a busy machine small transfers may say nothing about the bandwidth.
     with contextlib.suppress(InputError):
-        measure._direct(folder, 1 << 20)
+        measure._direct(folder, 1 << 20, lambda step: None)
     assert largest == 1 << 20
     assert not list(folder.iterdir())
     arguments = ("model", "measure", "--dir", folder, "--max-size", "512K")

@@ -234,7 +234,7 @@ def test_what_is_deleted_or_cut_is_clean(tmp_path: Path) -> None:
     )
     assert not any("deleted or truncated" in note for note in outcome.assumptions)
     unknown = predict(HOST, recording.read(str(LOG), Reading()))
-    assert "no dirty file is deleted or truncated: the input shows no such call" in unknown.assumptions  # fmt: skip
+    assert "no file is deleted or truncated while it is dirty: the input shows no such call" in unknown.assumptions  # fmt: skip
 
 
 def test_a_recording_of_a_kernel_has_the_writes_of_the_program(
@@ -320,7 +320,7 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
         Write(140_000, 10_000, "cached", "/d/f (inode 14, generation 7)", 500, 20, file_size=500),
         Write(160_000, 30_000, "sync", "/d/f (inode 14, generation 7)", 0, 0, is_datasync=True),
         # sync() of the file system with writes, not of another one.
-        Write(193_000, 3_000, "sync", "", 0, 0),
+        Write(193_000, 3_000, "sync", "", 0, 0, is_with_commit=False),
         Write(
             230_000,
             100_000,
@@ -741,7 +741,7 @@ def test_each_value_of_a_fit_has_one_source() -> None:
     assert new.direct_write_call_ns == HOST.direct_write_call_ns
     assert sum("device_write_bytes_per_s" in one for one in said) == 1
     new, said = fit(HOST, Writes([*plain, *direct("direct_synchronized", 60_000, 0, [512, 512])]))
-    assert "device_write_bytes_per_s is from 18 direct writes that are not synchronized" in said
+    assert "device_write_bytes_per_s is from 18 writes that are direct only" in said
     assert sum("device_write_bytes_per_s" in one for one in said) == 1
     assert new.device_write_bytes_per_s == pytest.approx(1e9 / 3, rel=0.01)
     assert new.direct_write_call_ns == pytest.approx(10_000, rel=0.01)
@@ -777,7 +777,7 @@ def test_a_call_that_is_not_sure_stays() -> None:
     new, said = fit(HOST, Writes(writes))
     assert new.device_write_bytes_per_s == pytest.approx(250e6, rel=0.02)
     assert new.direct_write_call_ns == HOST.direct_write_call_ns
-    assert any(one.startswith("direct_write_call_ns stays: the times of direct writes that are not synchronized vary too much") for one in said)  # fmt: skip
+    assert any(one.startswith("direct_write_call_ns stays: the times of writes that are direct only vary too much") for one in said)  # fmt: skip
 
 
 def test_small_writes_say_nothing_about_a_bandwidth() -> None:
@@ -888,5 +888,5 @@ def test_an_open_that_truncates_written_data_is_no_input_without_truncation(
     log = tmp_path / "x.log"
     log.write_text(REOPENED.format(flag=flag))
     found = predict(HOST, recording.read(str(log), Reading()))
-    line = "no dirty file is deleted or truncated: the input shows no such call"
+    line = "no file is deleted or truncated while it is dirty: the input shows no such call"
     assert (line not in found.assumptions) == is_cut

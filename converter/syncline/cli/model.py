@@ -16,6 +16,7 @@ from syncline.cli.types import PLACE, SIZE
 from syncline.kinds import format_of
 from syncline.reading import Reading
 from syncline.write_model.cost import RULES
+from syncline.write_model.predict import GROUPS
 
 _EXAMPLES = (
     "sudo syncline model measure --dir /var/lib/db -o machine.toml",
@@ -68,7 +69,7 @@ _parameters = click.option("--parameters", required=True, type=PLACE, metavar="F
 @click.argument("input_", required=True, metavar="INPUT")
 @_parameters
 @click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How the kernel throttles: as Linux does it, or as the paper of the model has it.")  # fmt: skip
-@click.option("--by", type=click.Choice(["scenario", "state"]), default="scenario", show_default=True, help="A row for each scenario, or for each state of page cache in a scenario.")  # fmt: skip
+@click.option("--by", type=click.Choice(GROUPS), default=GROUPS[0], show_default=True, help="A row for each scenario, or for each state of page cache, path, or kind of commit in a scenario.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A row for each write, with the state of page cache and what is dirty.")  # fmt: skip
 @click.option("--trace", type=PLACE, metavar="OUT", help="Also write the trace of INPUT, with tracks of what is dirty and of the state of page cache, and with each write. OUT ends in .pftrace or .pftrace.gz.")  # fmt: skip
 @options.table_format("json has the scenarios and each write.")
@@ -100,7 +101,7 @@ def predict(
     known = parameter_file.read(parameters)
     with bar("reading") as progress:
         recorded = recording.read(input_, reading, progress)
-    outcome = model.predict(known, recorded, rules, is_by_state=by == "state")
+    outcome = model.predict(known, recorded, rules, by=by)
     if trace is not None:
         with bar("writing the trace") as progress:
             write_trace(input_, trace, outcome, reading, progress)

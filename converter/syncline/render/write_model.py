@@ -35,6 +35,12 @@ _EACH = (
     ("path", "text", "File."),
     ("offset_bytes", "bytes", "Place in the file."),
     ("size_bytes", "bytes", "Size."),
+    ("file_size_bytes", "bytes", "Size of the file before it. Null if unknown."),
+    (
+        "is_datasync",
+        "count",
+        "1: O_DSYNC or fdatasync; 0: O_SYNC or fsync. Null if nothing need be durable.",
+    ),
     ("measured_ns", "ns", "What it took."),
     ("predicted_ns", "ns", "What it should have taken."),
     (
@@ -75,7 +81,9 @@ def _each(one: Predicted) -> tuple[str | int | float | None, ...]:
     write = one.write
     return (
         *(write.start_ns, write.scenario or write.kind, write.kind, write.path),
-        *(write.offset, write.size, write.duration_ns, round(one.ns)),
+        *(write.offset, write.size, write.file_size),
+        int(write.is_datasync) if write.is_durable or write.kind == "sync" else None,
+        *(write.duration_ns, round(one.ns)),
         *(None if one.commit_ns is None else round(one.commit_ns), round(one.naive_ns)),
         relative_error(one.ns, write.duration_ns),
         *(one.state, round(one.dirty_bytes), write.dirty_bytes),

@@ -32,39 +32,56 @@ class Commits:
         # All writes between two ticks of the kernel's clock give a file the same times.
         self._granularity_ns = granularity_ns
         self._inodes: dict[str, _Inode] = {}
+        # Those of which something is not durable.
+        self._changed: dict[str, _Inode] = {}
 
     def cut(self, key: str) -> None:
         """A file was cut."""
-        self._inode(key).has_new_size = True
+        self._change(key).has_new_size = True
 
     def call(self, call: Write) -> float | None:
         """Returns how many commits a call waits for: 0 to 1. None if nothing need be durable at its return.
 
-        It is an expected number: when the clock ticks is not recorded.
+        It is an expected number: when the clock ticks is not recorded. For several files, their ticks are taken as the same.
         """
         if call.kind == "sync":
-            inodes = [self._inode(call.key)] if call.key else list(self._inodes.values())
-            return max((self._commit(one, call) for one in inodes), default=0.0)
-        inode = self._inode(call.key)
-        if call.size:
-            inode.written_ns = call.start_ns
-            end = call.offset + call.size
-            inode.has_new_size |= call.file_size is not None and end > call.file_size
-        return self._commit(inode, call) if call.is_durable else None
+            keys = [call.key] if call.key else list(self._changed)
+            commits = max((self._commit(key, call) for key in keys), default=0.0)
+            return commits if call.is_with_commit else 0.0
+        if not call.size:
+            return 0.0 if call.is_durable else None
+        inode = self._change(call.key)
+        inode.written_ns = call.start_ns
+        inode.has_new_size |= (
+            call.file_size is not None and call.offset + call.size > call.file_size
+        )
+        return self._commit(call.key, call) if call.is_durable else None
 
-    def _inode(self, key: str) -> _Inode:
-        return self._inodes.setdefault(key, _Inode())
+    def _change(self, key: str) -> _Inode:
+        inode = self._inodes.setdefault(key, _Inode())
+        self._changed[key] = inode
+        return inode
 
-    def _commit(self, inode: _Inode, call: Write) -> float:
+    def _commit(self, key: str, call: Write) -> float:
+        inode = self._changed.get(key)
+        if inode is None:
+            return 0.0
         commits = 1.0
         if not inode.has_new_size:
             if call.is_datasync:
                 return 0.0
             commits = self._new_times(inode)
-        # A commit has all of an inode.
+        self._make_durable(key)
+        if commits == 1:
+            # A commit has the times of all files. A new size of another one waits until its data is written.
+            for other in [key for key, one in self._changed.items() if not one.has_new_size]:
+                self._make_durable(other)
+        return commits
+
+    def _make_durable(self, key: str) -> None:
+        inode = self._changed.pop(key)
         inode.has_new_size = False
         inode.durable_ns = inode.written_ns
-        return commits
 
     def _new_times(self, inode: _Inode) -> float:
         """Returns the probability that the clock has ticked between the last write and the last one whose times are durable."""
@@ -73,4 +90,8 @@ class Commits:
         if inode.durable_ns is None:
             return 1.0
         passed_ns = inode.written_ns - inode.durable_ns
-        return 1.0 if passed_ns >= self._granularity_ns else passed_ns / self._granularity_ns
+        return (
+            min(1.0, passed_ns / self._granularity_ns)
+            if self._granularity_ns
+            else float(passed_ns > 0)
+        )

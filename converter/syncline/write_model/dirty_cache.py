@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
@@ -16,17 +16,20 @@ class Block:
 
     file: Hashable
     offset: float
-    size: float
+    # Not its size: a sum of rounded numbers would reach into the next block.
+    end: float
     dirtied_ns: float
     # Written more than once while it was dirty.
     is_active: bool
     is_live: bool = True
 
     @property
-    def end(self) -> float:
-        return self.offset + self.size
+    def size(self) -> float:
+        return self.end - self.offset
 
 
+# What is left of a block, in bytes, that is only an error of rounding.
+_ROUNDING = 0.01
 _Heap = list[tuple[float, int, Block]]
 
 
@@ -54,19 +57,21 @@ class DirtyCache:
         """
         end = offset + size
         at: float = offset
+        if size <= 0:
+            return
         for old in list(self._overlapping(file, offset, end)):
             self._remove(old)
             first, last = max(old.offset, offset), min(old.end, end)
             if old.offset < first:
-                self._add(Block(file, old.offset, first - old.offset, old.dirtied_ns, old.is_active))  # fmt: skip
+                self._add(Block(file, old.offset, first, old.dirtied_ns, old.is_active))
             if at < first:
-                self._add(Block(file, at, first - at, now_ns, False))
-            self._add(Block(file, first, last - first, old.dirtied_ns, True))
+                self._add(Block(file, at, first, now_ns, False))
+            self._add(Block(file, first, last, old.dirtied_ns, True))
             if last < old.end:
-                self._add(Block(file, last, old.end - last, old.dirtied_ns, old.is_active))
+                self._add(Block(file, last, old.end, old.dirtied_ns, old.is_active))
             at = last
         if at < end:
-            self._add(Block(file, at, end - at, now_ns, False))
+            self._add(Block(file, at, end, now_ns, False))
 
     def oldest_ns(self) -> float | None:
         """Returns since when the oldest block is dirty, or None if nothing is dirty."""
@@ -90,25 +95,30 @@ class DirtyCache:
 
     def clean_block(self, block: Block, most_bytes: float) -> float:
         """Writes back up to `most_bytes` of a block from its start, and returns how much."""
-        if block.size <= most_bytes:
+        if block.size <= most_bytes + _ROUNDING:
             self._remove(block)
             return block.size
+        before = block.size
         block.offset += most_bytes
-        block.size -= most_bytes
-        self.dirty_bytes -= most_bytes
+        cleaned = before - block.size
+        self.dirty_bytes -= cleaned
         if block.is_active:
-            self._active_bytes -= most_bytes
-        return most_bytes
+            self._active_bytes -= cleaned
+        return cleaned
 
-    def expired(self, before_ns: float) -> list[Block]:
-        """Returns all blocks of the files that are dirty since that time or an earlier one, the oldest file first."""
-        ages = [
-            (min(one.dirtied_ns for one in blocks), blocks)
-            for blocks in self._files.values()
-            if blocks
-        ]
+    def expired(self, before_ns: float) -> list[Hashable]:
+        """Returns the files that are dirty since that time or an earlier one, the oldest first."""
+        ages = (
+            (min(one.dirtied_ns for one in blocks), file) for file, blocks in self._files.items()
+        )
         old = sorted((one for one in ages if one[0] <= before_ns), key=lambda one: one[0])
-        return [block for _, blocks in old for block in blocks]
+        return [file for _, file in old]
+
+    def next_block(self, file: Hashable, place: float, before_ns: float) -> Block | None:
+        """Returns the first block of a file, from a place on, that is dirty since that time or an earlier one."""
+        blocks = self._files.get(file, [])
+        first = bisect_left(blocks, place, key=lambda one: one.offset)
+        return next((one for one in blocks[first:] if one.dirtied_ns <= before_ns), None)
 
     def clean_file(self, file: Hashable) -> float:
         """Writes back all of a file, and returns how much."""
@@ -122,7 +132,7 @@ class DirtyCache:
         for block in list(self._overlapping(file, start, float("inf"))):
             self._remove(block)
             if block.offset < start:
-                self._add(Block(file, block.offset, start - block.offset, block.dirtied_ns, block.is_active))  # fmt: skip
+                self._add(Block(file, block.offset, start, block.dirtied_ns, block.is_active))
 
     def clean_all(self) -> float:
         """Writes back all of all files, and returns how much."""
@@ -157,6 +167,8 @@ class DirtyCache:
     def _remove(self, block: Block) -> None:
         blocks = self._files[block.file]
         del blocks[bisect_right(blocks, block.offset, key=lambda one: one.offset) - 1]
+        if not blocks:
+            del self._files[block.file]
         block.is_live = False
         # Not below 0 by rounding.
         self.dirty_bytes = max(0.0, self.dirty_bytes - block.size)

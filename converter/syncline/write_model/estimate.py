@@ -10,10 +10,12 @@ from syncline.student import student_quantile
 
 from .parameters import Interval
 
-__all__ = ["Estimate", "line", "mean"]
+__all__ = ["Estimate", "line", "mean", "mean_of_series"]
 
 # Two-sided, 95 %.
 _QUANTILE = 0.975
+# Of a series, for its interval.
+_BATCHES = 10
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,18 @@ def mean(values: Sequence[float]) -> Estimate:
     variance = math.fsum((one - value) ** 2 for one in values) / (count - 1)
     half = student_quantile(_QUANTILE, count - 1) * math.sqrt(variance / count)
     return Estimate(value, Interval(value - half, value + half))
+
+
+def mean_of_series(values: Sequence[float]) -> Estimate:
+    """Returns the mean of values in the order of their times, 20 or more.
+
+    Values that follow each other are alike: a device is slow for some time, and then fast. So the interval is that of the means of ten
+    equal parts of the series.
+    """
+    size = len(values) // _BATCHES
+    used = values[len(values) - size * _BATCHES :]
+    parts = [math.fsum(used[at : at + size]) / size for at in range(0, len(used), size)]
+    return mean(parts)
 
 
 def line(points: Sequence[tuple[float, float]]) -> tuple[Estimate, Estimate]:

@@ -21,6 +21,8 @@ _LEAST = 8
 _SURE = 0.5
 # Of the cost of writes, for a bandwidth.
 _CALL_SHARE = 0.5
+# A reader takes "direct and synchronized writes" for both kinds of writes.
+_BOTH = "writes that are both direct and synchronized"
 
 
 def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]]:
@@ -29,28 +31,23 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
     The others stay. States are predicted with the old ones: which writes meet a flusher thread depends on the limits.
     """
     before = predict(parameters, recorded)
-    found = _Found(parameters)
-    has_commits = parameters.commit_ns is not None
+    found = _Found(parameters, has_overhead=recorded.has_overhead)
     bandwidth = "device_write_bytes_per_s"
     # Synchronized ones first: when they return, the device has the data. Those that may wait for a commit say nothing of a call.
     for kind, what, call in (
-        (
-            "direct_synchronized",
-            "direct and synchronized writes" + (" that wait for no commit" if has_commits else ""),
-            "sync_write_call_ns",
-        ),
-        ("direct", "direct writes that are not synchronized", "direct_write_call_ns"),
+        ("direct_synchronized", f"{_BOTH}{_without_commits(parameters)}", "sync_write_call_ns"),
+        ("direct", "writes that are direct only", "direct_write_call_ns"),
     ):
-        of_kind = _of_kind(before, kind, 0, None)
+        of_kind = [one.write for one in _of_kind(before, kind, 0, None)]
         if bandwidth in found.estimates:
             found.rest(call, of_kind, what, bandwidth)
         else:
             found.line(of_kind, what, call, bandwidth)
-    committing = _of_kind(before, "direct_synchronized", 1)
-    what = "direct and synchronized writes that wait for a commit"
+    committing = [one.write for one in _of_kind(before, "direct_synchronized", 1)]
+    what = f"{_BOTH} that wait for a commit"
     if committing and bandwidth not in found.estimates:
         found.slope(committing, what, bandwidth)
-    if has_commits:
+    if parameters.commit_ns is not None:
         found.rest("commit_ns", committing, what, bandwidth, "sync_write_call_ns")
     free = [one for one in _in_state(before, "free run") if one.write.size]
     # Making pages costs more than writing to those that are dirty, so writes that do both say nothing.
@@ -60,6 +57,7 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
     found.bandwidth(again, "writes of dirty pages in free run", "write_call_ns", "rewrite_bytes_per_s")  # fmt: skip
     busy = [one.write for one in _in_state(before, "async run")]
     found.bandwidth(busy, "writes in async run", "write_call_ns", "reduced_bytes_per_s")
+    _fit_durable(found, recorded)
     said = found.said()
     if both := len(free) - len(made) - len(again):
         said.append(f"not used: writes in free run that go partly to new pages and partly to dirty ones ({both:,})")  # fmt: skip
@@ -67,36 +65,58 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
         background, hard = recorded.limits_bytes
         parameters = replace(parameters, background_limit_bytes=background, hard_limit_bytes=hard)
         said.append("background_limit_bytes and hard_limit_bytes are those that the kernel used")
-    intervals = {name: one.interval for name, one in found.estimates.items()}
-    fitted = replace(
-        parameters,
-        **{name: one.value for name, one in found.estimates.items()},
-        intervals={**parameters.intervals, **intervals},
-    )
+    fitted = found.replaced(parameters)
     after = predict(fitted, recorded)
     said.append(
         f"median error of a write, and error of all together: {_errors(before)} with the old values, {_errors(after)} with the new ones"
     )
+    if (_median_error(after) or 0.0) > (_median_error(before) or 0.0):
+        said.append("warning: the new values predict single writes worse than the old ones")
     notes = ("fitted to a recording by syncline model fit", *said)
     return replace(fitted, notes=notes), said
 
 
-def _errors(outcome: Outcome) -> str:
-    """Returns the median relative error of the writes of an outcome, and the relative error of their sum."""
+def _without_commits(parameters: Parameters) -> str:
+    return "" if parameters.commit_ns is None else " that wait for no commit"
+
+
+def _fit_durable(found: _Found, recorded: Writes) -> None:
+    """Adds the costs of a call and of a commit that direct writes do not show: from synchronized writes, or else from syncs."""
+    for name, commits in (("sync_write_call_ns", (0, None)), ("commit_ns", (1,))):
+        known = found.replaced(found.parameters)
+        if known.commit_ns is None and name == "commit_ns":
+            continue
+        outcome = predict(known, recorded)
+        ending = " that wait for a commit" if name == "commit_ns" else _without_commits(known)
+        for kind, what in (
+            ("synchronized", "synchronized writes through page cache"),
+            ("sync", "syncs"),
+        ):
+            if name not in found.estimates:
+                found.residual(name, _of_kind(outcome, kind, *commits), f"{what}{ending}")
+
+
+def _median_error(outcome: Outcome) -> float | None:
     each = [relative_error(one.ns, one.write.duration_ns) for one in outcome.predicted]
     known = [one for one in each if one is not None]
+    return statistics.median(known) if known else None
+
+
+def _errors(outcome: Outcome) -> str:
+    """Returns the median relative error of the writes of an outcome, and the relative error of their sum."""
+    middle = _median_error(outcome)
     whole = signed_error(sum(one.ns for one in outcome.predicted), sum(one.write.duration_ns for one in outcome.predicted))  # fmt: skip
-    if not known or whole is None:
+    if middle is None or whole is None:
         return "not known"
-    return f"{statistics.median(known):.0%} and {whole:+.0%}"
+    return f"{middle:.0%} and {whole:+.0%}"
 
 
-def _of_kind(outcome: Outcome, kind: str, *commits: float | None) -> list[Write]:
-    """Returns the writes of a kind with data that wait for one of these numbers of commits."""
+def _of_kind(outcome: Outcome, kind: str, *commits: float | None) -> list[Predicted]:
+    """Returns the writes of a kind with data, or syncs, that wait for one of these numbers of commits."""
     return [
-        one.write
+        one
         for one in outcome.predicted
-        if one.write.kind == kind and one.write.size and one.commits in commits
+        if one.write.kind == kind and (one.write.size or kind == "sync") and one.commits in commits
     ]
 
 
@@ -113,11 +133,21 @@ def _in_state(outcome: Outcome, state: str) -> list[Predicted]:
 class _Found:
     """Estimates by parameter, and for each parameter what it is from, or why the old value stays."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, *, has_overhead: bool) -> None:
         self.estimates: dict[str, Estimate] = {}
-        self._parameters = parameters
+        self.parameters = parameters
+        self._has_overhead = has_overhead
         self._from: dict[str, str] = {}
         self._why: dict[str, str] = {}
+
+    def replaced(self, parameters: Parameters) -> Parameters:
+        """Returns parameters with the values that were found."""
+        intervals = {name: one.interval for name, one in self.estimates.items()}
+        return replace(
+            parameters,
+            **{name: one.value for name, one in self.estimates.items()},
+            intervals={**parameters.intervals, **intervals},
+        )
 
     def said(self) -> list[str]:
         """Returns a sentence for each parameter that was looked for."""
@@ -134,7 +164,9 @@ class _Found:
         self._from[name] = f"{len(writes):,} {what}"
 
     def _keep(self, why: str, *names: str) -> None:
-        self._why |= dict.fromkeys(names, why)
+        for name in names:
+            before = self._why.get(name)
+            self._why[name] = f"{before}; {why}" if before else why
 
     def _are_enough(self, writes: Sequence[Write], what: str, *names: str) -> bool:
         if len(writes) < _LEAST:
@@ -148,7 +180,7 @@ class _Found:
         points = [(one.size, one.duration_ns) for one in writes]
         if len({size for size, _ in points}) == 1:
             # The cost of a call and that of the data cannot be distinguished.
-            self._keep(f"all {what} have one size", call)
+            self._keep(f"all {what} have one size; record at least two sizes", call)
             self.bandwidth(writes, what, call, bandwidth)
             return
         start, slope = estimate.line(points)
@@ -174,6 +206,23 @@ class _Found:
         else:
             self._keep(f"the time of {what} does not clearly grow with the size", bandwidth)
 
+    def residual(self, name: str, predicted: Sequence[Predicted], what: str) -> None:
+        """Adds a cost that is a term of each prediction, from what writes take besides the others."""
+        writes = [one.write for one in predicted]
+        if not self._are_enough(writes, what, name):
+            return
+        old = self._value(name)
+        others = [one.ns - old for one in predicted]
+        measured = [one.duration_ns for one in writes]
+        if sum(others) > _CALL_SHARE * sum(measured):
+            self._keep(f"{what} mostly take the time of something else", name)
+            return
+        rest = estimate.mean([took - other for took, other in zip(measured, others, strict=True)])
+        if _is_sure(rest):
+            self._take(name, rest, writes, what)
+        else:
+            self._keep(f"the times of {what} vary too much", name)
+
     def rest(self, name: str, writes: Sequence[Write], what: str, bandwidth: str, *known: str) -> None:  # fmt: skip
         """Adds a cost, from what writes take besides the time of their data and other costs."""
         if not self._are_enough(writes, what, name):
@@ -189,12 +238,17 @@ class _Found:
     def _value(self, name: str) -> float:
         """Returns the new value of a parameter, or else the old one; 0 if there is none."""
         found = self.estimates.get(name)
-        return found.value if found else getattr(self._parameters, name) or 0.0
+        return found.value if found else getattr(self.parameters, name) or 0.0
 
     def bandwidth(self, writes: Sequence[Write], what: str, call: str, name: str) -> None:
         """Adds a bandwidth, from the mean time of a byte without the cost of the call."""
         used = [one for one in writes if one.size]
         if not self._are_enough(used, what, name):
+            return
+        if self._has_overhead and call not in self.estimates:
+            self._keep(
+                f"the recorder's own work in {what} is not known, because {call} is not", name
+            )
             return
         call_ns = self._value(call)
         # Else an error in the cost of the call would be a large one in the bandwidth.

@@ -10,6 +10,7 @@ import os
 import platform
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -33,7 +34,11 @@ _REPEATS = 8
 # Sizes are repeated until half an interval is this share of the value, or for so long.
 _ENOUGH = 0.1
 _PATIENCE_NS = 5e9
-_SEEKS = 40
+# Single calls are repeated for at least so long, and so often: a device is not always equally fast.
+_LEAST_NS = 1e9
+_LEAST_SAMPLES = 40
+# A mean is no typical value if it is so many times the median.
+_UNEVEN = 1.5
 # CLOCK_REALTIME_COARSE of clock_gettime(2), from which files have their times.
 _CLOCK_OF_FILES = 5
 # A median is of this many transfers.
@@ -75,7 +80,8 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
     reduced = reduced if reduced <= most_bytes else 0
     # A sixteenth of it is a whole number of small transfers, and the largest transfer divides it.
     direct = 1 << (min(_DIRECT_FILE, most_bytes).bit_length() - 1)
-    needed = max(direct, buffered, reduced)
+    # Next to the file for direct writes is one that grows.
+    needed = max(2 * direct, buffered, reduced)
     if free - needed < _RESERVE * room.f_blocks * room.f_frsize:
         raise InputError(
             f"{folder} has {free / _MIB:,.0f} MiB free; measuring needs {needed / _MIB:,.0f} MiB and leaves 5 % free",
@@ -85,7 +91,7 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
     notes = [
         f"measured in {where.resolve()} by syncline model measure",
         f"Linux {platform.release()} {platform.machine()}, {_type(where)}",
-        "the intervals are of this run; a run at another load of the machine may be outside them",
+        "the intervals are of the seconds in which it was measured; measure three times to see how much a device varies",
     ]
     if direct < _DIRECT_FILE:
         notes.append(
@@ -94,8 +100,12 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
     with _failures(folder), scratch.folder(where) as work:
         say("memory")
         found["memory_bytes_per_s"] = _memory()
-        say("direct writes and reads")
-        found |= _direct(work, direct)
+        device, uneven = _direct(work, direct, say)
+        found |= device
+        notes += [
+            f"{one} is a mean, and most writes take much less: the device is uneven, so predictions of single writes are too long"
+            for one in uneven
+        ]
         say("page cache")
         found |= _page_cache(work, buffered)
         if reduced:
@@ -232,7 +242,10 @@ def _timed(work: Callable[[], int], size: int) -> int:
     return took
 
 
-def _direct(work: Path, file_bytes: int) -> dict[str, Estimate]:
+def _direct(
+    work: Path, file_bytes: int, say: Callable[[str], None]
+) -> tuple[dict[str, Estimate], list[str]]:
+    """Measures the device: estimates by parameter, and the names of those that are uneven."""
     path = work / "direct"
     large = [min(_LARGEST, file_bytes) // share for share in _SHARES]
     with contextlib.ExitStack() as cleanup:
@@ -269,39 +282,35 @@ def _direct(work: Path, file_bytes: int) -> dict[str, Estimate]:
             return took
 
         place = 0
-        call = _call(follow, _SMALL)
-        plain_call = _call(lambda size: follow(size, plain), _SMALL)
-        write_speed = _bandwidth("writes", write, large)
-        read_speed = _bandwidth("reads", read, large)
         size = _SMALL[0]
-        here = [follow(size) for _ in range(_SEEKS)]
-        jump = [write(size) for _ in range(_SEEKS)]
         growing = _opened_direct(cleanup, work / "growing", os.O_DSYNC)
-        commit = _commit(lambda at: _timed(lambda: os.pwrite(growing, view[:size], at), size), follow, size, file_bytes)  # fmt: skip
-    seek = estimate.mean([far - near for far, near in zip(jump, here, strict=True)])
-    return {
-        "sync_write_call_ns": call,
-        "direct_write_call_ns": plain_call,
-        "device_write_bytes_per_s": write_speed,
-        "device_read_bytes_per_s": read_speed,
-        "seek_ns": seek.at_least(0),
-        "commit_ns": commit.at_least(0),
-    }
+        end = 0
 
+        def extend() -> int:
+            nonlocal end
+            end += size
+            return _timed(lambda: os.pwrite(growing, view[:size], end - size), size)
 
-def _commit(
-    extend: Callable[[int], int], follow: Callable[[int], int], size: int, most_bytes: int
-) -> Estimate:
-    """Returns what a synchronized write that extends its file at a place takes longer than one to blocks that exist."""
-    differences = []
-    until = time.perf_counter_ns() + _PATIENCE_NS
-    for at in range(0, most_bytes, size):
-        differences.append(extend(at) - follow(size))
-        if len(differences) >= _REPEATS:
-            found = estimate.mean(differences)
-            if _is_enough(found) or time.perf_counter_ns() > until:
-                break
-    return found
+        say("calls of direct and synchronized writes")
+        calls = {
+            "sync_write_call_ns": _call(follow, _SMALL),
+            "direct_write_call_ns": _call(lambda size: follow(size, plain), _SMALL),
+        }
+        say("commits and seeks")
+        # A write to blocks that exist, and one that extends the file, in turn.
+        calls["commit_ns"] = _series(lambda: extend() - follow(size), file_bytes // size)
+        calls["seek_ns"] = _series(lambda: write(size) - follow(size))
+        say("bandwidth of the device")
+        found = {
+            "device_write_bytes_per_s": _bandwidth("writes", write, large),
+            "device_read_bytes_per_s": _bandwidth("reads", read, large),
+        }
+    found |= {name: one for name, (one, _) in calls.items()}
+    # The difference of two writes is uneven if they are.
+    uneven = [
+        name for name, (_, is_uneven) in calls.items() if is_uneven and name.endswith("_call_ns")
+    ]
+    return found, uneven
 
 
 def _opened_direct(cleanup: contextlib.ExitStack, path: Path, flags: int) -> int:
@@ -312,15 +321,30 @@ def _opened_direct(cleanup: contextlib.ExitStack, path: Path, flags: int) -> int
     return file
 
 
-def _call(transfer: Callable[[int], int], sizes: Sequence[int]) -> Estimate:
-    """Returns the cost of a call: what a line through transfers of small sizes, in turn, has at size 0."""
-    points: list[tuple[int, int]] = []
-    until = time.perf_counter_ns() + _PATIENCE_NS
-    while True:
-        points += [(size, transfer(size)) for size in sizes for _ in range(_REPEATS)]
-        start, _ = estimate.line(points)
-        if _is_enough(start) or time.perf_counter_ns() > until:
-            return start.at_least(0)
+def _call(transfer: Callable[[int], int], sizes: Sequence[int]) -> tuple[Estimate, bool]:
+    """Returns the cost of a call: what a line through transfers of small sizes, in turn, has at size 0. And whether it is uneven."""
+    return _series(lambda: estimate.line([(size, transfer(size)) for size in sizes])[0].value)
+
+
+def _series(sample: Callable[[], float], most: int = sys.maxsize) -> tuple[Estimate, bool]:
+    """Returns the mean of samples that are taken for some time, and whether it is uneven: most samples are much below the mean.
+
+    Args:
+        most: the most samples that are taken.
+    """
+    values: list[float] = []
+    begin = time.perf_counter_ns()
+    look = begin + _LEAST_NS
+    while len(values) < most:
+        values.append(sample())
+        now = time.perf_counter_ns()
+        if len(values) < _LEAST_SAMPLES or now < look:
+            continue
+        if _is_enough(estimate.mean_of_series(values)) or now > begin + _PATIENCE_NS:
+            break
+        look = now + _LEAST_NS / 10
+    found = estimate.mean_of_series(values)
+    return found.at_least(0), found.value > _UNEVEN * max(0.0, statistics.median(values))
 
 
 def _call_of_medians(

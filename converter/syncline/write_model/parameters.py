@@ -17,6 +17,8 @@ from syncline.structured import parse_toml
 __all__ = ["Interval", "Parameters", "as_toml", "read"]
 
 _FORMAT = 1
+# About a year. No time of a machine is longer.
+_LONGEST_NS = 3e16
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,13 @@ class Parameters:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not math.isfinite(value):
                 raise ValueError(f"{name}: {value!r} is not a number")
-            if value < 0 or (value == 0 and not name.endswith("_ns")):
-                raise ValueError(f"{name}: {value!r} must be above 0")
+            is_time = name.endswith("_ns")
+            if value < 0 or (value == 0 and not is_time):
+                raise ValueError(
+                    f"{name}: {value!r} must {'not be below' if is_time else 'be above'} 0"
+                )
+            if is_time and value > _LONGEST_NS:
+                raise ValueError(f"{name}: {value!r} is more than {_LONGEST_NS:.0e} ns, a year")
         if self.background_limit_bytes >= self.hard_limit_bytes:
             raise ValueError(
                 "background_limit_bytes must be below hard_limit_bytes, as in the kernel"

@@ -19,9 +19,11 @@ from .cost import (
 from .parameters import Parameters
 from .writes import Cut, Write, Writes, of_scenario
 
-__all__ = ["Outcome", "Predicted", "Summary", "predict", "relative_error", "signed_error"]
+__all__ = ["GROUPS", "Outcome", "Predicted", "Summary", "predict", "relative_error", "signed_error"]
 
 
+# What a row of the summary is.
+GROUPS = ("scenario", "state", "path", "commit")
 _RULES = {
     "direct": direct_ns,
     "direct_synchronized": direct_synchronized_ns,
@@ -90,16 +92,19 @@ class Outcome:
 
 
 def predict(
-    parameters: Parameters, recorded: Writes, rules: str = "kernel", *, is_by_state: bool = False
+    parameters: Parameters, recorded: Writes, rules: str = "kernel", *, by: str = GROUPS[0]
 ) -> Outcome:
     """Predicts the cost of each write, from the writes before it and the measured time between them.
 
     A scenario begins with nothing dirty: what was dirty of the one before is left out.
 
     Args:
-        is_by_state: sums up each state of page cache in a scenario separately.
+        by: what is summed up separately in a scenario: nothing else (scenario), each state of page cache, each path, or what waits for a
+            commit and what does not.
     """
     notes = list(recorded.notes)
+    if recorded.has_overhead:
+        notes.append("strace makes each call 10 to 100 us longer, or more, so short writes take longer than predicted")  # fmt: skip
     predicted: list[Predicted] = []
     for writes in _by_scenario(recorded.writes).values():
         predicted += _one(parameters, writes, rules, recorded.cuts)
@@ -109,7 +114,9 @@ def predict(
         notes.append(f"{begin} before an earlier call has ended; the model has one writer, so a call follows the one before it")  # fmt: skip
     assumptions = _commit_assumptions(parameters, recorded)
     if not recorded.has_deletions:
-        assumptions.append("no dirty file is deleted or truncated: the input shows no such call")
+        assumptions.append(
+            "no file is deleted or truncated while it is dirty: the input shows no such call"
+        )
     is_direct = any(one.kind == "direct" for one in recorded.writes)
     if is_direct and parameters.direct_write_call_ns is None:
         assumptions.append(
@@ -118,9 +125,7 @@ def predict(
         )
     assumptions.append("one process writes to one device, and nothing is dirty at the start")
     predicted.sort(key=lambda one: one.write.start_ns)
-    summaries = [
-        _summary(name, ones) for name, ones in _grouped(predicted, is_by_state=is_by_state).items()
-    ]
+    summaries = [_summary(name, ones) for name, ones in _grouped(predicted, by).items()]
     return Outcome(rules, predicted, summaries, notes, assumptions)
 
 
@@ -133,12 +138,30 @@ def _commit_assumptions(parameters: Parameters, recorded: Writes) -> list[str]:
             "no synchronized write and no sync waits for a commit of the file system: the file of parameters has no commit_ns, which"
             " syncline model measure now writes"
         ]
-    if recorded.are_files_taken_as_new:
-        return ["each file is empty at the start: the table has no file_size_bytes"]
-    unknown = sum(one.file_size is None for one in durable)
-    if unknown:
-        return [f"a synchronized write does not extend its file if its size before is not known ({unknown:,} writes)"]  # fmt: skip
-    return []
+    found = [
+        f"{what}: the table has no {column}" for column, what in recorded.taken_for_granted.items()
+    ]
+    if unknown := _of_unknown_size(recorded.writes):
+        count = f"{unknown:,} write{'s' if unknown > 1 else ''}"
+        found.append(
+            f"a write does not extend its file if the size of the file is not known ({count})"
+        )
+    return found
+
+
+def _of_unknown_size(writes: Sequence[Write]) -> int:
+    """Returns how many writes that are, or are made, durable may extend their file, which nothing in the recording says."""
+    synced = {one.key for one in writes if one.kind == "sync"}
+    ends: dict[tuple[str | None, str], int] = {}
+    count = 0
+    for one in writes:
+        if not one.size:
+            continue
+        file, end = (one.scenario, one.key), one.offset + one.size
+        is_asked = one.is_durable or one.key in synced or "" in synced
+        count += is_asked and one.file_size is None and end > ends.get(file, 0)
+        ends[file] = max(ends.get(file, 0), end)
+    return count
 
 
 def _by_scenario(writes: Sequence[Write]) -> dict[str | None, list[Write]]:
@@ -149,12 +172,19 @@ def _by_scenario(writes: Sequence[Write]) -> dict[str | None, list[Write]]:
     return found
 
 
-def _grouped(predicted: Sequence[Predicted], *, is_by_state: bool) -> dict[str, list[Predicted]]:
+def _grouped(predicted: Sequence[Predicted], by: str) -> dict[str, list[Predicted]]:
     found: dict[str, list[Predicted]] = {}
     for one in predicted:
+        part = {"state": one.state, "path": one.write.path, "commit": _waits(one)}.get(by)
         name = of_scenario(one.write)
-        found.setdefault(f"{name}, {one.state}" if is_by_state else name, []).append(one)
+        found.setdefault(f"{name}, {part}" if part else name, []).append(one)
     return found
+
+
+def _waits(one: Predicted) -> str:
+    if one.commits is None:
+        return ""
+    return "commit" if one.commits == 1 else "perhaps a commit" if one.commits else "no commit"
 
 
 def _overlaps(writes: Sequence[Write]) -> int:

@@ -81,4 +81,10 @@ def _write(
     is_datasync: bool,
 ) -> Write:
     kind = "sync" if is_sync else kind_of_flags(is_direct=is_direct, is_synchronized=is_synchronized)  # fmt: skip
-    return Write(start, duration, kind, path, offset, size, dirty, file_size=file_size, is_datasync=is_datasync)  # fmt: skip
+    # The probe of a sync of all is on the function that writes data and inodes. The commit follows it.
+    return Write(
+        *(start, duration, kind, path, offset, size, dirty),
+        file_size=file_size,
+        is_datasync=is_datasync,
+        is_with_commit=bool(path),
+    )

@@ -72,7 +72,7 @@ def _refuse_filter(reading: Reading) -> None:
     if reading.filter != Filter():
         raise InputError(
             "filters select writes only in the events of a kernel (route dynamic-events)",
-            "leave them out; strace selects by itself: strace -P PATH",
+            "leave it out; syncline model predict --by path has a row for each file",
         )
 
 

@@ -31,6 +31,8 @@ _CLONES = ("clone", "clone3", "fork", "vfork")
 # Sockets, pipes and character devices, as strace -yy prints them.
 _NO_FILE = re.compile(r"\d+<(?:pipe|socket|anon_inode|TCP|UDP|UNIX|NETLINK)|\d+<[^>]*<char ")
 _DURABLE = ("O_SYNC", "O_DSYNC")
+# By F_SETFL, of those that matter here.
+_CHANGEABLE = frozenset({"O_APPEND", "O_DIRECT"})
 _OWN_DESCRIPTOR = re.compile(r"/proc/(?:self|thread-self|\d+)/fd/(\d+)")
 _WITHOUT_RETURN = "calls whose return is not in the log"
 _UNKNOWN = "renames, links, deletions and truncations whose file or size is not known"
@@ -132,6 +134,10 @@ class _Reader:
             self._close_range(args, process)
         elif event in ("dup", "dup2", "dup3") or (event == "fcntl" and "F_DUPFD" in args):
             self._duplicate(number, result, args, descriptor, process)
+        elif event == "fcntl" and "F_SETFL" in args:
+            if descriptor is not None:
+                opened = descriptor.description
+                opened.flags = (opened.flags - _CHANGEABLE) | (_named_flags(args) & _CHANGEABLE)
         elif event in ("fcntl", "ioctl"):
             if descriptor is not None and ("F_SETFD" in args or event == "ioctl"):
                 is_set = "FD_CLOEXEC" in args or "FIOCLEX" in args
@@ -170,7 +176,7 @@ class _Reader:
         return found
 
     def _open(self, event: str, row: _Row, args: str, process: Process) -> None:
-        flags = frozenset(re.findall(r"O_[A-Z]+", _flags(args)))
+        flags = _named_flags(args)
         printed = row["path"] or ""
         named = named_in(args)
         # strace prints the path of the descriptor (-y), or else only what the program has named.
@@ -350,27 +356,42 @@ class _Reader:
             is_datasync = is_durable and "O_SYNC" not in opened.flags and "RWF_SYNC" not in called
             kind = kind_of_flags(is_direct="O_DIRECT" in opened.flags, is_synchronized=is_durable)
             # In append mode a write extends its file, however large that is.
-            if file.is_end_known or _appends(event, opened):
+            if file.is_end_known or _appends(event, args, opened):
                 file_size = file.end
             file.end = max(file.end, offset + size)
-            if event in ("write", "writev"):
+            if _moves(event, args):
                 opened.position = offset + size
         key = None if file.key == file.shown else file.key
         self.writes.append(Write(row["start_ns"], row["dur_ns"], kind, file.shown, offset, size, file=key, file_size=file_size, is_datasync=is_datasync))  # fmt: skip
 
     def _place(self, event: str, args: str, opened: Description) -> int:
         """Returns where a write begins; -1 if unknown."""
-        if event in ("write", "writev"):
-            if _appends(event, opened):
-                opened.position = opened.file.end
+        if _appends(event, args, opened):
+            return opened.file.end
+        if _moves(event, args):
             return opened.position
-        words = args.rsplit(", ", 2)
-        text = words[-2] if event == "pwritev2" else words[-1]
-        return int(text) if text.isdigit() else -1
+        return int(_offset(event, args)) if _offset(event, args).isdigit() else -1
 
 
-def _appends(event: str, opened: Description) -> bool:
-    return event in ("write", "writev") and "O_APPEND" in opened.flags
+def _named_flags(args: str) -> frozenset[str]:
+    return frozenset(re.findall(r"O_[A-Z]+", _flags(args)))
+
+
+def _offset(event: str, args: str) -> str:
+    """Returns the offset of a call that has one, as printed."""
+    words = args.rsplit(", ", 2)
+    return words[-2] if event == "pwritev2" else words[-1]
+
+
+def _moves(event: str, args: str) -> bool:
+    """Returns whether a write begins at the position of its descriptor, and moves it."""
+    return event in ("write", "writev") or (event == "pwritev2" and _offset(event, args) == "-1")
+
+
+def _appends(event: str, args: str, opened: Description) -> bool:
+    """Returns whether a write begins at the end of its file: in append mode, Linux ignores the offset of a call."""
+    called = _flags(args) if event == "pwritev2" else ""
+    return "RWF_APPEND" in called or ("O_APPEND" in opened.flags and "RWF_NOAPPEND" not in called)
 
 
 def _flags(args: str) -> str:
@@ -410,4 +431,5 @@ def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
         notes,
         cuts=sorted(reader.cuts, key=lambda one: one.time_ns),
         has_deletions=reader.has_deletions,
+        has_overhead=True,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncline.errors import InputError
@@ -15,6 +15,10 @@ KINDS = ("cached", "synchronized", "direct", "direct_synchronized", "library", "
 _COLUMNS = ("start_ns", "duration_ns", "kind", "path", "offset_bytes", "size_bytes")
 _OPTIONAL = ("dirty_bytes", "scenario", "file_size_bytes", "is_datasync")
 _DURABLE = ("synchronized", "direct_synchronized")
+_TAKEN = {
+    "file_size_bytes": "each file is empty at the start",
+    "is_datasync": "synchronized writes are O_SYNC, and syncs are fsync",
+}
 _EXAMPLE = f"the columns are {', '.join(_COLUMNS)}, and may be {', '.join(_OPTIONAL)}"
 _MOST = 1 << 62
 
@@ -39,6 +43,8 @@ class Write:
     file: str | None = None
     file_size: int | None = None
     is_datasync: bool = False
+    # A sync of all files whose duration has no commit: that of a function of the kernel which writes data and inodes only.
+    is_with_commit: bool = True
 
     @property
     def is_durable(self) -> bool:
@@ -76,8 +82,10 @@ class Writes:
     cuts: Sequence[Cut] = ()
     # Whether a deletion or a call of truncate is in the input.
     has_deletions: bool = False
-    # The input has no sizes of files, so `file_size` is that of a file which was empty at the start.
-    are_files_taken_as_new: bool = False
+    # What is taken for granted because the input does not say it, by the column of a table that would.
+    taken_for_granted: Mapping[str, str] = field(default_factory=dict)
+    # Each duration has the work of the recorder in it, which may be longer than the call.
+    has_overhead: bool = False
 
 
 def read_csv(path: str, text: str) -> Writes:
@@ -110,6 +118,8 @@ def read_csv(path: str, text: str) -> Writes:
         dirty, size_before = (
             values.get(name) or None for name in ("dirty_bytes", "file_size_bytes")
         )
+        if values["kind"] == "sync" and (offset or size):
+            raise InputError(f"{where}: a sync with an offset or a size", "write 0 for both")
         found.append(
             Write(
                 *(start, duration, values["kind"], values["path"], offset, size),
@@ -124,8 +134,10 @@ def read_csv(path: str, text: str) -> Writes:
     if not found:
         raise InputError(f"{path} has no write", _EXAMPLE)
     found.sort(key=lambda one: one.start_ns)
-    has_sizes = "file_size_bytes" in columns
-    return Writes(found if has_sizes else _from_empty(found), are_files_taken_as_new=not has_sizes)
+    taken = {name: what for name, what in _TAKEN.items() if name not in columns}
+    return Writes(
+        _from_empty(found) if "file_size_bytes" in taken else found, taken_for_granted=taken
+    )
 
 
 def _from_empty(writes: Sequence[Write]) -> list[Write]:
