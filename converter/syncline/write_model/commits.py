@@ -32,7 +32,7 @@ class Commits:
         # All writes between two ticks of the kernel's clock give a file the same times.
         self._granularity_ns = granularity_ns
         self._inodes: dict[str, _Inode] = {}
-        # Those of which something is not durable.
+        # Those with something that is not durable.
         self._changed: dict[str, _Inode] = {}
 
     def cut(self, key: str) -> None:
