@@ -13,7 +13,7 @@ from .errors import SqlError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["NO_FILES", "refuse_file_access"]
+__all__ = ["NO_FILES", "allowed_statements", "refuse_file_access"]
 
 # The hint for SQL that is refused.
 NO_FILES = (
@@ -31,6 +31,17 @@ _ALLOWED = frozenset(
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+ANALYZE\b)?(\s*\([\w\s,]*\))?", re.I)
 
 
+def allowed_statements(db: duckdb.DuckDBPyConnection, sql: str) -> list[duckdb.Statement]:
+    """Returns the statements of SQL, which DuckDB then need not parse again.
+
+    The errors are those of `refuse_file_access`.
+    """
+    statements = db.extract_statements(sql)
+    for statement in statements:
+        _refuse(db, statement)
+    return statements
+
+
 def refuse_file_access(db: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Refuses statements that use files, load programs, or change settings.
 
@@ -40,14 +51,17 @@ def refuse_file_access(db: duckdb.DuckDBPyConnection, sql: str) -> None:
         SqlError: names the statement.
         duckdb.Error: the SQL cannot be parsed.
     """
-    for statement in db.extract_statements(sql):
-        try:
-            kind = statement.type.name
-        except ValueError:
-            kind = "this statement"
-        if kind == "EXPLAIN" and (explained := _EXPLAIN.match(statement.query)):
-            refuse_file_access(db, statement.query[explained.end() :])
-        elif kind not in _ALLOWED:
-            text = " ".join(statement.query.split())
-            shown = text if len(text) <= 60 else f"{text[:60]}..."
-            raise SqlError(f"{kind.replace('_', ' ')} is not allowed: {shown}", NO_FILES)
+    allowed_statements(db, sql)
+
+
+def _refuse(db: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> None:
+    try:
+        kind = statement.type.name
+    except ValueError:
+        kind = "this statement"
+    if kind == "EXPLAIN" and (explained := _EXPLAIN.match(statement.query)):
+        refuse_file_access(db, statement.query[explained.end() :])
+    elif kind not in _ALLOWED:
+        text = " ".join(statement.query.split())
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        raise SqlError(f"{kind.replace('_', ' ')} is not allowed: {shown}", NO_FILES)
