@@ -295,42 +295,50 @@ WITH
   timed AS NOT MATERIALIZED (
     SELECT
       run,
-      pid,
-      CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
+      COALESCE(pid, -1) AS pid,
+      CASE WHEN pid IS NULL THEN COALESCE(comm, '') ELSE '' END AS comm,
       ts_ns,
       ts_ns + dur_ns AS end_ns
     FROM syncline_sync
+  ),
+  -- Numbers for processes and runs, because engines sort them faster than text.
+  numbered AS MATERIALIZED (
+    SELECT
+      run,
+      pid,
+      comm,
+      ROW_NUMBER() OVER (ORDER BY run, pid, comm) AS process_number,
+      DENSE_RANK() OVER (ORDER BY run) AS run_number
+    FROM (SELECT DISTINCT run, pid, comm FROM timed) AS known
   ),
   -- The latest end of the earlier requests, by process and by run. Only the
   -- time after it adds to the wall time.
   reach AS (
     SELECT
-      run,
-      pid,
-      comm,
-      ts_ns,
-      end_ns,
-      MAX(end_ns) OVER (
+      numbered.process_number,
+      timed.ts_ns,
+      timed.end_ns,
+      MAX(timed.end_ns) OVER (
         PARTITION BY
-          run,
-          pid,
-          comm
-        ORDER BY ts_ns
+          numbered.process_number
+        ORDER BY timed.ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS process_end_ns,
-      MAX(end_ns) OVER (
+      MAX(timed.end_ns) OVER (
         PARTITION BY
-          run
-        ORDER BY ts_ns
+          numbered.run_number
+        ORDER BY timed.ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS run_end_ns
     FROM timed
+    JOIN numbered
+      ON numbered.run = timed.run
+      AND numbered.pid = timed.pid
+      AND numbered.comm = timed.comm
   ),
   spent AS (
     SELECT
-      run,
-      pid,
-      comm,
+      process_number,
       COUNT(*) AS syncs,
       COUNT(end_ns) AS known,
       SUM(end_ns - ts_ns) AS time_sum,
@@ -352,19 +360,18 @@ WITH
       ) AS run_wall
     FROM reach
     GROUP BY
-      run,
-      pid,
-      comm
+      process_number
   ),
   named AS (
     SELECT
-      COALESCE(owner.scope, 'comm:' || spent.comm) AS scope,
+      COALESCE(owner.scope, 'comm:' || numbered.comm) AS scope,
       SUM(time_sum) AS time_sum,
       SUM(wall) AS wall,
       SUM(known) AS known,
       SUM(syncs) AS syncs
     FROM spent
-    LEFT JOIN owner ON owner.run = spent.run AND owner.pid = spent.pid
+    JOIN numbered ON numbered.process_number = spent.process_number
+    LEFT JOIN owner ON owner.run = numbered.run AND owner.pid = numbered.pid
     GROUP BY
       1
   ),
