@@ -131,6 +131,10 @@ def command(
                 _convert_and_report(ctx, folder)
             else:
                 say(f"hint: syncline report {folder}")
+                if writes:
+                    say(
+                        f"hint: syncline model predict {folder} --parameters FILE, which syncline model measure writes"
+                    )
     except RecordError as error:
         code = OUTPUT_ERROR if isinstance(error, OutputError) else BAD_INPUT
         raise Failure(error.message, error.hint or None, code=code) from None

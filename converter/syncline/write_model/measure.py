@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import math
 import mmap
 import os
 import platform
@@ -116,7 +117,7 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
             found["reduced_bytes_per_s"] = found["page_cache_bytes_per_s"]
             notes.append(
                 f"reduced_bytes_per_s was not measured, it is page_cache_bytes_per_s: writeback begins at {background / _MIB:,.0f} MiB,"
-                f" above --max-size ({most_bytes / _MIB:,.0f} MiB)"
+                f" above --max-size ({most_bytes / _MIB:,.0f} MiB); --max-size {math.ceil((background + (hard - background) // 4) / _MIB)}M measures it"
             )
         buffer = _library_buffer(work)
     known = Parameters(
