@@ -84,7 +84,7 @@ def _fit_durable(found: _Found, recorded: Writes) -> None:
     """Adds the costs of a call and of a commit that direct writes do not show: from synchronized writes, or else from syncs."""
     for name, commits in (("sync_write_call_ns", (0, None)), ("commit_ns", (1,))):
         known = found.replaced(found.parameters)
-        if known.commit_ns is None and name == "commit_ns":
+        if name in found.estimates or (name == "commit_ns" and known.commit_ns is None):
             continue
         outcome = predict(known, recorded)
         ending = " that wait for a commit" if name == "commit_ns" else _without_commits(known)
