@@ -196,7 +196,9 @@ class ColumnsEngine:
             columns = [column[0] for column in self._db.description or ()] if statements else []
             if not columns:
                 return columns, []
-            return columns, self._db.fetchall() if most is None else self._db.fetchmany(most)
+            if most is None:
+                return columns, self._db.fetchall()
+            return columns, self._db.fetchmany(most)
 
         return self._work(run)
 

@@ -84,7 +84,7 @@ def _each(one: Predicted) -> tuple[str | int | float | None, ...]:
         *(write.offset, write.size, write.file_size),
         int(write.is_datasync) if write.is_durable or write.kind == "sync" else None,
         *(write.duration_ns, round(one.ns)),
-        *(None if one.commit_ns is None else round(one.commit_ns), round(one.naive_ns)),
+        *(one.commit_ns, round(one.naive_ns)),
         relative_error(one.ns, write.duration_ns),
         *(one.state, round(one.dirty_bytes), write.dirty_bytes),
     )

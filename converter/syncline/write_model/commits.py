@@ -83,8 +83,10 @@ class Commits:
     def _has_new_times(self, inode: _Inode) -> float:
         """Returns the probability that the clock has ticked between the last write and the last one whose times are durable."""
         if inode.written_ns is None:
+            # No write of the recording has changed them.
             return 0.0
         if inode.durable_ns is None:
+            # Its times are from before the recording, so the first write changes them.
             return 1.0
         passed_ns = inode.written_ns - inode.durable_ns
         if not self._granularity_ns:

@@ -77,8 +77,8 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
     free = room.f_bavail * room.f_frsize
     buffered = min(most_bytes, background // 2)
     # Beyond the background limit, up to where throttling begins.
-    reduced = background + (hard - background) // 4
-    reduced = reduced if reduced <= most_bytes else 0
+    wanted = background + (hard - background) // 4
+    reduced = wanted if wanted <= most_bytes else 0
     # A sixteenth of it is a whole number of small transfers, and the largest transfer divides it.
     direct = 1 << (min(_DIRECT_FILE, most_bytes).bit_length() - 1)
     # Next to the file for direct writes is one that grows.
@@ -117,7 +117,7 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
             found["reduced_bytes_per_s"] = found["page_cache_bytes_per_s"]
             notes.append(
                 f"reduced_bytes_per_s was not measured, it is page_cache_bytes_per_s: writeback begins at {background / _MIB:,.0f} MiB,"
-                f" above --max-size ({most_bytes / _MIB:,.0f} MiB); --max-size {math.ceil((background + (hard - background) // 4) / _MIB)}M measures it"
+                f" above --max-size ({most_bytes / _MIB:,.0f} MiB); --max-size {math.ceil(wanted / _MIB)}M measures it"
             )
         buffer = _library_buffer(work)
     known = Parameters(

@@ -47,7 +47,7 @@ class Predicted:
     dirty_bytes: float
     made_bytes: float | None
     commits: float | None
-    commit_ns: float | None
+    commit_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _one(
             ends[write.key] = write.offset + write.size
         made = None
         waits = commits.call(write) if commits else None
-        commit_ns = None if waits is None else waits * (parameters.commit_ns or 0.0)
+        commit_ns = None if waits is None else round(waits * (parameters.commit_ns or 0.0))
         if write.kind == "cached":
             cached = cache.write(write.key, write.offset, write.size, delay)
             cost, made = cached.ns, cached.made_bytes

@@ -34,8 +34,8 @@ def _row(one: Predicted) -> tuple[tuple[int | str | None, ...], ...]:
     return (
         (write.start_ns, write.duration_ns, write.kind, write.path, write.offset, write.size),
         (
-            *(round(one.ns), None if one.commit_ns is None else round(one.commit_ns)),
-            *(round(one.naive_ns), one.state, round(one.dirty_bytes)),
+            *(round(one.ns), one.commit_ns, round(one.naive_ns)),
+            *(one.state, round(one.dirty_bytes)),
         ),
         (write.dirty_bytes, write.scenario),
     )
