@@ -11,6 +11,7 @@ from syncline.kinds import TABLE_ENDINGS
 
 from .errors import EngineError
 from .run_files import CONVERT, TABLES, RunFiles
+from .statements import parsed
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 _SQL_BEFORE = ("macros", "columns")
 SQL_AFTER = (*TABLES, "stack", "parallel")
 
+# The names of the tables of sql/duckdb/columns.sql begin so.
+_COLUMNS = "_syncline_columns_"
+
 # What runs lack: columns of requests, and tables.
 FACTS = {"_syncline_lacks": ("run", "columns"), "_syncline_log": ("run", "path", "tables")}
 
@@ -26,7 +30,9 @@ FACTS = {"_syncline_lacks": ("run", "columns"), "_syncline_log": ("run", "path",
 REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
 
 
-def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], sql: Path) -> None:
+def attach_runs(
+    db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], sql: Path, *, copy: bool
+) -> None:
     """Creates the tables from the files of all runs.
 
     Args:
@@ -34,6 +40,7 @@ def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles],
         path: the INPUT, for messages.
         runs: the files.
         sql: the folder `sql/duckdb`.
+        copy: reads all rows into memory. Otherwise each query reads the columns that it names.
 
     Raises:
         EngineError: a file does not hold requests.
@@ -42,8 +49,9 @@ def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles],
 
     def create_files() -> None:
         _check_checksums(db, runs)
+        types = _types(db)
         for table in TABLES:
-            _attach(db, path, table, runs)
+            _attach(db, path, table, types[table], runs, copy=copy)
         _attach_logs(db, runs)
 
     create_tables(db, sql, create_files)
@@ -91,13 +99,31 @@ def _check_checksums(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> Non
 
 
 def _execute(db: duckdb.DuckDBPyConnection, file: Path) -> None:
-    db.execute(file.read_text(encoding="utf-8"))
+    for statement in parsed(db, file.read_text(encoding="utf-8")):
+        db.execute(statement)
 
 
-def _attach(db: duckdb.DuckDBPyConnection, path: Path, table: str, runs: list[RunFiles]) -> None:
+def _types(db: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """Returns the columns of each table, with their types."""
+    types: dict[str, dict[str, str]] = {}
+    for table, column, kind in db.execute(
+        "SELECT table_name, column_name, data_type FROM duckdb_columns()"
+        f" WHERE starts_with(table_name, '{_COLUMNS}') ORDER BY table_oid, column_index"
+    ).fetchall():
+        types.setdefault(table.removeprefix(_COLUMNS), {})[column] = kind
+    return types
+
+
+def _attach(
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    table: str,
+    types: dict[str, str],
+    runs: list[RunFiles],
+    *,
+    copy: bool,
+) -> None:
     """Creates `_syncline_file_TABLE`: the rows of all files, with types and the name of the run."""
-    described = db.execute(f"DESCRIBE _syncline_columns_{table}").fetchall()
-    types = {name: kind for name, kind, *_ in described}
     files = [(run.tables[table], run.name) for run in runs if table in run.tables]
     parts = []
     for form, read in (("parquet", _read_parquet), ("csv", _read_csv), ("jsonl", _read_json)):
@@ -112,8 +138,9 @@ def _attach(db: duckdb.DuckDBPyConnection, path: Path, table: str, runs: list[Ru
                 select = f"SELECT * FROM {name}"
             parts.append(select)
     if not parts:
-        parts = [f"SELECT *, '' AS run FROM _syncline_columns_{table}"]
-    db.execute(f"CREATE VIEW _syncline_file_{table} AS " + " UNION ALL ".join(parts))
+        parts = [f"SELECT *, '' AS run FROM {_COLUMNS}{table}"]
+    kind = "TABLE" if copy else "VIEW"
+    db.execute(f"CREATE {kind} _syncline_file_{table} AS " + " UNION ALL ".join(parts))
     if table == "sync":
         _check_requests(db, path)
 
