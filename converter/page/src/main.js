@@ -108,19 +108,22 @@ function shortNames(names) {
 }
 
 function draw(ids = null) {
+  const views = VIEWS.filter((view) => !ids || ids.includes(view.id));
+  // Widths are read before anything is written. Between two views, the browser would lay out the whole page for each.
+  const rooms = views.map((view) => hosts.get(view.id).body.clientWidth);
   if (!ids && hasSyncs) {
     replace(top, tiles(sides, state));
     drawFilters();
   }
-  for (const view of VIEWS) if (!ids || ids.includes(view.id)) drawView(view);
+  for (const [index, view] of views.entries()) drawView(view, rooms[index]);
 }
 
-function drawView(view) {
+// Draws a view in a space of the width `room`.
+function drawView(view, room) {
   const host = hosts.get(view.id);
   const controls = view.controls?.(state, set, sides) ?? [];
   // A focused text field is not replaced, so that the user can continue typing.
   if (!(host.controls.contains(document.activeElement) && document.activeElement.matches('input'))) replace(host.controls, controls);
-  const room = host.body.clientWidth;
   if (view.merged) {
     replace(host.body, view.draw(sides, state, {set, width: Math.max(260, room)}));
     return;
