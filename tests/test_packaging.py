@@ -56,9 +56,9 @@ def build(kind: str, tree: Path, out: Path, path: str) -> subprocess.CompletedPr
         "CARGO": str(cargo),
         "REAL_CARGO": shutil.which("cargo") or "cargo",
         "CARGO_TARGET_DIR": str(ROOT / "converter" / "target"),
-        # Each build has its own environment. PyO3 would be compiled again for each path of Python.
-        "PYO3_PYTHON": sys.executable,
-        "PYTHON_SYS_EXECUTABLE": sys.executable,
+        # Each build has its own environment. PyO3 would be compiled again for each path of Python: this is that of `make`.
+        "PYO3_PYTHON": str(BIN / "python3"),
+        "PYTHON_SYS_EXECUTABLE": str(BIN / "python3"),
         "ROOT": str(ROOT),
     }
     command = [sys.executable, "-m", "build", f"--{kind}", "--outdir", str(out), str(tree)]
