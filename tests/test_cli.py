@@ -393,6 +393,15 @@ def test_both_engines_have_percentile(made: Path) -> None:
         assert [float(value) for value in line.split(",")] == pytest.approx([10, 36])
 
 
+@pytest.mark.parametrize("comment", ["-- slow ones", "--slow", "--format", "---", "--\t1 = 1"])
+def test_sql_may_begin_with_a_comment(comment: str) -> None:
+    sql = "SELECT COUNT(*) AS syncs FROM syncline_sync"
+    counted = ok("query", SMALL1, sql, "--format", "csv")
+    sql = f"{comment}\n{sql}"
+    for arguments in ((SMALL1, sql, "--format", "csv"), ("--format", "csv", SMALL1, sql)):
+        assert ok("query", *arguments) == counted
+
+
 def test_the_help_of_query_names_every_table(made: Path) -> None:
     text = ok("query", "--help")
     for table in (

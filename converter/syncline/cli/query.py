@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from syncline.cli import options
@@ -12,9 +14,20 @@ from syncline.cli.progress import bar
 from syncline.inputs import opened
 from syncline.reading import Reading
 
+# No option has white space in its name.
+_COMMENT = re.compile(r"--[^=\s]*\s")
+
+
+class _Query(click.Command):
+    """A command whose SQL may begin with a comment, which looks like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [f" {one}" if _COMMENT.match(one) else one for one in args])
+
 
 @click.command(
     "query",
+    cls=_Query,
     epilog=example(
         'syncline query tests/data/thesis/small4.log "SELECT path, syscall_ns FROM syncline_sync ORDER BY 2 DESC LIMIT 5"',
         'syncline query tests/data/thesis/small4.log "SELECT comm, percentile(syscall_ns, 99) FROM syncline_sync GROUP BY comm"',
