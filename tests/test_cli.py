@@ -393,6 +393,26 @@ def test_both_engines_have_percentile(made: Path) -> None:
         assert [float(value) for value in line.split(",")] == pytest.approx([10, 36])
 
 
+def test_only_tables_with_few_rows_are_copied(tmp_path: Path) -> None:
+    # Calls at equal distances need next to no bytes in Parquet.
+    for calls, copied in ((100, "1"), (60_000, "0")):
+        log = tmp_path / f"{calls}.strace"
+        log.write_text(
+            "".join(
+                f"9 {1764000000 + i / 1000:.6f} fsync(3</data/wal>) = 0 <0.000100>\n"
+                for i in range(calls)
+            )
+        )
+        tables = f"{tmp_path / str(calls)}/"
+        ok("convert", log, "-o", tables)
+        assert sum(file.stat().st_size for file in Path(tables).iterdir()) < 100_000
+        sql = "SELECT COUNT(*) FROM duckdb_tables() WHERE table_name = '_syncline_file_sync'"
+        assert ok("query", tables, sql, "--format", "csv").split()[1] == copied
+        assert ok("query", tables, "SELECT COUNT(*) FROM syncline_sync", "--format", "csv").split()[
+            1
+        ] == str(calls)
+
+
 @pytest.mark.parametrize("comment", ["-- slow ones", "--slow", "--format", "---", "--\t1 = 1"])
 def test_sql_may_begin_with_a_comment(comment: str) -> None:
     sql = "SELECT COUNT(*) AS syncs FROM syncline_sync"

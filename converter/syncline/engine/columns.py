@@ -52,10 +52,6 @@ _BATCH = 10_000
 # time on large tables, but 25 % more on small ones.
 _LARGE_BYTES = 32 * 1024 * 1024
 _LARGE = {"allocator_bulk_deallocation_flush_threshold": "1MB"}
-# Tables of less than this are copied into memory, and queried by one thread. Of a small run, what a query takes is the work to open files,
-# to bind views and to share the work.
-_SMALL_BYTES = 512 * 1024
-_SMALL = {"threads": 1}
 # The memory that DuckDB may use, such as 2G.
 MEMORY_VARIABLE = "SYNCLINE_MEMORY"
 _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
@@ -269,10 +265,9 @@ def open_columns(
     path = Path(path)
     runs = find_runs(path)
     files = [file for run in runs for file in run.tables.values()]
-    is_small = _size(files) < _SMALL_BYTES
     return open_attached(
         path,
-        lambda db: attach_runs(db, path, runs, sql, copy=is_small),
+        lambda db: attach_runs(db, path, runs, sql),
         files=files,
         memory_limit=memory_limit,
         allow_files=allow_files,
@@ -316,7 +311,6 @@ def open_attached(
     duckdb = import_duckdb()
     temporary = scratch.create()
     files = [*files]
-    size = _size(files)
     db = None
     try:
         db = duckdb.connect(
@@ -325,8 +319,7 @@ def open_attached(
                 "temp_directory": str(temporary),
                 # Other programs use the disk too. DuckDB 2.0.0 exceeds this for large percentiles.
                 "max_temp_directory_size": f"{shutil.disk_usage(temporary).free // 2}B",
-                **(_LARGE if folders or size > _LARGE_BYTES else {}),
-                **(_SMALL if not folders and size < _SMALL_BYTES else {}),
+                **(_LARGE if folders or _size(files) > _LARGE_BYTES else {}),
                 # No extension is needed, and none may be downloaded.
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
