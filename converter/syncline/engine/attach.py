@@ -23,6 +23,8 @@ SQL_AFTER = (*TABLES, "stack", "parallel")
 # Tables with so many rows together are copied into memory, and queried by one thread: to open the files in each query, to bind views and to
 # share the work takes longer than the work. Bytes do not say it: 300,000 calls at equal distances take 30 kB.
 _FEW_ROWS = 50_000
+# Of more files, it takes longer to count the rows than is saved.
+_FEW_FILES = 100
 
 # The names of the tables of sql/duckdb/columns.sql begin so.
 _COLUMNS = "_syncline_columns_"
@@ -108,9 +110,11 @@ def _execute(db: duckdb.DuckDBPyConnection, file: Path) -> None:
 
 
 def _has_few_rows(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> bool:
-    """Returns whether all tables are in Parquet and small."""
+    """Returns whether all tables are in Parquet, and small."""
     files = [file for run in runs for file in run.tables.values()]
-    if not all(file.name.lower().endswith(TABLE_ENDINGS["parquet"]) for file in files):
+    if len(files) > _FEW_FILES or not all(
+        file.name.lower().endswith(TABLE_ENDINGS["parquet"]) for file in files
+    ):
         return False
     row = db.execute(
         "SELECT SUM(num_rows) FROM parquet_file_metadata(?)", [[as_pattern(file) for file in files]]
