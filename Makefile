@@ -9,7 +9,7 @@ PAGE := converter/syncline/report/page/page.html
 PAGE_SOURCES := $(shell find converter/page -name node_modules -prune -o -type f -print)
 PLUGIN := converter/syncline/ui/plugin/plugin.js
 PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/perfetto sql/plugin sql/reports \( -name node_modules -o -name generated -o -name build \) -prune -o -type f -print)
-# The settings of all builds of the extension: where they differ, cargo compiles pyo3 again.
+# All builds of the extension have these settings: after a change of one, cargo compiles pyo3 again.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python3
 export PYO3_BUILD_EXTENSION_MODULE := 1
 DEMO_LOG := tests/data/thesis/small4-slowdisk.log

@@ -64,7 +64,8 @@ pytest() {
   "$BIN/python" -m pytest -rs "$@"
 }
 
-# A core that is not optimized, with checks of overflows, for the tests in Rust: it compiles in a sixth of the time. Cargo keeps both.
+# The tests in Rust run on a core without optimization, which compiles in a sixth of the CPU time, and with checks of overflows. Cargo keeps
+# this core and the optimized one.
 core=profile.release.package.syncline-core
 unoptimized=(--config "$core.opt-level=0" --config "$core.overflow-checks=true" --config "$core.codegen-units=16")
 parallel=(-n "${PYTEST_WORKERS:-$(nproc)}" --dist worksteal)
@@ -80,7 +81,7 @@ cargo_lane() {
   count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml --workspace "${unoptimized[@]}"
   count plugin '^ *Tests ' plugin_tests
   count fuzz '^fuzz: [0-9]+ passed' tests/fuzz.sh "${SYNCLINE_FUZZ_SECONDS:-same}"
-  # They run cargo too.
+  # These tests run cargo too. In the other lane they would wait for its lock.
   count packaging ' in [0-9.]+s' pytest tests/test_packaging.py
   count browser ' in [0-9.]+s' pytest -m ui tests/ui
 }

@@ -56,7 +56,7 @@ def build(kind: str, tree: Path, out: Path, path: str) -> subprocess.CompletedPr
         "CARGO": str(cargo),
         "REAL_CARGO": shutil.which("cargo") or "cargo",
         "CARGO_TARGET_DIR": str(ROOT / "converter" / "target"),
-        # Each build has its own environment. PyO3 would be compiled again for each path of Python: this is that of `make`.
+        # Cargo compiles pyo3 again for each path of Python, and each build has an environment of its own. So they name the Python of `make`.
         "PYO3_PYTHON": str(BIN / "python3"),
         "PYTHON_SYS_EXECUTABLE": str(BIN / "python3"),
         "ROOT": str(ROOT),

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 _SQL_BEFORE = ("macros", "columns")
 SQL_AFTER = (*TABLES, "stack", "parallel")
 
-# Tables with so many rows together are copied into memory, and queried by one thread: to open the files in each query, to bind views and to
-# share the work takes longer than the work. Bytes do not say it: 300,000 calls at equal distances take 30 kB.
+# If the tables have no more rows than this together, DuckDB copies them into memory, and one thread runs the queries. Otherwise each query
+# opens the files, binds views and shares its work between threads, which takes longer than the work. The size of the files does not say how
+# many rows they have: 300,000 calls at equal distances take 30 kB.
 _FEW_ROWS = 50_000
-# Of more files, it takes longer to count the rows than is saved.
+# To count the rows of more files takes longer than a copy saves.
 _FEW_FILES = 100
 
 # The names of the tables of sql/duckdb/columns.sql begin so.
@@ -110,16 +111,16 @@ def _execute(db: duckdb.DuckDBPyConnection, file: Path) -> None:
 
 
 def _has_few_rows(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> bool:
-    """Returns whether all tables are in Parquet, and small."""
+    """Returns whether all files are Parquet, and there are few of them, with few rows."""
     files = [file for run in runs for file in run.tables.values()]
     if len(files) > _FEW_FILES or not all(
         file.name.lower().endswith(TABLE_ENDINGS["parquet"]) for file in files
     ):
         return False
-    row = db.execute(
-        "SELECT SUM(num_rows) FROM parquet_file_metadata(?)", [[as_pattern(file) for file in files]]
-    ).fetchone()
-    return bool(row) and row[0] <= _FEW_ROWS
+    counts = db.execute(
+        "SELECT num_rows FROM parquet_file_metadata(?)", [[as_pattern(file) for file in files]]
+    ).fetchall()
+    return sum(rows for (rows,) in counts) <= _FEW_ROWS
 
 
 def _types(db: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:

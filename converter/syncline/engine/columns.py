@@ -188,7 +188,11 @@ class ColumnsEngine:
                     raise SqlError(_sql_reason(str(error))) from error
                 raise EngineError(f"{self.path}: {error}") from error
 
-    def _run(self, sql: str, most: int | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
+    def _run(
+        self, sql: str, max_rows: int | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Runs SQL. Returns the columns of its last statement, and the first `max_rows` of its rows; all of them if that is None."""
+
         def run() -> tuple[list[str], list[tuple[Any, ...]]]:
             statements = [sql] if self._allow_files else allowed_statements(self._db, sql)
             for statement in statements:
@@ -196,9 +200,8 @@ class ColumnsEngine:
             columns = [column[0] for column in self._db.description or ()] if statements else []
             if not columns:
                 return columns, []
-            if most is None:
-                return columns, self._db.fetchall()
-            return columns, self._db.fetchmany(most)
+            rows = self._db.fetchall() if max_rows is None else self._db.fetchmany(max_rows)
+            return columns, rows
 
         return self._work(run)
 
@@ -264,11 +267,10 @@ def open_columns(
     """
     path = Path(path)
     runs = find_runs(path)
-    files = [file for run in runs for file in run.tables.values()]
     return open_attached(
         path,
         lambda db: attach_runs(db, path, runs, sql),
-        files=files,
+        files=[file for run in runs for file in run.tables.values()],
         memory_limit=memory_limit,
         allow_files=allow_files,
         named=named,

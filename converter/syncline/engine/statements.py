@@ -6,7 +6,7 @@ The SQL may come from someone else: a script, or a file in the repository for wh
 from __future__ import annotations
 
 import re
-import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .errors import SqlError
@@ -29,11 +29,8 @@ _ALLOWED = frozenset(
         *("CREATE", "CREATE_FUNC", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE", "MERGE_INTO"),
     )
 )
-# Statements of SQL that was used last: to parse a report takes an eighth of its time on a small run. So many texts of so many characters.
-_KEPT = 100
-_KEPT_LENGTH = 100_000
-_kept: dict[str, list[duckdb.Statement]] = {}
-_keeping = threading.Lock()
+# DuckDB takes an eighth of the time of a report on a small run to parse it. So the statements of so many texts of SQL are kept.
+_KEPT_TEXTS = 100
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+ANALYZE\b)?(\s*\([\w\s,]*\))?", re.I)
 
 
@@ -49,22 +46,21 @@ def allowed_statements(db: duckdb.DuckDBPyConnection, sql: str) -> list[duckdb.S
 
 
 def parsed(db: duckdb.DuckDBPyConnection, sql: str) -> list[duckdb.Statement]:
-    """Returns the statements of SQL. They do not depend on the database, so that those of a report are parsed once for all runs.
+    """Returns the statements of SQL. They do not depend on the database, so DuckDB parses a report once for all runs.
 
     Raises:
         duckdb.Error: the SQL cannot be parsed.
     """
-    with _keeping:
-        statements = _kept.pop(sql, None)
-    if statements is None:
-        statements = db.extract_statements(sql)
-    if len(sql) <= _KEPT_LENGTH:
-        with _keeping:
-            # The last of a dict is what was used last.
-            _kept[sql] = statements
-            if len(_kept) > _KEPT:
-                del _kept[next(iter(_kept))]
+    statements = _kept(sql)
+    if not statements:
+        statements[:] = db.extract_statements(sql)
     return statements
+
+
+@lru_cache(_KEPT_TEXTS)
+def _kept(sql: str) -> list[duckdb.Statement]:
+    """Returns the list of the statements of this SQL, which `parsed` fills."""
+    return []
 
 
 def refuse_file_access(db: duckdb.DuckDBPyConnection, sql: str) -> None:

@@ -200,8 +200,10 @@ def _one(
 ) -> list[Predicted]:
     cache = PageCache(parameters, rules)
     libraries: dict[str, Library] = {}
+    one_commit_ns = parameters.commit_ns
+    # If the cost of a commit is not known, the prediction has no waits for commits.
     commits = None
-    if parameters.commit_ns is not None:
+    if one_commit_ns is not None:
         commits = Commits(parameters.timestamp_granularity_ns or 0)
     ends: dict[str, int] = {}
     last_ns = writes[0].start_ns
@@ -221,8 +223,11 @@ def _one(
         if write.kind != "sync":
             ends[write.key] = write.offset + write.size
         made = None
-        waits = commits.call(write) if commits else None
-        commit_ns = None if waits is None else round(waits * (parameters.commit_ns or 0.0))
+        # The expected number of commits that the call waits for, and what they cost it. None if nothing need be durable.
+        expected_commits = commits.call(write) if commits else None
+        commit_ns = None
+        if expected_commits is not None and one_commit_ns is not None:
+            commit_ns = round(expected_commits * one_commit_ns)
         if write.kind == "cached":
             cached = cache.write(write.key, write.offset, write.size, delay)
             cost, made = cached.ns, cached.made_bytes
@@ -241,7 +246,7 @@ def _one(
         found.append(
             Predicted(
                 *(write, cost, naive, cache.state, cache.dirty_bytes, made),
-                *(waits, commit_ns),
+                *(expected_commits, commit_ns),
             )
         )
     return found
