@@ -428,7 +428,7 @@ class TestMissing:
             routes, "_PROBES", {name: lambda *_, name=name: route(name) for name in routes.NAMES}
         )
         failed = {"ring-buffer": RecordError("a"), "dynamic-events": RecordError("b", "do c")}
-        found = routes.choose(None, True, failed)  # type: ignore[arg-type]
+        found = routes.choose(None, "command", failed)  # type: ignore[arg-type]
         assert found.name == "bpftrace"
         assert found.why == "it is there. ring-buffer: a. dynamic-events: b (do c)"
 

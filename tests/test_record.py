@@ -134,6 +134,33 @@ def test_wrong_options_are_refused(arguments: list[str], message: str, tmp_path:
     assert not (tmp_path / "run").exists()
 
 
+def test_strace_is_no_route_for_a_whole_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "which", lambda _: "/usr/bin/strace")
+    with pytest.raises(RecordError, match="one command or one process") as raised:
+        routes.choose("strace", "machine")
+    assert "--pid PID" in raised.value.message
+    assert routes.choose("strace", "command").name == "strace"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may attach strace")
+@pytest.mark.parametrize("writes", ["", "echo 1 fsync"])
+def test_a_strace_that_cannot_attach_leaves_no_folder(writes: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "strace"
+    # It creates its log, as strace does, and fails.
+    fake.write_text(
+        "#!/bin/sh\nwhile [ $1 != -o ]; do shift; done\n"
+        f": > $2\n{writes + ' >> $2' if writes else ''}\nexit 1\n"
+    )
+    fake.chmod(0o755)
+    path = f"{fake.parent}:{os.environ['PATH']}"
+    run = tmp_path / "run"
+    done = record("-o", run, "--route", "strace", "--pid", os.getpid(), path=path)
+    assert run.exists() == bool(writes)
+    assert done.returncode == (0 if writes else 3), done.stderr
+    assert ("cannot trace process" in done.stderr) == (not writes)
+
+
 def test_a_folder_that_is_not_empty_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     for force in ([], ["--force"]):

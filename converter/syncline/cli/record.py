@@ -147,6 +147,9 @@ def _report_end(folder: Path, manifest: dict[str, Any]) -> None:
         Failure: the recording ended early.
     """
     say(f"recorded in {folder}: {', '.join(one['file'] for one in manifest['inputs'])}")
+    logs = [folder / one["file"] for one in manifest["inputs"]]
+    if all(log.is_file() and not log.stat().st_size for log in logs):
+        say("warning: nothing was recorded: there was no sync, or the recorder was not ready yet")
     code = manifest["exit_code"]
     if code:
         say(f"warning: the command exited with {code}")

@@ -126,7 +126,7 @@ def btf(root: Path) -> Finding:
 def route(root: Path) -> Finding:
     """Says which route `syncline record -- CMD` takes, and what it does not record."""
     try:
-        chosen = routes.choose(None, True, root=root)
+        chosen = routes.choose(None, "command", root=root)
     except RecordError as error:
         return Finding("missing", error.message, "Install a recorder that is missing below.")
     text = f"{chosen.name}: {chosen.why}"

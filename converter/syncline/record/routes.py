@@ -11,6 +11,8 @@ from syncline.record import kernel_facts, patched_recorder, probes, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.tracer import which
 
+# What is recorded: a command that is started, a process that runs, or all processes.
+Target = Literal["command", "process", "machine"]
 Name = Literal["ring-buffer", "dynamic-events", "bpftrace", "strace"]
 _SHORT_STACKS = (
     "more than eight frames of a user stack, and those of programs without frame pointers: bpftrace is not"
@@ -38,7 +40,7 @@ class Route:
 
 def choose(
     requested: Name | None,
-    has_command: bool,
+    target: Target,
     failed: dict[Name, RecordError] | None = None,
     root: Path = Path("/"),
 ) -> Route:
@@ -46,7 +48,7 @@ def choose(
 
     Args:
         requested: the only route that is considered; None for all.
-        has_command: whether a command is recorded.
+        target: what is recorded.
         failed: routes that were tried, and why they do not work.
         root: the folder that holds /sys; tests use another one.
 
@@ -59,7 +61,7 @@ def choose(
         try:
             if failed and name in failed:
                 raise failed[name]
-            found.append(_PROBES[name](root, has_command))
+            found.append(_PROBES[name](root, target))
             break
         except RecordError as error:
             missing.append(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
@@ -85,7 +87,7 @@ def _require_tracefs(root: Path) -> Path:
     return folder
 
 
-def _ring_buffer(root: Path, _has_command: bool) -> Route:
+def _ring_buffer(root: Path, _target: Target) -> Route:
     folder = _require_tracefs(root)
     if not patched_recorder.is_patched(folder):
         raise RecordError(
@@ -101,7 +103,7 @@ def _ring_buffer(root: Path, _has_command: bool) -> Route:
     )
 
 
-def _dynamic_events(root: Path, _has_command: bool) -> Route:
+def _dynamic_events(root: Path, _target: Target) -> Route:
     folder = _require_tracefs(root)
     probe_list, _ = probes.load()
     wanted = {name for probe in probe_list for _, name in probe.functions}
@@ -118,7 +120,7 @@ def _dynamic_events(root: Path, _has_command: bool) -> Route:
     )
 
 
-def _bpftrace(root: Path, _has_command: bool) -> Route:
+def _bpftrace(root: Path, _target: Target) -> Route:
     folder = _require_tracefs(root)
     if which("bpftrace") is None:
         raise RecordError("bpftrace is not installed", "apt install bpftrace")
@@ -143,16 +145,21 @@ def _bpftrace(root: Path, _has_command: bool) -> Route:
     )
 
 
-def _strace(_root: Path, has_command: bool) -> Route:
+def _strace(_root: Path, target: Target) -> Route:
     if which("strace") is None:
         raise RecordError("strace is not installed", "apt install strace")
-    if not has_command and os.geteuid() != 0:
+    if target == "machine":
+        raise RecordError(
+            "it follows one command or one process, and none is named", "add -- CMD or --pid PID"
+        )
+    if target == "process" and os.geteuid() != 0:
         raise RecordError("only root may attach strace to processes of other users")
     return Route(
         "strace",
         "it needs no privileges",
         None,
-        "anything inside the kernel (what was written back, when, and for which sync), and syncs by io_uring",
+        "anything inside the kernel (what was written back, when, and for which sync), syncs by io_uring, and without"
+        " --writes no write to a file that is open with O_SYNC or O_DSYNC",
         # strace attaches to the process.
         ("pid",),
     )

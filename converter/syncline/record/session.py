@@ -33,6 +33,7 @@ from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
 SCHEMA_VERSION = 1
 _LITTLE_SPACE_BYTES = 256 << 20
 _SUSPENDED_NS = 10**8
+_STRACE_LOG = "strace.log"
 # A disk, a quota or a limit on the size of files.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -71,12 +72,18 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
     _check_exists(request.filter.pid)
     _check_cgroup(request.filter.cgroup)
     _remove_dead_instances(say)
-    route = routes.choose(request.route, bool(request.command), _without_writes(request))
+    route = routes.choose(request.route, _target(request), _without_writes(request))
     with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
         try:
             yield folder, _record_into(folder, request, route, lambda text: say(folder.shown(text)))
         finally:
             _hand_over(folder, say)
+
+
+def _target(request: Request) -> routes.Target:
+    if request.command:
+        return "command"
+    return "machine" if request.filter.pid is None else "process"
 
 
 def _without_writes(request: Request) -> dict[routes.Name, RecordError]:
@@ -145,7 +152,7 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
                 raise
             hint = f" ({error.hint})" if error.hint else ""
             say(f"warning: {route.name} does not start: {error.message}{hint}")
-            route = routes.choose(None, bool(request.command), failed)
+            route = routes.choose(None, _target(request), failed)
 
 
 def _check_cgroup(wanted: str | None) -> None:
@@ -231,6 +238,7 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
                 end_child(child, signal.SIGINT if route.name == "strace" else signal.SIGTERM)
         say("draining")
         recorders.stop(say)
+        _check_attached(folder, request, route, manifest["exit_code"])
     manifest["after"] = machine.describe()
     _check_clocks(manifest, say)
     scanner.maps.write(folder / "maps")
@@ -243,6 +251,16 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
         )
     manifest["inputs"] = recorders.inputs
     return manifest
+
+
+def _check_attached(folder: Path, request: Request, route: Route, exit_code: int | None) -> None:
+    """Raises RouteError if strace could not trace the process of --pid."""
+    log = folder / _STRACE_LOG
+    if route.name == "strace" and not request.command and exit_code and not log.stat().st_size:
+        raise RouteError(
+            f"it cannot trace process {request.filter.pid}, as its message above says",
+            "record the program from its start: syncline record -- CMD",
+        )
 
 
 def _check_clocks(manifest: dict[str, Any], say: Say) -> None:
@@ -267,7 +285,7 @@ def _start_child(
     """Starts the command, or strace with it. Returns None if there is nothing to start."""
     command = request.command
     if route.name == "strace":
-        log = folder / "strace.log"
+        log = folder / _STRACE_LOG
         command = strace_command(command, request.filter.pid, log, has_writes=request.has_writes)
         recorders.inputs.append({"file": log.name, "source": "strace", "program": command})
     if not command:
