@@ -76,6 +76,22 @@ def test_the_amount_is_known_without_folios(tmp_path: Path) -> None:
         assert {row["folios"] for row in tables["bio"]} == {None}
 
 
+@pytest.mark.parametrize("name", ["stock.log.gz", "stock-0.17.log.gz"])
+def test_the_bytes_of_bios_are_those_that_were_submitted(name: str, tmp_path: Path) -> None:
+    # Bios of a journal and of metadata have no folio of a file.
+    log = gzip.decompress((ROOT / "tests/data/bpf" / name).read_bytes())
+    submitted = re.findall(r" bio_submit .* dev (\S+) .* bytes (\d+)", log.decode())
+    want: Counter[str] = Counter()
+    for dev, size in submitted:
+        want[dev] += int(size)
+    bios = core(tmp_path, log)["bio"]
+    have: Counter[str] = Counter()
+    for bio in bios:
+        have[bio["dev"]] += bio["bytes"] or 0
+    assert have == want
+    assert {bio["folios"] for bio in bios if bio["comm"].startswith("jbd2/")} == {None}
+
+
 def test_the_low_level_log_keeps_the_losses_of_its_log(tmp_path: Path) -> None:
     lines = gzip.decompress((ROOT / "tests/data/bpf/patched.log.gz").read_bytes()).splitlines(True)
     removed = [i for i, line in enumerate(lines) if b" bio_add_folio " in line][10:13]

@@ -1,8 +1,9 @@
 -- Direct I/O that no sync follows.
 --
 -- Evidence is a process whose threads submitted bios without folios of page
--- cache, outside of any sync, and that made no sync after them. Threads of the
--- kernel are left out, by their names. One row for each process.
+-- cache, outside of any sync, and that made no sync after them. Bios of
+-- metadata are left out, and threads of the kernel, by their names. One row for
+-- each process.
 --
 -- Seen: {syncs} of the processes wrote directly, and made no sync after it:
 -- {where}.
@@ -61,6 +62,8 @@ WITH
     WHERE
       bio.sync_id IS NULL
       AND bio.folios IS NULL
+      -- Metadata of a file system, which an unmount writes too.
+      AND COALESCE(bio.rwbs, '') NOT GLOB '*M*'
       AND bio.bytes > 0
       AND bio.incomplete IS NULL
       AND bio.comm IS NOT NULL

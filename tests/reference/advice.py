@@ -229,6 +229,7 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
         if (
             bio["sync_id"] is None
             and bio["folios"] is None
+            and "M" not in (bio["rwbs"] or "")
             and bio["bytes"]
             and bio["incomplete"] is None
             and bio["comm"] is not None

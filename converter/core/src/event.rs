@@ -268,7 +268,7 @@ pub enum Kind {
     /// A folio is added to a bio. Lengths are in bytes. `ino` is 0 and `dev` unknown where the source does not record the file.
     BioAddFolio { id: u64, bio: u64, offset: u64, len: u64, dev: Dev, ino: u64 },
     /// A bio is submitted to the block layer. `background`: the source reports it as background writeback, whatever its id. `bytes`: the
-    /// size of the bio where the source records no folios, else 0. `flags`: `None` where the source records none.
+    /// size of the bio; 0 where the source does not record it. `flags`: `None` where the source records none.
     BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool, bytes: u64, flags: Option<BioFlags> },
     /// A bio is complete. `bio` is 0 where the source has no address. `error`: 0 or a negative errno; `None` where the source records none.
     BioComplete { bio: u64, sector: i64, dev: Dev, error: Option<i32> },

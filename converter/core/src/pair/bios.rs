@@ -567,7 +567,8 @@ impl Pairer {
         if let Some(EarlyComplete { ts, location, .. }) = self.bios[slot].early_complete.take() {
             self.lose_at(Reason::UnmatchedComplete, ts, location, out, || format!("bio_complete bio 0x{address:x}"))?;
         }
-        if bytes > 0 {
+        // Probes record the folios of a file's page cache. A bio without any is of a journal, of metadata, or direct.
+        if bytes > 0 && self.bios[slot].row.extent.folios == 0 {
             let request = self.bios[slot].request;
             let of_request = (request != NO_SLOT).then(|| &mut self.requests[request].row.extent);
             for extent in [Some(&mut self.bios[slot].row.extent), of_request].into_iter().flatten() {

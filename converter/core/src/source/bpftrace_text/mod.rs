@@ -30,7 +30,7 @@ use super::cursor::Cursor;
 use super::escape;
 use super::event_names::{EventName, bio_flags, bio_size, extra_key};
 use super::{
-    Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline, lines,
+    Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, last_newline, lines,
 };
 use crate::error::Result;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
@@ -323,7 +323,7 @@ impl Parser<'_, '_> {
         if let Kind::BioSubmit { bytes, flags, .. } = &mut kind {
             let field = |name| data.extras.iter().find(|(key, _)| *key == name).map(|&(_, value)| value);
             *flags = field(b"opf" as &[u8]).and_then(bio_flags);
-            if self.options.stock == Some(Stock::Tracepoints) {
+            if self.options.stock.is_some() {
                 *bytes = field(b"bytes").map_or(0, bio_size);
             }
         }
