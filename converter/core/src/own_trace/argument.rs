@@ -15,12 +15,23 @@ pub(super) enum Value<'a> {
     Other,
 }
 
-/// Returns the arguments of an event, or of its fields from one of them on.
-pub(super) fn arguments(event: &[u8]) -> impl Iterator<Item = Result<Argument<'_>, Damaged>> {
-    Fields(event).filter_map(|field| match field {
-        Ok((event::DEBUG_ANNOTATIONS, value)) => Some(value.bytes().and_then(argument)),
-        Ok(_) => None,
-        Err(damaged) => Some(Err(damaged)),
+/// Returns the fields of an event from its first argument on.
+pub(super) fn from_first(event: &[u8]) -> Result<&[u8], Damaged> {
+    let mut fields = Fields(event);
+    loop {
+        let rest = fields.0;
+        match fields.next() {
+            Some(Ok((event::DEBUG_ANNOTATIONS, _))) | None => return Ok(rest),
+            Some(field) => field?,
+        };
+    }
+}
+
+/// Returns the arguments of an event, from its first one on. Syncline writes no other field behind them.
+pub(super) fn arguments(data: &[u8]) -> impl Iterator<Item = Result<Argument<'_>, Damaged>> {
+    Fields(data).map(|field| match field? {
+        (event::DEBUG_ANNOTATIONS, value) => argument(value.bytes()?),
+        _ => Err(Damaged),
     })
 }
 

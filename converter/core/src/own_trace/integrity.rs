@@ -1,6 +1,6 @@
 //! Distinguishes a damaged trace of ours from one that holds something else too, without a look at what its packets say.
 
-use super::argument::{Argument, Value, arguments};
+use super::argument::{Argument, Value, arguments, from_first};
 use super::check;
 use super::wire::{Damaged, Fields, Wire};
 use crate::error::Error;
@@ -73,7 +73,7 @@ impl Packet {
 
 /// Returns the checksum that an event holds.
 fn checksum(track_event: &[u8]) -> Result<Option<u32>, Damaged> {
-    for argument in arguments(track_event) {
+    for argument in arguments(from_first(track_event)?) {
         if let Argument { name: CHECKSUM_KEY, value } = argument? {
             return Ok(if let Value::Number(sum) = value { u32::try_from(sum).ok() } else { None });
         }

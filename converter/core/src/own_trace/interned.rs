@@ -7,7 +7,7 @@ use super::wire::{Damaged, Fields, Wire};
 use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
-use crate::rows::{Bio, Call, Commit, Request, Row, Type, Value, WaitInterval, WriteWait};
+use crate::rows::{Bio, Call, Commit, PhaseKind, Request, Row, Type, Value, WaitInterval, WriteWait};
 use crate::sink::perfetto::fields::{CATEGORIES, Category};
 use crate::sink::perfetto::proto::{descriptor, interned};
 
@@ -78,7 +78,7 @@ pub(super) enum Content {
     Number,
 }
 
-fn position<R: Row>(name: &str) -> Option<(u8, Content)> {
+fn column<R: Row>(name: &str) -> Option<(u8, Content)> {
     let at = R::COLUMNS.iter().position(|(column, _)| *column == name)?;
     let content = match (R::COLUMNS[at].1, name) {
         (Type::Text, "dev" | "below") => Content::Device,
@@ -107,12 +107,12 @@ impl AnnotationName {
             _ => None,
         };
         let columns = [
-            position::<Request>(name),
-            position::<Bio>(name),
-            position::<Call>(name),
-            position::<WaitInterval>(name),
-            position::<Commit>(name),
-            position::<WriteWait>(name),
+            column::<Request>(name),
+            column::<Bio>(name),
+            column::<Call>(name),
+            column::<WaitInterval>(name),
+            column::<Commit>(name),
+            column::<WriteWait>(name),
         ];
         Self { columns, single }
     }
@@ -124,12 +124,22 @@ impl AnnotationName {
     }
 }
 
+/// The name of slices, and what it says. Most names are those of many slices.
+struct EventName {
+    text: Box<str>,
+    /// The word of this program that it is.
+    word: Option<&'static str>,
+    /// The phase or the wait that it is.
+    phase: Option<PhaseKind>,
+    /// The file that it says as the name of a bio, with or without a size before it; `None` until it is asked for.
+    file: Option<(bool, NameId)>,
+}
+
 /// The strings that packets refer to by number.
 #[derive(Default)]
 pub(super) struct Interned {
     categories: Vec<Option<Category>>,
-    /// Each with the word of this program that it is, if it is one.
-    event_names: Vec<(Box<str>, Option<&'static str>)>,
+    event_names: Vec<EventName>,
     annotation_names: Vec<AnnotationName>,
     strings: HashMap<u64, (NameId, Option<&'static str>), FixedState>,
 }
@@ -154,7 +164,10 @@ impl Interned {
                     let (category, _) = known.ok_or(Stop::FOREIGN)?;
                     push(&mut self.categories, iid, Some(*category))?;
                 }
-                interned::EVENT_NAMES => push(&mut self.event_names, iid, (text.into(), rebuild::word(text)))?,
+                interned::EVENT_NAMES => {
+                    let (word, phase) = (rebuild::word(text), PhaseKind::of_name(text));
+                    push(&mut self.event_names, iid, EventName { text: text.into(), word, phase, file: None })?;
+                }
                 interned::DEBUG_ANNOTATION_NAMES => push(&mut self.annotation_names, iid, AnnotationName::of(text))?,
                 interned::DEBUG_ANNOTATION_STRING_VALUES => {
                     let string = (names.intern_passing(text.as_bytes()), rebuild::word(text));
@@ -175,12 +188,30 @@ impl Interned {
     }
 
     pub(super) fn event_name(&self, iid: u64) -> Result<&str, Damaged> {
-        get(&self.event_names, iid).map(|(name, _)| &**name)
+        get(&self.event_names, iid).map(|name| &*name.text)
     }
 
     /// Returns the word of this program that is the name of an event.
     pub(super) fn event_word(&self, iid: u64) -> Result<&'static str, Stop> {
-        get(&self.event_names, iid)?.1.ok_or(Stop::FOREIGN)
+        get(&self.event_names, iid)?.word.ok_or(Stop::FOREIGN)
+    }
+
+    /// Returns the phase or the wait that is the name of an event.
+    pub(super) fn phase(&self, iid: u64) -> Result<PhaseKind, Stop> {
+        get(&self.event_names, iid)?.phase.ok_or(Stop::FOREIGN)
+    }
+
+    /// Returns the file of its request that the name of a bio says. `has_size`: it begins with the size of the bio.
+    pub(super) fn file_of_bio(&mut self, iid: u64, has_size: bool, names: &mut Names) -> Result<NameId, Damaged> {
+        let name = position(iid).and_then(|at| self.event_names.get_mut(at)).ok_or(Damaged)?;
+        match name.file {
+            Some((had_size, file)) if had_size == has_size => Ok(file),
+            _ => {
+                let file = names.intern_passing(file_of_bio(&name.text, has_size).as_bytes());
+                name.file = Some((has_size, file));
+                Ok(file)
+            }
+        }
     }
 
     #[inline]
@@ -211,8 +242,19 @@ fn push<T>(entries: &mut Vec<T>, iid: u64, entry: T) -> Result<(), Damaged> {
 }
 
 fn get<T>(entries: &[T], iid: u64) -> Result<&T, Damaged> {
-    let at = usize::try_from(iid).ok().and_then(|iid| iid.checked_sub(1));
-    at.and_then(|at| entries.get(at)).ok_or(Damaged)
+    position(iid).and_then(|at| entries.get(at)).ok_or(Damaged)
+}
+
+/// Returns where the entry with a number is, or the track with a uuid.
+fn position(number: u64) -> Option<usize> {
+    usize::try_from(number).ok()?.checked_sub(1)
+}
+
+/// What the name of a bio says of the file of its request, behind the size.
+fn file_of_bio(name: &str, has_size: bool) -> &str {
+    let file = if has_size { name.splitn(3, ' ').nth(2).unwrap_or_default() } else { name };
+    let notes = [", submit not recorded", ", completion not recorded", ", failed: "];
+    notes.iter().filter_map(|note| file.find(note)).min().map_or(file, |at| &file[..at])
 }
 
 /// A track with what it says of the slices on it, and its open slices.
@@ -286,8 +328,7 @@ impl<S> Tracks<S> {
     }
 
     pub(super) fn get(&mut self, uuid: u64) -> Result<&mut Track<S>, Damaged> {
-        let at = usize::try_from(uuid).ok().and_then(|uuid| uuid.checked_sub(1));
-        at.and_then(|at| self.0.get_mut(at)).ok_or(Damaged)
+        position(uuid).and_then(|at| self.0.get_mut(at)).ok_or(Damaged)
     }
 
     /// The open slices of all tracks.

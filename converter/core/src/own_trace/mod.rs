@@ -301,7 +301,11 @@ impl<'a> Reader<'a> {
             let Some(field) = fields.next() else { break };
             let (field, value) = field?;
             match field {
-                event::DEBUG_ANNOTATIONS if arguments.is_empty() => arguments = rest,
+                // Syncline writes them last. What reads them refuses other fields.
+                event::DEBUG_ANNOTATIONS => {
+                    arguments = rest;
+                    break;
+                }
                 event::TYPE => kind = value.int()?,
                 event::TRACK_UUID => track = value.int()?,
                 event::CATEGORY_IIDS => category = value.int()?,
@@ -311,8 +315,7 @@ impl<'a> Reader<'a> {
                     *counters.get_mut(counter).ok_or(Stop::FOREIGN)? = Some(value.int()?);
                     counter += 1;
                 }
-                event::DEBUG_ANNOTATIONS
-                | event::FLOW_IDS
+                event::FLOW_IDS
                 | event::EXTRA_COUNTER_TRACK_UUIDS
                 | event::TERMINATING_FLOW_IDS
                 | event::COUNTER_VALUE
@@ -321,6 +324,10 @@ impl<'a> Reader<'a> {
                 | event::CORRELATION_ID_STR_IID => {}
                 _ => return Err(Stop::FOREIGN),
             }
+        }
+        let has_arguments = !arguments.is_empty();
+        if has_arguments && (kind == event::SLICE_END || kind == event::COUNTER) {
+            return Err(Stop::FOREIGN);
         }
         if kind == event::SLICE_END {
             return self.end_slice(ts, track, &counters);

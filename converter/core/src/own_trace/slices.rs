@@ -33,7 +33,7 @@ pub(super) struct Event<'a> {
     /// Of a commit.
     pub(super) flows: Vec<u64>,
     pub(super) counters: Counters,
-    /// The `TrackEvent` from its first argument on.
+    /// Its arguments: the `TrackEvent` from the first of them on.
     pub(super) data: &'a [u8],
 }
 
@@ -162,6 +162,10 @@ struct RequestRead {
 impl Reader<'_> {
     pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
         let &Event { ts, track, category, name, is_instant, data, .. } = begin;
+        if matches!(category, Category::Phase | Category::CommitStep | Category::PageCacheState) {
+            // In traces that hold all values, phases have arguments.
+            only_arguments(data)?;
+        }
         let open = match category {
             Category::Call => {
                 let values = [Value::Null; columns::CALL.len()];
@@ -187,8 +191,7 @@ impl Reader<'_> {
             }
             Category::Wait => {
                 let (mut values, _) = self.arguments::<WaitInterval, _>(data)?;
-                let name = self.interned.event_name(name)?;
-                let wait = WaitKind::ALL.into_iter().find(|wait| wait.name() == name).ok_or(Stop::FOREIGN)?;
+                let PhaseKind::Wait(wait) = self.interned.phase(name)? else { return Err(Stop::FOREIGN) };
                 values[at!(WaitInterval, "wait")] = Value::Word(wait.name());
                 self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
                 Open::Wait(Box::new(OpenWait { values, wait, ts, reached: ts }))
@@ -200,8 +203,7 @@ impl Reader<'_> {
                 bio.singles = self.arguments_into::<Bio>(data, &mut bio.values)?;
                 if bio.values[at!(Bio, "sync_id")] != Value::Null {
                     let has_size = bio.values[at!(Bio, "bytes")] != Value::Null;
-                    let name = self.interned.event_name(name)?;
-                    bio.file = self.names.intern_passing(file_of_bio(name, has_size).as_bytes());
+                    bio.file = self.interned.file_of_bio(name, has_size, self.names)?;
                 }
                 Open::Bio(bio)
             }
@@ -219,7 +221,7 @@ impl Reader<'_> {
             Category::PredictedWrite => Open::PredictedWrite(Box::new(predicted_write::read(ts, data)?)),
             Category::PageCacheState => Open::PageCacheState,
             Category::Phase => {
-                let phase = PhaseKind::of_name(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
+                let phase = self.interned.phase(name)?;
                 self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
                 Open::Phase { phase, ts }
             }
@@ -246,7 +248,7 @@ impl Reader<'_> {
         let reason = Reason::ALL.iter().copied().find(|reason| reason.name() == name).ok_or(Stop::FOREIGN)?;
         let mut text = "";
         for field in Fields(data) {
-            let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
+            let (event::DEBUG_ANNOTATIONS, value) = field? else { return Err(Stop::FOREIGN) };
             for part in Fields(value.bytes()?) {
                 if let (annotation::STRING_VALUE, value) = part? {
                     text = value.text()?;
@@ -515,7 +517,7 @@ impl Reader<'_> {
     fn arguments_into<T: Table>(&self, data: &[u8], values: &mut [Value]) -> Result<Singles, Stop> {
         let mut singles = Singles::default();
         for field in Fields(data) {
-            let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
+            let (event::DEBUG_ANNOTATIONS, value) = field? else { return Err(Stop::FOREIGN) };
             let (mut name, mut found, mut text) = (0, None, None);
             for part in Fields(value.bytes()?) {
                 let (field, value) = part?;
@@ -587,6 +589,14 @@ impl Track<Open> {
     }
 }
 
+/// Refuses fields of an event that are no arguments.
+fn only_arguments(data: &[u8]) -> Result<(), Stop> {
+    for field in Fields(data) {
+        let (event::DEBUG_ANNOTATIONS, _) = field? else { return Err(Stop::FOREIGN) };
+    }
+    Ok(())
+}
+
 const NOT_REBUILT: Stop = Stop::Refused("a row of it has values that do not agree");
 
 impl Singles {
@@ -624,13 +634,6 @@ fn call_of(request: &Request, of: &CallOf) -> Call {
         sync_id: Some(request.sync_id),
         request_end: request.end,
     }
-}
-
-/// What the name of a bio says of the file of its request, behind the size.
-fn file_of_bio(name: &str, has_size: bool) -> &str {
-    let file = if has_size { name.splitn(3, ' ').nth(2).unwrap_or_default() } else { name };
-    let notes = [", submit not recorded", ", completion not recorded", ", failed: "];
-    notes.iter().filter_map(|note| file.find(note)).min().map_or(file, |at| &file[..at])
 }
 
 fn int(value: Value) -> Result<i64, Stop> {
