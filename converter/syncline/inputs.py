@@ -68,7 +68,7 @@ def opened(
         raise _no_runs(path)
     named = None if statements is None else _named(statements)
     # Of tables that are read once.
-    contents = {"is_temporary": True, "needed_columns": None if named is None else set(named)}
+    contents = {"is_temporary": True, "needed": None if named is None else set(named)}
     with contextlib.ExitStack() as stack:
         if kind == "log":
             folder = stack.enter_context(scratch.folder())

@@ -168,12 +168,13 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `writer_tables` are paths of files with the threads that made files dirty.
 /// `device_names` maps major << 20 | minor to a name such as `sda`, `devices_below` to the numbers of all devices directly below it. `max_idle_name_bytes` limits the stacks and paths that are kept although
-/// nothing refers to them. A folder of tables that `is_temporary` is not compressed; the columns that `needed_columns` does not name are null.
+/// nothing refers to them. A folder of tables that `is_temporary` is not compressed; it has only the tables and columns that `needed` names.
+/// Other tables are empty, apart from that of requests, and other columns null.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), devices_below=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), devices_below=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -203,7 +204,7 @@ fn convert<'py>(
     writer_tables: Vec<String>,
     max_idle_name_bytes: Option<usize>,
     is_temporary: bool,
-    needed_columns: Option<HashSet<String>>,
+    needed: Option<HashSet<String>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = output_format(to)?;
@@ -237,7 +238,7 @@ fn convert<'py>(
         file_table,
         writer_table,
         symbols: Symbols::new(frames),
-        table_contents: Contents { is_temporary, columns: needed_columns },
+        table_contents: Contents { is_temporary, needed },
         max_idle_name_bytes: max_idle_name_bytes.unwrap_or(defaults.max_idle_name_bytes),
         ..defaults
     };
@@ -283,7 +284,7 @@ fn with_progress<T: Send>(
 /// Returns a dict of what the conversion that wrote the trace has read and lost. Raises CoreError; its class is `foreign` if the trace is not a
 /// whole trace of this version of Syncline.
 #[pyfunction]
-#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", filter=None, is_temporary=false, needed_columns=None, progress=None))]
+#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", filter=None, is_temporary=false, needed=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert_trace<'py>(
     py: Python<'py>,
@@ -295,7 +296,7 @@ fn convert_trace<'py>(
     by: &str,
     filter: Option<FilterOf>,
     is_temporary: bool,
-    needed_columns: Option<HashSet<String>>,
+    needed: Option<HashSet<String>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = output_format(to)?;
@@ -305,7 +306,7 @@ fn convert_trace<'py>(
         max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
-        table_contents: Contents { is_temporary, columns: needed_columns },
+        table_contents: Contents { is_temporary, needed },
         ..Options::default()
     };
     match with_progress(py, progress.as_ref(), |progress| run::convert_trace(&options, output, format, progress))? {

@@ -17,7 +17,8 @@ use crate::part::{self, CreatedFolders, PartFolder};
 use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, WriteWait, columns};
 
 fn table<R: Row>(folder: &Path, contents: &Contents) -> Result<Table> {
-    Table::create(&table_path(folder, R::TABLE), R::COLUMNS, contents)
+    let table = Table::create(&table_path(folder, R::TABLE), R::COLUMNS, contents)?;
+    Ok(if contents.has(R::TABLE) { table } else { table.without_rows() })
 }
 
 fn table_path(folder: &Path, table: &str) -> PathBuf {
@@ -127,7 +128,8 @@ impl TablesFolder {
         };
         let at = place.folder();
         let tables = Tables {
-            sync: table::<Request>(at, contents)?,
+            // What reads the tables counts the requests.
+            sync: Table::create(&table_path(at, Request::TABLE), Request::COLUMNS, contents)?,
             bio: table::<Bio>(at, contents)?,
             call: table::<Call>(at, contents)?,
             wait: table::<WaitInterval>(at, contents)?,

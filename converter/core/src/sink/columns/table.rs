@@ -36,13 +36,14 @@ enum Builder {
 pub struct Contents {
     /// The files are removed soon, so they are not compressed.
     pub is_temporary: bool,
-    /// The columns that are needed, by name; `None` for all. The others are null.
-    pub columns: Option<HashSet<String>>,
+    /// The tables and columns that are needed, by name; `None` for all. Other tables are empty, other columns null.
+    pub needed: Option<HashSet<String>>,
 }
 
 impl Contents {
-    fn has(&self, column: &str) -> bool {
-        self.columns.as_ref().is_none_or(|columns| columns.contains(column))
+    /// Whether a table, or a column of it, is needed.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.needed.as_ref().is_none_or(|needed| needed.contains(name))
     }
 }
 
@@ -142,6 +143,8 @@ pub(super) struct Table {
     schema: SchemaRef,
     /// `None` for a column that is not needed.
     builders: Vec<Option<Builder>>,
+    /// Whether it gets rows.
+    has_rows: bool,
     /// Number of rows in the builders.
     waiting: usize,
     writer: ArrowWriter<Summed>,
@@ -162,10 +165,18 @@ impl Table {
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|e| encode(path, &e))?;
         let builder = |&(name, kind): &(&str, Type)| contents.has(name).then(|| Builder::new(kind));
         let builders = columns.iter().map(builder).collect();
-        Ok(Self { path: path.to_owned(), schema, builders, waiting: 0, writer })
+        Ok(Self { path: path.to_owned(), schema, builders, has_rows: true, waiting: 0, writer })
+    }
+
+    /// Returns the table as one that stays empty.
+    pub(super) fn without_rows(self) -> Self {
+        Self { has_rows: false, ..self }
     }
 
     pub(super) fn push<R: Row>(&mut self, row: &R, names: &Names) -> Result<()> {
+        if !self.has_rows {
+            return Ok(());
+        }
         let mut builders = self.builders.iter_mut();
         row.visit(&mut |_, value| {
             if let Some(Some(builder)) = builders.next() {

@@ -19,7 +19,7 @@ pub struct WritesParquet {
 impl WritesParquet {
     pub fn create(path: &Path) -> Result<Self> {
         part::remove_dead(folder(&resolve(path)?));
-        let contents = Contents { is_temporary: true, columns: None };
+        let contents = Contents { is_temporary: true, needed: None };
         Ok(Self { table: Some(Table::create(path, WriteRow::COLUMNS, &contents)?) })
     }
 }
