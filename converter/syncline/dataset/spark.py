@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline import interruptible, scratch
 from syncline.engine import EngineError, Result, SqlError
-from syncline.engine.attach import FACTS, SQL_AFTER
+from syncline.engine.attach import FACTS, SQL_AFTER, no_rows
 from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
 from syncline.report.catalogue import read_sql, sql_root
@@ -203,7 +203,7 @@ class SparkEngine:
         for statement in glot.parse(read_sql("duckdb", "columns"), read="duckdb"):
             if statement is None:
                 continue
-            name = statement.this.this.name.removeprefix("_syncline_columns_")
+            name = statement.this.this.name.removeprefix(no_rows(""))
             found[name] = {column.name: type_of(column) for column in statement.this.expressions}
         return found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncline.engine import EngineError
-from syncline.engine.attach import as_pattern, create_tables
+from syncline.engine.attach import as_pattern, create_tables, declared_types, no_rows
 from syncline.engine.columns import ColumnsEngine, open_attached
 from syncline.engine.run_files import TABLES
 from syncline.report.catalogue import sql_root
@@ -145,13 +145,12 @@ def _create_views(
     """Makes the tables those of the runs, and returns the types of their columns."""
     declared = {}
     for table in TABLES:
-        described = db.execute(f"DESCRIBE _syncline_columns_{table}").fetchall()
-        types = declared[table] = {name: kind for name, kind, *_ in described}
+        types = declared[table] = declared_types(db, table)
         parts = [
             _select(types, columns, files_of(store, found, table))
             for columns, found in by_columns(entries, table)
         ]
-        parts = parts or [f"SELECT *, '' AS run FROM _syncline_columns_{table}"]
+        parts = parts or [f"SELECT *, '' AS run FROM {no_rows(table)}"]
         sql = " UNION ALL ".join(parts)
         db.execute(f"CREATE OR REPLACE VIEW _syncline_file_{table} AS {sql}")
     return declared

@@ -26,9 +26,8 @@ SQL_AFTER = (*TABLES, "stack", "parallel")
 _FEW_ROWS = 50_000
 # To count the rows of more files takes longer than a copy saves.
 _FEW_FILES = 100
-
-# The names of the tables of sql/duckdb/columns.sql begin so.
-_COLUMNS = "_syncline_columns_"
+# More memory is not used for a copy: a few rows may have long stacks, and a damaged file more rows than it says.
+_COPY_BYTES = 128 << 20
 
 # What runs lack: columns of requests, and tables.
 FACTS = {"_syncline_lacks": ("run", "columns"), "_syncline_log": ("run", "path", "tables")}
@@ -37,7 +36,9 @@ FACTS = {"_syncline_lacks": ("run", "columns"), "_syncline_log": ("run", "path",
 REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
 
 
-def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], sql: Path) -> None:
+def attach_runs(
+    db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], sql: Path, memory_limit: int
+) -> None:
     """Creates the tables from the files of all runs.
 
     Args:
@@ -45,6 +46,7 @@ def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles],
         path: the INPUT, for messages.
         runs: the files.
         sql: the folder `sql/duckdb`.
+        memory_limit: bytes that the database may use.
 
     Raises:
         EngineError: a file does not hold requests.
@@ -53,12 +55,8 @@ def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles],
 
     def create_files() -> None:
         _check_checksums(db, runs)
-        types = _types(db)
-        copy = _has_few_rows(db, runs)
-        if copy:
-            db.execute("SET threads = 1")
-        for table in TABLES:
-            _attach(db, path, table, types[table], runs, copy=copy)
+        if not (_has_few_rows(db, runs) and _copied(db, path, runs, memory_limit)):
+            _attach(db, path, runs, copy=False)
         _attach_logs(db, runs)
 
     create_tables(db, sql, create_files)
@@ -123,31 +121,64 @@ def _has_few_rows(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> bool:
     return sum(rows for (rows,) in counts) <= _FEW_ROWS
 
 
-def _types(db: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
-    """Returns the columns of each table, with their types."""
-    types: dict[str, dict[str, str]] = {}
-    for table, column, kind in db.execute(
-        "SELECT table_name, column_name, data_type FROM duckdb_columns()"
-        f" WHERE starts_with(table_name, '{_COLUMNS}') ORDER BY table_oid, column_index"
-    ).fetchall():
-        types.setdefault(table.removeprefix(_COLUMNS), {})[column] = kind
-    return types
+def no_rows(table: str) -> str:
+    """Returns the name of an empty table with the columns that a file of `table` may have: one of sql/duckdb/columns.sql."""
+    return f"_syncline_columns_{table}"
 
 
-def _attach(
-    db: duckdb.DuckDBPyConnection,
-    path: Path,
-    table: str,
-    types: dict[str, str],
-    runs: list[RunFiles],
-    *,
-    copy: bool,
-) -> None:
-    """Creates `_syncline_file_TABLE`: the rows of all files, with types and the name of the run.
+def declared_types(db: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    """Returns the columns that a file of a table may have, with their types."""
+    # `duckdb_columns()` would be one query for all tables, but takes ten times as long.
+    declared = db.table(no_rows(table))
+    return dict(zip(declared.columns, map(str, declared.types), strict=True))
+
+
+def _copied(
+    db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], memory_limit: int
+) -> bool:
+    """Copies the rows of all files, and lets one thread run the queries.
+
+    Returns False if that is not possible. The rows may be too long, or there is a value that is wrong, which a query may not read.
+    """
+    import duckdb
+
+    disk_limit = db.execute("SELECT current_setting('max_temp_directory_size')").fetchall()[0][0]
+    _limit(db, min(memory_limit, _COPY_BYTES), "0B")
+    db.execute("SET threads = 1")
+    db.begin()
+    try:
+        _attach(db, path, runs, copy=True)
+        db.commit()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:
+        db.rollback()
+        db.execute("RESET threads")
+        return False
+    finally:
+        _limit(db, memory_limit, disk_limit)
+    return True
+
+
+def _limit(db: duckdb.DuckDBPyConnection, memory_bytes: int, disk: str) -> None:
+    db.execute(f"SET memory_limit = '{memory_bytes}B'")
+    db.execute(f"SET max_temp_directory_size = '{disk}'")
+
+
+def _attach(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], *, copy: bool) -> None:
+    """Creates `_syncline_file_TABLE` of each table: the rows of all files, with types and the name of the run.
 
     Args:
         copy: reads all rows into memory. Otherwise each query reads the columns that it names.
     """
+    for table in TABLES:
+        _attach_table(db, path, table, runs, copy=copy)
+
+
+def _attach_table(
+    db: duckdb.DuckDBPyConnection, path: Path, table: str, runs: list[RunFiles], *, copy: bool
+) -> None:
+    types = declared_types(db, table)
     files = [(run.tables[table], run.name) for run in runs if table in run.tables]
     parts = []
     for form, read in (("parquet", _read_parquet), ("csv", _read_csv), ("jsonl", _read_json)):
@@ -162,7 +193,7 @@ def _attach(
                 select = f"SELECT * FROM {name}"
             parts.append(select)
     if not parts:
-        parts = [f"SELECT *, '' AS run FROM {_COLUMNS}{table}"]
+        parts = [f"SELECT *, '' AS run FROM {no_rows(table)}"]
     kind = "TABLE" if copy else "VIEW"
     db.execute(f"CREATE {kind} _syncline_file_{table} AS " + " UNION ALL ".join(parts))
     if table == "sync":
@@ -176,7 +207,7 @@ def _typed(
     files: list[tuple[Path, str]],
 ) -> str:
     """Returns a SELECT of exactly the columns in `types`, and `run`."""
-    present = {row[0] for row in db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    present = {*db.sql(f"SELECT * FROM {source}").columns}
     missing = [name for name in REQUIRED if name in types and name not in present]
     # Only the file of requests may be one that the user has named and edited.
     if "bios" in types and missing:

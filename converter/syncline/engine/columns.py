@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from syncline import interruptible, scratch
 from syncline.kinds import is_columns
 
-from .attach import as_pattern, attach_runs
+from .attach import as_pattern, attach_runs, declared_types
 from .errors import EngineError, SqlError
 from .result import Result, Value
 from .run_files import CONVERT, find_runs
@@ -58,7 +58,7 @@ _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
 # In bytes.
 _MEMORY_LIMIT = 4 << 30
 _WORD = re.compile(r"\w+")
-# Tables whose files may lack the values of columns, and the views that are derived from them.
+# Tables whose files may lack rows, or the values of columns, and the views that are derived from them.
 _ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait")
 DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
 # Engines that have the tables from the start. The others build each table from a trace when it is first used.
@@ -260,18 +260,19 @@ def open_columns(
         sql: the folder `sql/duckdb`.
         memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
         allow_files: SQL may read and write other files too, and load extensions of DuckDB.
-        named: the files hold only the columns among these words; None if they hold all.
+        named: the files hold only the tables and columns among these words; None if they hold all.
 
     Raises:
         EngineError: the input does not exist, or Syncline did not write it.
     """
     path = Path(path)
     runs = find_runs(path)
+    limit = memory_limit or _default_memory()
     return open_attached(
         path,
-        lambda db: attach_runs(db, path, runs, sql),
+        lambda db: attach_runs(db, path, runs, sql, limit),
         files=[file for run in runs for file in run.tables.values()],
-        memory_limit=memory_limit,
+        memory_limit=limit,
         allow_files=allow_files,
         named=named,
     )
@@ -372,12 +373,9 @@ def _size(files: Iterable[Path]) -> int:
 
 
 def _checked(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """Returns the columns of the tables of rows, and the views that are derived from them."""
-    tables = ", ".join(f"'_syncline_columns_{table}'" for table in _ROWS)
-    columns = db.execute(
-        f"SELECT column_name FROM duckdb_columns() WHERE table_name IN ({tables})"
-    ).fetchall()
-    return DERIVED | {column for (column,) in columns}
+    """Returns the tables of rows, their columns, and the views that are derived from them."""
+    tables = {f"syncline_{table}" for table in _ROWS}
+    return DERIVED.union(tables, *(declared_types(db, table) for table in _ROWS))
 
 
 def _confine(db: duckdb.DuckDBPyConnection, files: Iterable[Path], folders: Iterable[str]) -> None:
