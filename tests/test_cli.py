@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import click
+import duckdb
 import pytest
 from syncline.cli.group import cli
 
@@ -414,13 +415,55 @@ def test_only_tables_with_few_rows_are_copied(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize("comment", ["-- slow ones", "--slow", "--format", "---", "--\t1 = 1"])
+@pytest.mark.parametrize(
+    ("rows", "column", "value"),
+    [
+        # All are the same, so the file is small.
+        (40_000, "stack", "repeat('main;', 1600)"),
+        # A query that does not read it works.
+        (1, "tid", "'main/7'"),
+        (1, "id", "-1"),
+    ],
+)
+def test_rows_that_cannot_be_copied_are_read_by_each_query(
+    rows: int, column: str, value: str, tmp_path: Path
+) -> None:
+    whole, changed = tmp_path / "whole.parquet", tmp_path / "changed.parquet"
+    ok("convert", SMALL1, "-o", whole)
+    duckdb.sql(
+        f"COPY (SELECT * REPLACE ({value} AS {column}) FROM '{whole}', range({rows})) TO '{changed}'"
+    )
+    assert changed.stat().st_size < 1_000_000
+    sql = "SELECT COUNT(*) AS syncs, (SELECT COUNT(*) FROM duckdb_tables() WHERE table_name = '_syncline_file_sync') AS copied FROM syncline_sync"
+    assert ok("query", whole, sql, "--format", "csv").split() == ["syncs,copied", "50,1"]
+    have = ok("query", changed, sql, "--format", "csv").split()
+    assert have == ["syncs,copied", f"{50 * rows},0"]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["-- slow ones", "--slow", "--format", "---", "--\t1 = 1", "--=== title ===", "--x=1 y"],
+)
 def test_sql_may_begin_with_a_comment(comment: str) -> None:
     sql = "SELECT COUNT(*) AS syncs FROM syncline_sync"
     counted = ok("query", SMALL1, sql, "--format", "csv")
     sql = f"{comment}\n{sql}"
     for arguments in ((SMALL1, sql, "--format", "csv"), ("--format", "csv", SMALL1, sql)):
         assert ok("query", *arguments) == counted
+
+
+def test_only_the_sql_may_begin_with_a_comment(tmp_path: Path) -> None:
+    log = tmp_path / "--my log\n.log"
+    shutil.copy(SMALL1, log)
+    sql = "SELECT COUNT(*) AS syncs FROM syncline_sync"
+    counted = ok("query", SMALL1, sql, "--format", "csv")
+    assert ok("query", "--format", "csv", "--", log.name, sql, cwd=tmp_path) == counted
+    # The value of an option, and an option with a value.
+    for option in (("--path", "--a\nb"), ("--path=--a\nb",)):
+        done = run("query", SMALL1, *option, sql, "--format", "csv")
+        assert done.stdout.split() == ["syncs", "0"]
+    done = run("query", SMALL1, "--format csv", sql)
+    assert "Did you mean '--format'?" in done.stderr
 
 
 def test_the_help_of_query_names_every_table(made: Path) -> None:

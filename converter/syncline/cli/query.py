@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from itertools import islice
 
 import click
 
@@ -14,15 +14,28 @@ from syncline.cli.progress import bar
 from syncline.inputs import opened
 from syncline.reading import Reading
 
-# No option has white space in its name.
-_COMMENT = re.compile(r"--[^=\s]*\s")
-
 
 class _Query(click.Command):
     """A command whose SQL may begin with a comment, which looks like an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [f" {one}" if _COMMENT.match(one) else one for one in args])
+        options = {
+            name: one for one in self.params if isinstance(one, click.Option) for name in one.opts
+        }
+        taken: list[str] = []
+        rest = iter(args)
+        for one in rest:
+            if one == "--":
+                taken += [one, *rest]
+            elif one in options:
+                value = [] if options[one].is_flag else [*islice(rest, 1)]
+                taken += [one, *value]
+            else:
+                # The SQL follows the comment on a line of its own.
+                is_comment = one.startswith("--") and "\n" in one
+                is_option = one.partition("=")[0] in options
+                taken.append(f" {one}" if is_comment and not is_option else one)
+        return super().parse_args(ctx, taken)
 
 
 @click.command(
