@@ -16,7 +16,8 @@
 --   latency_avg_ns    ns     Average syscall latency.
 --   latency_p99_ns    ns     99th percentile, interpolated.
 --   latency_max_ns    ns     Maximum syscall latency.
---   writeback_sum_ns  ns     Sum of the writeback latencies.
+--   writeback_sum_ns  ns     Sum of the known writeback latencies. Null if only
+--                            those of empty syncs are known.
 --   sync_time_sum_ns  ns     Sum of the durations, from the call (from the
 --                            start without a call) to the end.
 --   threads           count  Number of threads (of processes, if no thread is
@@ -47,7 +48,13 @@ WITH
       COUNT(syscall_ns) AS latencies,
       SUM(syscall_ns) AS latency_sum_ns,
       MAX(syscall_ns) AS latency_max_ns,
-      SUM(writeback_ns) AS writeback_sum_ns,
+      -- Unknown, not 0, if only empty syncs have one and others do not.
+      CASE
+        WHEN MAX(CASE WHEN bios > 0 THEN 1 END) IS NULL
+        OR COUNT(CASE WHEN bios > 0 THEN writeback_ns END) > 0 THEN SUM(
+          writeback_ns
+        )
+      END AS writeback_sum_ns,
       SUM(dur_ns) AS sync_time_sum_ns
     FROM syncline_sync
     GROUP BY

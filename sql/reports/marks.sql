@@ -20,7 +20,9 @@
 --                            not in the log.
 --   bytes             bytes  Bytes written back for them.
 --   syscall_sum_ns    ns     Sum of the syscall latencies over all threads.
---   writeback_sum_ns  ns     Sum of the writeback latencies over all threads.
+--   writeback_sum_ns  ns     Sum of the known writeback latencies over all
+--                            threads. Null if only those of empty syncs are
+--                            known.
 --   wall_ns           ns     Time during which at least one of them was in
 --                            flight.
 --   run               text   Name of the run, if the input holds several.
@@ -72,7 +74,13 @@ WITH
       COUNT(incomplete) AS incomplete,
       CAST(SUM(bytes) AS BIGINT) AS bytes,
       CAST(SUM(syscall_ns) AS BIGINT) AS syscall_ns,
-      CAST(SUM(writeback_ns) AS BIGINT) AS writeback_ns,
+      -- Unknown, not 0, if only empty syncs have one and others do not.
+      CAST(CASE
+        WHEN MAX(CASE WHEN bios > 0 THEN 1 END) IS NULL
+        OR COUNT(CASE WHEN bios > 0 THEN writeback_ns END) > 0 THEN SUM(
+          writeback_ns
+        )
+      END AS BIGINT) AS writeback_ns,
       SUM(
         CASE
           WHEN end_ns IS NULL THEN 0
