@@ -698,6 +698,9 @@ def test_requests_without_a_stack_get_a_frame_and_are_counted(tmp_path: Path) ->
     # The request has no call, so its latency is unknown, not 0.
     done = run("flamegraph", log, "--weight", "syscall")
     assert folded(done.stdout) == {"db;main;a": 500, "db;main;b": 300}
+    assert "1 of 3 requests left out" in done.stderr
+    # It is left out, so it is not shown as [no stack].
+    assert "[no stack]" not in done.stderr
     assert "warning: 1 of 3 requests left out: their syscall latency is unknown" in done.stderr
 
 

@@ -220,7 +220,7 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
             f"{path}: nothing to draw: it holds no sync request",
             f"list what it holds: syncline inspect {shlex.quote(path)}",
         )
-    if stacks.unrecorded == stacks.syncs:
+    if stacks.unrecorded["count"] == stacks.syncs:
         has = {"stack": "a call stack", "file": "a path"}[by]
         other = {"stack": "file", "file": "thread"}[by]
         raise InputError(
@@ -254,10 +254,10 @@ def _print_notes(picture: Any, form: str) -> None:
                 f"warning: {of}{_count(left_out)} of {syncs} requests left out: their"
                 f" {picture.what.text} is unknown"
             )
-        if stacks.unrecorded:
+        if unrecorded := stacks.unrecorded[picture.weight]:
             what, frame = ("stack", NO_STACK) if picture.by == "stack" else ("path", UNKNOWN_FILE)
             say(
-                f"note: {of}{_count(stacks.unrecorded)} of {syncs} requests have no {what} in the"
+                f"note: {of}{_count(unrecorded)} of {syncs} requests have no {what} in the"
                 f" log: they are shown as {frame}"
             )
         if stacks.nameless:

@@ -67,8 +67,8 @@ class Stacks:
     syncs: int = 0
     # Weight -> number of requests for which it is known.
     known: dict[str, int] = field(default_factory=dict)
-    # Requests without a stack (or file) in the log.
-    unrecorded: int = 0
+    # Weight -> number of requests for which it is known and that have no stack (or file) in the log.
+    unrecorded: dict[str, int] = field(default_factory=dict)
     # Requests with frames that lack a name, and these frames.
     nameless: int = 0
     nameless_frames: set[str] = field(default_factory=set)
@@ -155,15 +155,16 @@ def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:
     how = BY[by]
     numbers = not compared and len({row.get("run") for row in rows()}) <= 1
     names = readable({frame for row in rows() for frame in how.frames(row, numbers)})
-    found = Stacks([], known=dict.fromkeys(WEIGHTS, 0))
+    none = dict.fromkeys(WEIGHTS, 0)
+    found = Stacks([], known={**none}, unrecorded={**none})
     merged: dict[tuple[str, ...], Stack] = {}
     for row in rows():
         frames = tuple([names[frame] for frame in how.frames(row, numbers)])
         found.syncs += row["syncs"]
+        is_unrecorded = how.needs is not None and row[how.needs] in (None, "")
         for name, weight in WEIGHTS.items():
             found.known[name] += row[weight.known]
-        if how.needs and row[how.needs] in (None, ""):
-            found.unrecorded += row["syncs"]
+            found.unrecorded[name] += row[weight.known] if is_unrecorded else 0
         if by == "stack":
             without = {frame for frame in frames[1:] if is_nameless(comparable(frame))}
             found.nameless += row["syncs"] if without else 0
