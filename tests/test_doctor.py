@@ -169,9 +169,14 @@ def test_the_route_of_a_recording_is_reported(
     check = find(machine)("route")
     assert check.status == "ok"
     assert check.detail.startswith("bpftrace: the kernel is not patched and has BTF")
-    assert "It cannot see full paths" in check.detail
+    assert "bpftrace cannot see full paths" in check.detail
     (machine / "sys/kernel/tracing/events/wb_tracer/sync_start").mkdir(parents=True)
     assert find(machine)("route").detail.startswith("ring-buffer: ")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(routes, "which", lambda name: f"/usr/bin/{name}")
+    check = find(machine)("route")
+    assert check.status == "warn"
+    assert check.detail.startswith("strace: ")
 
 
 def test_missing_privileges_are_reported(machine: Path) -> None:

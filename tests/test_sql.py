@@ -768,6 +768,20 @@ def test_files(both) -> None:
     ]
 
 
+def test_the_writeback_of_a_file_is_unknown_if_only_empty_syncs_have_one(tmp_path: Path) -> None:
+    log = tmp_path / "few.csv"
+    log.write_text(
+        "sync_id,ts_ns,bytes,bios,path,writeback_ns,incomplete\n"
+        "1,5,4096,1,/cut,,end\n2,9,0,0,/cut,0,\n"
+        "3,12,4096,1,/part,,end\n4,15,4096,1,/part,30,\n5,20,0,0,/empty,0,\n"
+    )
+    with open_columns(log, sql=sql_root() / "duckdb") as engine:
+        table = run_report(engine, "files")
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    known = {row["path"]: row["writeback_sum_ns"] for row in rows}
+    assert known == {"/cut": None, "/part": 30, "/empty": 0}
+
+
 def test_threads(both) -> None:
     rows = both("one").report("threads")
     common = {"pid": None, "process": None, "run": ""}

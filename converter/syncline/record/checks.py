@@ -130,8 +130,15 @@ def route(root: Path) -> Finding:
     except RecordError as error:
         return Finding("missing", error.message, "Install a recorder that is missing below.")
     text = f"{chosen.name}: {chosen.why}"
+    if chosen.cannot_see:
+        text += f". The route {chosen.name} cannot see {chosen.cannot_see}"
+    if chosen.name != "strace":
+        return Finding("ok", text)
     return Finding(
-        "ok", f"{text}. It cannot see {chosen.cannot_see}" if chosen.cannot_see else text
+        "warn",
+        text,
+        "The other routes see more, and need what is named here. perf, where it may trace, records bios too: see"
+        " docs/guides/first-recording.md.",
     )
 
 

@@ -156,7 +156,7 @@ def _strace(_root: Path, target: Target) -> Route:
         raise RecordError("only root may attach strace to processes of other users")
     return Route(
         "strace",
-        "it needs no privileges",
+        "it works on every kernel",
         None,
         "anything inside the kernel (what was written back, when, and for which sync), syncs by io_uring, and without"
         " --writes no write to a file that is open with O_SYNC or O_DSYNC",

@@ -220,11 +220,8 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
         stop = stack.enter_context(stop_signal())
         _check_exists(request.filter.pid)
         recorders.begin()
-        say(
-            f"recording {shlex.join(request.command)}"
-            if request.command
-            else "recording; Ctrl-C ends it"
-        )
+        what = f"recording {shlex.join(request.command)}" if request.command else "recording"
+        say(what if request.command or request.seconds else f"{what}; Ctrl-C ends it")
         scanner.scan_all()
         child = _start_child(folder, request, route, recorders)
         if child is not None or request.filter.pid is not None:
