@@ -66,3 +66,11 @@ def assert_same(reference: thesis.Tables, converted: dict[str, Rows]) -> None:
             for column, value in row.items():
                 if column not in ("example", "meaning"):
                     assert actual[number][column] == value, (table, number, column)
+
+
+def file_name(request: dict[str, Any]) -> str:
+    """The name that reports give to the file of a request."""
+    if request["path"]:
+        return str(request["path"])
+    ino, dev = request.get("ino"), request.get("dev")
+    return "[unknown file]" if None in (ino, dev) else f"inode {ino} on {dev}"

@@ -19,7 +19,7 @@ from syncline.inputs import Reading, opened
 from syncline.report import html, run_report, sql_root
 from syncline.report.html import Limits
 
-from tests.coretools import DATA
+from tests.coretools import DATA, file_name
 from tests.sqltools import Row, Run, write_parquet
 from tests.test_sql import RUNS, Both, T, one_run, opened_runs
 
@@ -125,7 +125,7 @@ def test_cubes_count_every_request(both, run: str, limits: Limits) -> None:
         assert (rung["files"], rung["threads"], rung["step"]) == (3, 2, 7)
     made = RUNS[run]()
     for row in made.sync:
-        row["path"] = row["path"] or "[unknown file]"
+        row["path"] = file_name(row)
     counted = Counted(made, rung)
     assert data["width_ns"] == counted.width
 
@@ -351,9 +351,7 @@ def test_a_small_run_is_described_request_by_request(both) -> None:
     lack = {None: 0, "start": 1, "end": 2, "bio": 3}
     assert [row["incomplete"] for row in found] == [lack[r.get("incomplete")] for r in made.sync]
     paths = data["files_table"]["path"]
-    assert [paths[row["file"]] for row in found] == [
-        row["path"] or "[unknown file]" for row in made.sync
-    ]
+    assert [paths[row["file"]] for row in found] == [file_name(row) for row in made.sync]
     stacks = [None if r["stack"] is None else data["stack_names"][r["stack"]] for r in found]
     assert stacks == [row.get("stack") for row in made.sync]
     operations = [data["operations"][row["op"]] for row in found]

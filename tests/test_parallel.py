@@ -12,7 +12,7 @@ from syncline.engine.columns import open_columns
 from syncline.report import run_report, sql_root
 
 from tests import known_truth, sqltools
-from tests.coretools import tables
+from tests.coretools import file_name, tables
 from tests.test_sql import RUNS
 
 Row = dict[str, Any]
@@ -51,7 +51,7 @@ def times(rows: list[Row]) -> tuple[Counter[int], Counter[str]]:
     single: Counter[str] = Counter()
     for since, until in itertools.pairwise(sorted(borders)):
         flying = [
-            row["path"] or "[unknown file]"
+            file_name(row)
             for row in rows
             if row["ts_ns"] <= since and until <= row["ts_ns"] + row["dur_ns"]
         ]
@@ -85,7 +85,7 @@ def check(folder: Path, sync: list[Row], marks: list[Row]) -> list[Row]:
         best = sorted(single.items(), key=lambda one: (-one[1], one[0]))[:5]
         assert [(row["path"], row["wall_ns"]) for row in files] == best
         for row in files:
-            same = [one for one in members if one["path"] == row["path"]]
+            same = [one for one in members if file_name(one) == row["path"]]
             assert row["syncs"] == len(same)
             assert row["time_sum_ns"] == sum(one["dur_ns"] for one in same)
         for row in found[scope]:

@@ -5,7 +5,7 @@ WITH
       run,
       sync_id,
       op,
-      path,
+      COALESCE(path, 'inode ' || CAST(ino AS TEXT) || ' on ' || dev) AS path,
       comm,
       tid,
       ts_ns,

@@ -3,14 +3,14 @@
 --
 -- A row covers the syncs of one file by the threads with one name. If no three
 -- files have a quarter of the time, a row covers the files of one folder, and
--- `path` ends with `/`. `phase` is the phase with the most time of its syncs,
--- null if none is known.
+-- `path` ends with `/`. Files have the names of the report `files`. `phase` is
+-- the phase with the most time of its syncs, null if none is known.
 WITH
   request AS (
     SELECT
       run,
       sync_id,
-      path,
+      COALESCE(path, 'inode ' || CAST(ino AS TEXT) || ' on ' || dev) AS path,
       -- The path without what follows its last slash.
       RTRIM(path, REPLACE(path, '/', '')) AS folder,
       op,

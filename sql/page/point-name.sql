@@ -11,7 +11,16 @@ WITH
     LIMIT :longest
   ),
   named AS (
-    SELECT run, sync_id, COALESCE(path, '[unknown file]') AS path, comm, tid
+    SELECT
+      run,
+      sync_id,
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      ) AS path,
+      comm,
+      tid
     FROM syncline_sync
   )
 SELECT

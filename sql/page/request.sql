@@ -32,17 +32,29 @@ WITH RECURSIVE
   ),
   file AS MATERIALIZED (
     SELECT
-      COALESCE(path, '[unknown file]') AS path,
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      ) AS path,
       ROW_NUMBER() OVER (
         ORDER BY
           COALESCE(SUM(dur_ns), 0) DESC,
           SUM(bytes) DESC,
-          COALESCE(path, '[unknown file]')
+          COALESCE(
+            path,
+            'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+            '[unknown file]'
+          )
       )
       - 1 AS file
     FROM syncline_sync
     GROUP BY
-      COALESCE(path, '[unknown file]')
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      )
   ),
   thread AS MATERIALIZED (
     SELECT
@@ -155,7 +167,13 @@ SELECT
 FROM syncline_sync AS sync
 JOIN span ON span.run = sync.run
 CROSS JOIN width
-JOIN file ON file.path = COALESCE(sync.path, '[unknown file]')
+JOIN file
+  ON file.path
+  = COALESCE(
+    sync.path,
+    'inode ' || CAST(sync.ino AS TEXT) || ' on ' || sync.dev,
+    '[unknown file]'
+  )
 JOIN thread
   ON thread.run = sync.run
   AND thread.tid IS NOT DISTINCT FROM sync.tid

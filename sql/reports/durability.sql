@@ -419,7 +419,7 @@ SELECT
   fs,
   dev,
   COUNT(*) AS syncs,
-  COUNT(DISTINCT path) AS files,
+  COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
   SUM(bytes) AS bytes,
   MIN(ts_ns) AS first_ts_ns,
   MAX(ts_ns) AS last_ts_ns,

@@ -6,7 +6,8 @@
 -- cover all requests. The file with the highest cost comes first.
 --
 -- Columns:
---   path              text   Path of the file, or [unknown file].
+--   path              text   Path of the file, `inode N on MAJOR,MINOR` if only
+--                            that is recorded, or [unknown file].
 --   syncs             count  Number of requests.
 --   empty             count  Number of requests whose start and end were
 --                            recorded, that succeeded and that
@@ -29,7 +30,11 @@
 WITH
   file AS (
     SELECT
-      COALESCE(path, '[unknown file]') AS path,
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      ) AS path,
       MIN(container_path) AS container_path,
       COUNT(*) AS syncs,
       -- Unknown, not 0, if only calls were recorded.
@@ -58,13 +63,29 @@ WITH
       SUM(dur_ns) AS sync_time_sum_ns
     FROM syncline_sync
     GROUP BY
-      COALESCE(path, '[unknown file]')
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      )
   ),
   thread AS (
-    SELECT COALESCE(path, '[unknown file]') AS path, run, tid, pid
+    SELECT
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      ) AS path,
+      run,
+      tid,
+      pid
     FROM syncline_sync
     GROUP BY
-      COALESCE(path, '[unknown file]'),
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      ),
       run,
       tid,
       pid
@@ -72,7 +93,11 @@ WITH
   threads AS (SELECT path, COUNT(*) AS threads FROM thread GROUP BY path),
   latency AS NOT MATERIALIZED (
     SELECT
-      COALESCE(path, '[unknown file]') AS path,
+      COALESCE(
+        path,
+        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[unknown file]'
+      ) AS path,
       syscall_ns - syscall_ns % 65536 AS slice_start,
       syscall_ns
     FROM syncline_sync

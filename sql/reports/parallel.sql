@@ -15,7 +15,7 @@
 --   kind          text   all, at once or without file.
 --   number        count  Number of syncs in flight at once. For all, the
 --                        largest.
---   path          text   Of without file: the file.
+--   path          text   Of without file: the file, as in the report files.
 --   syncs         count  Number of requests, of all and of the file.
 --   time_sum_ns   ns     Sum of their durations. Of at once, of the time in
 --                        flight.
@@ -46,7 +46,13 @@ WITH
   file AS MATERIALIZED (
     SELECT run, path, ROW_NUMBER() OVER (PARTITION BY run ORDER BY path) AS file
     FROM (
-      SELECT DISTINCT run, COALESCE(path, '[unknown file]') AS path
+      SELECT DISTINCT
+        run,
+        COALESCE(
+          path,
+          'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+          '[unknown file]'
+        ) AS path
       FROM syncline_sync
       WHERE
         dur_ns IS NOT NULL
@@ -66,7 +72,12 @@ WITH
     WHERE
       sync.dur_ns IS NOT NULL
       AND file.run = sync.run
-      AND file.path = COALESCE(sync.path, '[unknown file]')
+      AND file.path
+      = COALESCE(
+        sync.path,
+        'inode ' || CAST(sync.ino AS TEXT) || ' on ' || sync.dev,
+        '[unknown file]'
+      )
   ),
   member AS MATERIALIZED (
     SELECT run, 'process' AS scope, pid AS id, comm, file, ts_ns, end_ns

@@ -174,7 +174,12 @@ function selectionSql() {
   const side = now;
   const conditions = [];
   if (state.file === OTHERS || state.thread === OTHERS) return null;
-  if (state.file != null) conditions.push(state.file === '[unknown file]' ? 'path IS NULL' : `path = ${text(state.file)}`);
+  if (state.file != null) {
+    const [, ino, dev] = state.file.match(/^inode (\d+) on (\d+,\d+)$/) ?? [];
+    if (ino) conditions.push(`path IS NULL AND ino = ${ino} AND dev = ${text(dev)}`);
+    else if (state.file === '[unknown file]') conditions.push('path IS NULL AND (ino IS NULL OR dev IS NULL)');
+    else conditions.push(`path = ${text(state.file)}`);
+  }
   if (state.thread != null) {
     const [number] = side.numbers.thread.get(state.thread) ?? [];
     if (number === undefined) return null;

@@ -72,7 +72,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bystanders": (("start_ns",), ("dur_ns",), ("bios",)),
     "durability": (("start_ns",), ("dur_ns",), ("bios",)),
     "empty": (("bios",),),
-    "files": (("path",),),
+    "files": (("path", "ino"),),
     "groups": (("bytes",), ("writeback_ns",), ("dur_ns",)),
     "latency": (("syscall_ns", "writeback_ns"),),
     "parallel": (("dur_ns",), ("pid", "comm")),
@@ -87,7 +87,13 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
 INSTEAD = {
     ("bystanders", "cgroup"): "comm",
     ("bystanders", "process"): "comm",
+    ("files", "dev"): "path",
+    ("files", "ino"): "path",
+    ("files", "path"): "ino",
     ("files", "pid"): "tid",
+    ("parallel", "dev"): "path",
+    ("parallel", "ino"): "path",
+    ("parallel", "path"): "ino",
     ("parallel", "pid"): "comm",
     ("parallel", "process"): "comm",
     # Here, `path` is the path of frames.
