@@ -53,13 +53,14 @@ export const lanesView = {
     paint(canvas, side, state, {inner, height, lanes, strip, max, share: darkest, from, to});
     drag(canvas, tip, side, {inner, lanes, strip, from, to, set});
     const notes = [];
+    const hasBios = lanes.some(({bars}) => bars.some((bar) => bar.hasBios));
     const runs = side.raw.begun.run.length;
     if (runs > 1) notes.push(`These are ${format.count(runs)} runs, aligned at the first sync of each. Only syncs of the same run were in parallel; the strip adds up all runs.`);
     if (more) notes.push(`${format.count(more)} more threads are in the table below.`);
     if (side.counted && (state.waited || state.wrote)) notes.push('A selection by latency or amount does not change this view: the page holds only counts.');
     if (isDense) notes.push(`${format.count(lanes.reduce((sum, {bars}) => sum + bars.length, 0))} syncs are too many for a bar each. The darker a cell is, the larger the part of its time in which the thread had a sync in flight. Drag to see single syncs.`);
-    else notes.push(side.counted ? `Each cell is ${format.ns(side.width)} wide. The darker it is, the larger the part of that time in which the thread had a sync in flight. A request counts in every bin that it overlaps.` : 'A filled bar is a sync that caused bios, a hollow bar is an empty sync.');
-    return [side.counted || isDense ? ramp(darkest) : legend(scale.ops), host, h('p.note', {}, notes.join(' '))];
+    else notes.push(side.counted ? `Each cell is ${format.ns(side.width)} wide. The darker it is, the larger the part of that time in which the thread had a sync in flight. A request counts in every bin that it overlaps.` : hasBios ? 'A filled bar is a sync that caused bios, a hollow bar is an empty sync.' : 'A bar is a sync. Which syncs are empty is not known, because no bio is recorded.');
+    return [side.counted || isDense ? ramp(darkest) : legend(scale.ops, hasBios), host, h('p.note', {}, notes.join(' '))];
   },
 };
 
@@ -80,7 +81,7 @@ function single(side, state, from, to, ops) {
     const thread = rows.thread[row];
     if (!byThread.has(thread)) byThread.set(thread, {thread: side.threads[thread], bars: [], sum: 0});
     const lane = byThread.get(thread);
-    lane.bars.push({begin, end, row, open: length == null, empty: rows.bios[row] === 0 && !rows.failed[row], op: number[rows.op[row]]});
+    lane.bars.push({begin, end, row, open: length == null, hasBios: rows.bios[row] != null, empty: rows.bios[row] === 0 && !rows.failed[row], op: number[rows.op[row]]});
     lane.sum += Math.min(end, to) - Math.max(begin, from);
     if (length > 0 && (!chosen || chosen.has(thread))) edges.push([Math.max(begin, from), 1], [Math.min(end, to), -1]);
   }
@@ -298,9 +299,9 @@ function drag(canvas, tip, side, {inner, lanes, strip, from, to, set}) {
   }
 }
 
-function legend(ops) {
+function legend(ops, hasBios) {
   return h('ul.legend', {}, ops.map((op, index) => h('li', {}, h(`span.swatch.op${Math.min(index, OPS)}`, {style: {background: `var(--c${Math.min(index, OPS) + 1})`}}), format.printable(op === 'none' ? 'no syscall' : op))),
-    h('li', {}, h('span.swatch.hollow'), 'empty sync'));
+    hasBios ? h('li', {}, h('span.swatch.hollow'), 'empty sync') : null);
 }
 
 const shade = (part) => 0.08 + 0.92 * Math.min(1, part);

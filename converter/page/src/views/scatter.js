@@ -12,9 +12,10 @@ import {rectangle} from './rectangle.js';
 const MAX_POINTS = 4000;
 const COLOURS = 6;
 const RANGES = [[0, '0 ranges'], [1, '1 range'], [2, '2 ranges'], [4, '3–4 ranges'], [8, '5–8 ranges'], [Infinity, '9 or more']];
+const NO_RANGES = 'not recorded';
 
 const BY = {
-  ranges: {label: 'number of ranges', groups: () => RANGES.map(([, name]) => name), of: (point) => RANGES.find(([max]) => (point.ranges ?? 0) <= max)[1]},
+  ranges: {label: 'number of ranges', groups: () => [...RANGES.map(([, name]) => name), NO_RANGES], of: (point) => (point.ranges == null ? NO_RANGES : RANGES.find(([max]) => point.ranges <= max)[1])},
   file: {label: 'file', groups: (sides, points) => largest(points, (point) => point.file.label), of: (point) => point.file.label},
   op: {label: 'syscall', groups: (sides, points) => largest(points, (point) => point.op), of: (point) => point.op},
 };
@@ -43,7 +44,7 @@ export const scatterView = {
     const named = new Set(groups);
     const rest = all.some((point) => !named.has(by.of(point)));
     if (state.by === 'ranges') groups = groups.filter((name) => all.some((point) => by.of(point) === name));
-    return {drawn, x: span((point) => point.bytes), y: span((point) => point.value), groups: rest ? [...groups, REST] : groups, named, start: state.by === 'ranges' ? RANGES.findIndex(([, name]) => name === groups[0]) : 0};
+    return {drawn, x: span((point) => point.bytes), y: span((point) => point.value), groups: rest ? [...groups, REST] : groups, named, start: state.by === 'ranges' ? Math.max(0, RANGES.findIndex(([, name]) => name === groups[0])) : 0};
   },
   draw(side, state, {width, scale, place, set}) {
     const {points, all, of, longest} = scale.drawn[place];
@@ -76,7 +77,7 @@ export const scatterView = {
         y.zero ? [Plot.axisY([Math.log10(zeroY)], {tickFormat: () => '0 ns', label: null}), Plot.ruleY([Math.log10(y.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
         Plot.dot(points, {
           x: (point) => Math.log10(point.bytes || zeroX), y: (point) => Math.log10(point.value || zeroY), fill: groupOf, symbol: groupOf, r: points.length > 800 ? 2.5 : 3.5, fillOpacity: (point) => (point.isOut ? 0.15 : points.length > 800 ? 0.6 : 0.8),
-          title: (point) => `${format.ns(point.value)}, ${format.bytes(point.bytes)} in ${format.count(point.ranges)} ${point.ranges === 1 ? 'range' : 'ranges'}\n${format.printable(point.file.label)}\n${format.printable(point.op)} of ${format.printable(point.thread.label)}\nat ${format.ns(point.since)}`,
+          title: (point) => `${format.ns(point.value)}, ${format.bytes(point.bytes)}${point.ranges == null ? '' : ` in ${format.count(point.ranges)} ${point.ranges === 1 ? 'range' : 'ranges'}`}\n${format.printable(point.file.label)}\n${format.printable(point.op)} of ${format.printable(point.thread.label)}\nat ${format.ns(point.since)}`,
           tip: {fill: 'var(--card)', stroke: 'var(--line)', lineWidth: 40},
         }),
       ],
