@@ -57,13 +57,13 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   below STRING,
   -- First sector. Null if unknown.
   sector LONG,
-  -- Total size of the folios that were added to it. Size of the bio if folios
-  -- are not recorded. Null if neither is recorded.
+  -- Total size of the folios that were added to it. Size of the bio if it has
+  -- no recorded folio. Null if neither is recorded.
   bytes LONG,
-  -- Number of folios. Null if folios are not recorded.
+  -- Number of folios. Null if its folios are not recorded.
   folios LONG,
   -- Number of separate ranges of file offsets, after joining adjacent ones.
-  -- Null if folios are not recorded.
+  -- Null if its folios are not recorded.
   ranges LONG,
   -- Lowest file offset of the folios. Null without a folio.
   first_offset LONG,

@@ -78,16 +78,16 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Part of `sync_start` to `sync_end` that is in none of writeback_ns,
   -- journal_ns and flush_ns. These may overlap. Null if one of them is null.
   residue_ns LONG,
-  -- Total size of the folios that were added to its bios. Total size of its
-  -- bios if folios are not recorded. Null if bios are not recorded, or only the
-  -- call was recorded.
+  -- Total size of the folios that were added to its bios, and of its bios
+  -- without a recorded folio. Null if bios are not recorded, or only the call
+  -- was recorded.
   bytes LONG,
-  -- Number of folios. Null if folios are not recorded.
+  -- Number of folios. Null if the folios of one of its bios are not recorded.
   folios LONG,
   -- Number of bios. Null like bytes.
   bios LONG,
   -- Number of separate ranges of file offsets, after joining adjacent ones.
-  -- Null if folios are not recorded.
+  -- Null if the folios of one of its bios are not recorded.
   ranges LONG,
   -- Lowest file offset of the folios. Null without a folio.
   first_offset LONG,
