@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from syncline.report import catalogue
+
+from tests import reports_page
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -141,12 +142,20 @@ def test_every_loss_reason_is_documented() -> None:
     assert [(name, severity.lower()) for name, severity in reasons] == rows
 
 
-def test_every_report_and_command_is_documented() -> None:
+def test_the_page_of_reports_is_up_to_date() -> None:
+    assert reports_page.PAGE.read_text() == reports_page.text(), "python -m tests.reports_page"
+    assert {
+        name
+        for name in reports_page.MORE
+        if not (reports_page.PAGE.parent / f"{name}.md").is_file()
+    } == set()
+
+
+def test_every_command_is_documented() -> None:
     listed = run("syncline --help", ROOT).stdout.partition("Commands:")[2]
     names = set(re.findall(r"^  (\w+) ", listed, flags=re.M))
     assert "record" in names
     page = (ROOT / "docs" / "reference" / "command-line.md").read_text()
-    assert set(catalogue.names()) <= set(re.findall(r"^\| `([\w-]+)` \|", page, flags=re.M))
     for text in (page, (ROOT / "README.md").read_text()):
         rows = re.findall(r"^\| `(?:syncline )?(\w+)", text, flags=re.M)
         assert names <= set(rows)

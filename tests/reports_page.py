@@ -1,0 +1,60 @@
+"""Writes docs/reference/reports.md from the head comments of sql/reports/: `python -m tests.reports_page`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from syncline.report import catalogue
+from syncline.report.catalogue import UNITS, Report
+
+# Reports with a page of their own.
+MORE = {"groups": "Groups", "phases": "Phases", "slow-writes": "Slow writes"}
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "reports.md"
+HEAD = """\
+<!-- Generated from sql/reports/ by `python -m tests.reports_page`. -->
+
+# Reports
+
+`syncline report INPUT NAME...` prints these reports. Each is one SELECT on the [tables](tables.md), in a file of
+`sql/reports/`. A table for people shows a column without its `_ns`, and without underscores: `latency_sum_ns` is `latency sum`. CSV and
+JSON have the names below. `-` is unknown, in CSV an empty cell, in JSON null.
+
+| report | question |
+|---|---|
+"""
+
+
+def text() -> str:
+    """Returns the page."""
+    reports = [catalogue.load(name) for name in catalogue.names()]
+    index = "".join(
+        f"| [`{one.name}`](#{one.name}) | {_cell(_question(one))} |\n" for one in reports
+    )
+    units = "".join(f"| {name} | {_cell(meaning)} |\n" for name, meaning in UNITS.items())
+    parts = [_section(one) for one in reports]
+    return f"{HEAD}{index}\n| unit | meaning |\n|---|---|\n{units}\n" + "\n".join(parts)
+
+
+def _question(report: Report) -> str:
+    """The title without the name of the report."""
+    _, _, question = report.title.partition(": ")
+    return question[:1].upper() + question[1:]
+
+
+def _section(report: Report) -> str:
+    rows = "".join(f"| {one.name} | {one.unit} | {_cell(one.text)} |\n" for one in report.columns)
+    description = f"{report.description}\n\n" if report.description else ""
+    if title := MORE.get(report.name):
+        description += f"More: [{title}]({report.name}.md).\n\n"
+    return (
+        f"## {report.name}\n\n{_question(report)}\n\n{description}"
+        f"| column | unit | meaning |\n|---|---|---|\n{rows}"
+    )
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text())
