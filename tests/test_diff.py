@@ -547,8 +547,14 @@ def test_a_policy_decides_the_verdicts(pool, tmp_path: Path) -> None:
 
     key = ("", "all", "syncs")
     rule = "[[diff.rule]]\nmetric = 'syncs'\n"
-    assert judged(rule + "tolerance = '120%'")[key].verdict == "no change"
-    assert judged(rule + "tolerance = 400")[key].verdict == "no change"
+    # It is worse, and the policy tolerates it.
+    tolerated = judged(rule + "tolerance = '120%'")[key]
+    assert (tolerated.verdict, tolerated.reason) == ("no change", "within the tolerance of 120 %")
+    tolerated = judged(rule + "tolerance = 400")[key]
+    assert (tolerated.verdict, tolerated.reason) == (
+        "no change",
+        "within the tolerance of the policy",
+    )
     assert judged(rule + "tolerance = 200")[key].verdict == "regression"
     assert judged(rule + "worse = 'lower'")[key].verdict == "improvement"
     assert judged(rule + "worse = 'both'")[key].verdict == "regression"

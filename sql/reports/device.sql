@@ -20,7 +20,7 @@
 --                      thread: bios of the threads of one name.
 --   comm        text   Name of the thread that submitted the bios.
 --   bios        count  Number of bios whose submit and completion are recorded.
---   bytes       bytes  Their size.
+--   bytes       bytes  Sum of their sizes, as far as these are known.
 --   requests    count  Number of requests of the block layer that they made.
 --                      The other bios were merged into these.
 --   flushes     count  Number of bios that asked for a flush before them.

@@ -6,7 +6,7 @@ import math
 
 from . import statistics
 from .comparison import CANT_TELL, Method, Row
-from .metrics import KINDS, Tolerance
+from .metrics import KINDS, Tolerance, default_tolerance
 from .rules import Policy
 from .statistics import Interval, Permutations
 
@@ -130,7 +130,7 @@ def _judge(row: Row, alpha: float, units: tuple[int, int], *, blocks: bool) -> N
     if math.isinf(low) and math.isinf(high):
         row.verdict, row.reason = CANT_TELL, _reason_unbounded(row, units, blocks=blocks)
     elif -tolerance <= low and high <= tolerance:
-        row.verdict = "no change"
+        row.verdict, row.reason = "no change", _reason_tolerated(row, low, high)
     elif low > tolerance or (both and high < -tolerance):
         if row.worse_p is not None and row.worse_p <= alpha:
             row.verdict = "regression"
@@ -188,10 +188,25 @@ def _change(row: Row, base: float, new: float) -> float:
 
 def _tolerance(row: Row) -> float:
     """Returns the tolerance on the scale of the row's change."""
-    tolerance: Tolerance = row.criteria.tolerance
+    return _scaled(row.criteria.tolerance, row)
+
+
+def _scaled(tolerance: Tolerance, row: Row) -> float:
     if row.relative or not tolerance.relative:
         return tolerance.amount
     return tolerance.amount * abs(row.base or 0)
+
+
+def _reason_tolerated(row: Row, low: float, high: float) -> str:
+    """Returns why a change is none, if it would be one without the policy."""
+    tolerance, usual = row.criteria.tolerance, default_tolerance(row.metric)
+    if row.relative and not usual.relative:
+        return ""
+    limit = _scaled(usual, row)
+    if -limit <= high and low <= limit:
+        return ""
+    of = f"{100 * tolerance.amount:g} %" if tolerance.relative else "the policy"
+    return f"within the tolerance of {of}"
 
 
 def _reason_unbounded(row: Row, units: tuple[int, int], *, blocks: bool) -> str:
