@@ -10,7 +10,7 @@ const LEFT = new Set(['phases, to scale', 'to scale', 'file', 'thread']);
 export const slowestView = {
   id: 'slowest',
   title: 'Slowest syncs',
-  help: 'The 20 selected syncs that took longest, each with its phases to scale. Open a row for the commands that lead to it, or to select its thread and its time.',
+  help: 'The selected syncs that took longest, at most 20, each with its phases to scale. Open a row for the commands that lead to it, or to select its thread and its time.',
   missing: (sides) => (sides.some((side) => side.metric('sync_time_sum')?.value != null) ? null : 'the length of no sync is known'),
   scale(sides, state) {
     const all = sides.map((side) => side.slowest(state, COUNT));

@@ -103,7 +103,7 @@ export function caveats(side, titled) {
     h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : lost == null || isEmpty ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.short)}` : ''}`)),
     caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
     h('p', {}, isEmpty ? 'No gap was found in the input. Without a sync request it is not known which threads waited for which files, nor whether the recorder missed their syncs.' : confidence),
-    losses.reason.length ? h('details', {}, h('summary', {}, losses.reason.length === 1 ? 'The reason, with an example' : `${losses.reason.length} reasons, with an example each`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
+    losses.reason.length ? h('details', {}, h('summary', {}, `${caveats.length ? 'Reasons' : 'What was not used, and is no loss'}, each with an example (${losses.reason.length})`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
       h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example'].map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')))))))) : null);
 }
