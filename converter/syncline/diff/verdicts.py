@@ -198,7 +198,7 @@ def _scaled(tolerance: Tolerance, row: Row) -> float:
 
 
 def _reason_tolerated(row: Row, low: float, high: float) -> str:
-    """Returns why a change is none, if it would be one without the policy."""
+    """Returns why a change does not count, if it would count without the policy."""
     tolerance, usual = row.criteria.tolerance, default_tolerance(row.metric)
     if row.relative and not usual.relative:
         return ""

@@ -20,7 +20,7 @@ _COLUMNS = (
     Column("change", "ratio", "Change of the mean."),
     Column("interval", "ratio", "Interval of the change."),
     Column("verdict", "text", "Verdict."),
-    Column("reason", "prose", 'Why the verdict is "can\'t tell", or a change counts as none.'),
+    Column("reason", "prose", 'Why the verdict is "can\'t tell", or why a change does not count.'),
 )
 
 
