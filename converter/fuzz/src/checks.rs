@@ -21,7 +21,8 @@ use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader,
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub kinds: [u64; Kind::COUNT],
-    pub bytes: u64,
+    pub folio_bytes: u64,
+    pub submit_bytes: u64,
     /// Submits of background writeback. Requests that their folios opened are withdrawn.
     pub background: u64,
     /// Of probes: starts and ends of sync functions, folios, and the bytes of bios that write.
@@ -35,11 +36,11 @@ impl Ledger {
     pub fn add(&mut self, event: &Event) {
         self.kinds[event.kind.index()] += 1;
         if let Kind::BioAddFolio { len, .. } = event.kind {
-            self.bytes += len;
+            self.folio_bytes += len;
         }
         if let Kind::BioSubmit { background, bytes, .. } = event.kind {
             self.background += u64::from(background);
-            self.bytes += bytes;
+            self.submit_bytes += bytes;
         }
         match event.kind {
             Kind::Probe(Probe::SyncEnter { .. }) => self.probe_starts += 1,
@@ -117,6 +118,8 @@ pub struct Checker<'a> {
     last_end: BTreeMap<u32, i64>,
     bytes: u64,
     background_bytes: u64,
+    /// Of the bios without a folio: those that their submits say.
+    sized_bytes: u64,
     kinds: [u64; Kind::COUNT],
     unmatched_calls: u64,
     never_submitted: u64,
@@ -148,6 +151,7 @@ impl<'a> Checker<'a> {
             last_end: BTreeMap::new(),
             bytes: 0,
             background_bytes: 0,
+            sized_bytes: 0,
             kinds: [0; Kind::COUNT],
             unmatched_calls: 0,
             never_submitted: 0,
@@ -262,7 +266,16 @@ impl<'a> Checker<'a> {
     /// Checks that every event that went in has come out, or is counted with a reason.
     pub fn balance(&self, ledger: &Ledger, losses: &Losses) {
         let count = |reason| losses.get(reason).count;
-        assert_eq!(self.bytes + self.background_bytes - self.block_bytes, ledger.bytes, "bytes");
+        let of_folios = self.bytes + self.background_bytes - self.block_bytes - self.sized_bytes;
+        assert_eq!(of_folios, ledger.folio_bytes, "bytes of folios");
+        // The size of a bio with folios is theirs.
+        let all_are_sized = ledger.kinds[3] == 0;
+        assert!(
+            self.sized_bytes == ledger.submit_bytes || !all_are_sized && self.sized_bytes < ledger.submit_bytes,
+            "bytes of submits: {} of {}",
+            self.sized_bytes,
+            ledger.submit_bytes
+        );
         assert!(self.bios_of.is_empty(), "bios of requests that never came: {:?}", self.bios_of.keys());
         for (ids, what) in [(&self.syncs, "sync_id"), (&self.bios, "bio_id"), (&self.calls, "call_id")] {
             let gaps = what == "sync_id" && ledger.background > 0;
@@ -347,6 +360,7 @@ impl Sink for Checker<'_> {
         } else {
             // Only the thread says whose bio without an id it is.
             assert!(bio.sync_id.is_none() || bio.id != 0 || bio.confidence == Confidence::Inferred, "{bio:?}");
+            self.sized_bytes += if bio.extent.of_bios { bio.extent.bytes } else { 0 };
             self.kinds[4] += u64::from(bio.submit.is_some());
             self.kinds[5] += u64::from(bio.complete.is_some());
         }
