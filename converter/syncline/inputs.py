@@ -67,8 +67,9 @@ def opened(
     if kind == "folder":
         raise _no_runs(path)
     named = None if statements is None else _named(statements)
-    # Of tables that are read once.
-    contents = {"is_temporary": True, "needed": None if named is None else set(named)}
+    # The tables are removed after use, and hold only what the statements name.
+    needed = None if named is None else set(named)
+    contents = {"is_temporary": True, "needed": needed}
     with contextlib.ExitStack() as stack:
         if kind == "log":
             folder = stack.enter_context(scratch.folder())

@@ -32,29 +32,24 @@ WITH RECURSIVE
   ),
   file AS MATERIALIZED (
     SELECT
-      COALESCE(
-        path,
-        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
-        '[unknown file]'
-      ) AS path,
+      path,
       ROW_NUMBER() OVER (
-        ORDER BY
-          COALESCE(SUM(dur_ns), 0) DESC,
-          SUM(bytes) DESC,
-          COALESCE(
-            path,
-            'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
-            '[unknown file]'
-          )
+        ORDER BY COALESCE(SUM(dur_ns), 0) DESC, SUM(bytes) DESC, path
       )
       - 1 AS file
-    FROM syncline_sync
+    FROM (
+      SELECT
+        COALESCE(
+          path,
+          'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+          '[unknown file]'
+        ) AS path,
+        dur_ns,
+        bytes
+      FROM syncline_sync
+    ) AS named
     GROUP BY
-      COALESCE(
-        path,
-        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
-        '[unknown file]'
-      )
+      path
   ),
   thread AS MATERIALIZED (
     SELECT

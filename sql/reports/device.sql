@@ -10,11 +10,11 @@
 --   dev         text   Device. One that is stacked on another has rows of its
 --                      own. If the recording has remaps, its bios are at the
 --                      device from their issue to the device below.
---   below       text   The devices directly below it, with a blank between
---                      them: those that the run directory names, else those to
+--   below       text   The devices directly below it, separated by blanks. The
+--                      run directory names them; without it, they are those to
 --                      which bios were redirected. Each has its name, or its
 --                      number if the name is not known. Empty if there are
---                      none, null if that is not known.
+--                      none. Null if it is not known which there are.
 --   part        text   all: the whole device. sync, async: bios with and
 --                      without the flag. unknown: bios without known flags.
 --                      thread: bios of the threads of one name.

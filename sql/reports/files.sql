@@ -28,13 +28,29 @@
 --   container_path    text   Path of the file in the container that syncs it.
 --                            Null outside of containers and if unknown.
 WITH
-  file AS (
+  request AS NOT MATERIALIZED (
     SELECT
       COALESCE(
         path,
         'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
         '[unknown file]'
       ) AS path,
+      container_path,
+      run,
+      tid,
+      pid,
+      bios,
+      incomplete,
+      ret,
+      bytes,
+      syscall_ns,
+      writeback_ns,
+      dur_ns
+    FROM syncline_sync
+  ),
+  file AS (
+    SELECT
+      path,
       MIN(container_path) AS container_path,
       COUNT(*) AS syncs,
       -- Unknown, not 0, if only calls were recorded.
@@ -61,46 +77,17 @@ WITH
         )
       END AS writeback_sum_ns,
       SUM(dur_ns) AS sync_time_sum_ns
-    FROM syncline_sync
+    FROM request
     GROUP BY
-      COALESCE(
-        path,
-        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
-        '[unknown file]'
-      )
+      path
   ),
   thread AS (
-    SELECT
-      COALESCE(
-        path,
-        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
-        '[unknown file]'
-      ) AS path,
-      run,
-      tid,
-      pid
-    FROM syncline_sync
-    GROUP BY
-      COALESCE(
-        path,
-        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
-        '[unknown file]'
-      ),
-      run,
-      tid,
-      pid
+    SELECT path, run, tid, pid FROM request GROUP BY path, run, tid, pid
   ),
   threads AS (SELECT path, COUNT(*) AS threads FROM thread GROUP BY path),
   latency AS NOT MATERIALIZED (
-    SELECT
-      COALESCE(
-        path,
-        'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
-        '[unknown file]'
-      ) AS path,
-      syscall_ns - syscall_ns % 65536 AS slice_start,
-      syscall_ns
-    FROM syncline_sync
+    SELECT path, syscall_ns - syscall_ns % 65536 AS slice_start, syscall_ns
+    FROM request
     WHERE
       syscall_ns IS NOT NULL
   ),

@@ -191,7 +191,11 @@ class ColumnsEngine:
     def _run(
         self, sql: str, max_rows: int | None = None
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Runs SQL. Returns the columns of its last statement, and the first `max_rows` of its rows; all of them if that is None."""
+        """Runs SQL. Returns the columns and the rows of its last statement.
+
+        Args:
+            max_rows: the rows behind these stay in the database, for `fetchmany`. None: all are returned.
+        """
 
         def run() -> tuple[list[str], list[tuple[Any, ...]]]:
             statements = [sql] if self._allow_files else allowed_statements(self._db, sql)
@@ -200,8 +204,9 @@ class ColumnsEngine:
             columns = [column[0] for column in self._db.description or ()] if statements else []
             if not columns:
                 return columns, []
-            rows = self._db.fetchall() if max_rows is None else self._db.fetchmany(max_rows)
-            return columns, rows
+            if max_rows is None:
+                return columns, self._db.fetchall()
+            return columns, self._db.fetchmany(max_rows)
 
         return self._work(run)
 

@@ -158,8 +158,8 @@ def _strace(_root: Path, target: Target) -> Route:
         "strace",
         "it works on every kernel",
         None,
-        "anything inside the kernel (what was written back, when, and for which sync), syncs by io_uring, and without"
-        " --writes no write to a file that is open with O_SYNC or O_DSYNC",
+        "anything inside the kernel (what was written back, when, and for which sync), syncs by io_uring, and,"
+        " without --writes, writes to files that are open with O_SYNC or O_DSYNC",
         # strace attaches to the process.
         ("pid",),
     )

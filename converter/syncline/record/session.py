@@ -81,9 +81,12 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
 
 
 def _target(request: Request) -> routes.Target:
+    """Returns what is recorded: a command, else the process of --pid, else all processes."""
     if request.command:
         return "command"
-    return "machine" if request.filter.pid is None else "process"
+    if request.filter.pid is not None:
+        return "process"
+    return "machine"
 
 
 def _without_writes(request: Request) -> dict[routes.Name, RecordError]:
