@@ -1,5 +1,6 @@
 //! Parquet files: one file of requests, or a folder with one file per table.
 
+mod column;
 mod table;
 pub mod writes;
 

@@ -1,35 +1,29 @@
-//! One Parquet file, written in Arrow record batches.
+//! One Parquet file. Rows come one at a time, and are written in groups.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Int64Builder, StringBuilder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
 
+use super::column::Column;
 use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::output_path::resolve;
 use crate::part::{Access, Part};
 use crate::rows::{Row, Type, Value};
 
-/// Rows of a record batch: enough for dictionary encoding to pay off, few enough to take only some MB.
-const BATCH_ROWS: usize = 1 << 15;
+/// Rows that are encoded at once: few enough to take only some MB.
+const BATCH_ROWS: usize = 1 << 13;
+/// Multiples of `BATCH_ROWS`.
+const PAGE_ROWS: usize = 1 << 15;
 const ROW_GROUP_ROWS: usize = 1 << 18;
-
-enum Builder {
-    Int(Int64Builder),
-    UInt(UInt64Builder),
-    Bool(BooleanBuilder),
-    Text(StringBuilder),
-}
 
 /// What is written of the columns of a folder of tables.
 #[derive(Clone, Debug, Default)]
@@ -47,13 +41,20 @@ impl Contents {
     }
 }
 
-fn data_type(kind: Type) -> DataType {
-    match kind {
-        Type::Int => DataType::Int64,
-        Type::UInt => DataType::UInt64,
-        Type::Bool => DataType::Boolean,
-        Type::Text => DataType::Utf8,
-    }
+/// The schema of a file: a list of columns. Each of them may be null.
+fn schema(columns: &[(&'static str, Type)]) -> ParquetResult<TypePtr> {
+    let fields = columns.iter().map(|&(name, kind)| {
+        let (physical, logical) = match kind {
+            Type::Int => (PhysicalType::INT64, None),
+            Type::UInt => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
+            Type::Bool => (PhysicalType::BOOLEAN, None),
+            Type::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let field = SchemaType::primitive_type_builder(name, physical).with_logical_type(logical);
+        Ok(Arc::new(field.with_repetition(Repetition::OPTIONAL).build()?))
+    });
+    let fields = fields.collect::<ParquetResult<_>>()?;
+    Ok(Arc::new(SchemaType::group_type_builder("schema").with_fields(fields).build()?))
 }
 
 /// How the columns are encoded. Most numbers differ in each row: a dictionary of them would take time and no less room than their differences.
@@ -61,56 +62,20 @@ fn properties(columns: &[(&'static str, Type)], is_temporary: bool) -> WriterPro
     let compression = if is_temporary { Compression::UNCOMPRESSED } else { Compression::ZSTD(ZstdLevel::default()) };
     let mut properties = WriterProperties::builder()
         .set_compression(compression)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS));
-    for (name, _) in columns.iter().filter(|(_, kind)| matches!(kind, Type::Int | Type::UInt)) {
-        properties = properties
-            .set_column_dictionary_enabled(ColumnPath::from(*name), false)
-            .set_column_encoding(ColumnPath::from(*name), Encoding::DELTA_BINARY_PACKED);
+        .set_write_batch_size(BATCH_ROWS)
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    for &(name, kind) in columns {
+        let column = ColumnPath::from(name);
+        properties = match kind {
+            Type::Int | Type::UInt => properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+            Type::Text => properties.set_column_statistics_enabled(column, EnabledStatistics::None),
+            Type::Bool => properties,
+        };
     }
     properties.build()
-}
-
-impl Builder {
-    fn new(kind: Type) -> Self {
-        match kind {
-            Type::Int => Self::Int(Int64Builder::new()),
-            Type::UInt => Self::UInt(UInt64Builder::new()),
-            Type::Bool => Self::Bool(BooleanBuilder::new()),
-            Type::Text => Self::Text(StringBuilder::new()),
-        }
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        match self {
-            Self::Int(b) => Arc::new(b.finish()),
-            Self::UInt(b) => Arc::new(b.finish()),
-            Self::Bool(b) => Arc::new(b.finish()),
-            Self::Text(b) => Arc::new(b.finish()),
-        }
-    }
-
-    fn text(&mut self, text: Option<&str>) {
-        if let Self::Text(b) = self {
-            b.append_option(text);
-        }
-    }
-
-    fn push(&mut self, value: Value, names: &Names) {
-        match (self, value) {
-            (Self::Int(b), Value::Int(v)) => b.append_value(v),
-            (Self::UInt(b), Value::UInt(v)) => b.append_value(v),
-            (Self::Bool(b), Value::Bool(v)) => b.append_value(v),
-            (Self::Text(b), Value::Name(v)) => b.append_value(names.text(v)),
-            (Self::Text(b), Value::Word(v)) => b.append_value(v),
-            (Self::Text(b), Value::Address(v)) => b.append_value(format!("0x{v:x}")),
-            (Self::Text(b), Value::Dev(v)) => b.append_value(v.to_string()),
-            (Self::Int(b), _) => b.append_null(),
-            (Self::UInt(b), _) => b.append_null(),
-            (Self::Bool(b), _) => b.append_null(),
-            (Self::Text(b), _) => b.append_null(),
-        }
-    }
 }
 
 /// A value of a table that is no `Row`.
@@ -140,21 +105,20 @@ impl Write for Summed {
 /// One Parquet file. It has a temporary name until it is complete.
 pub(super) struct Table {
     path: PathBuf,
-    schema: SchemaRef,
-    /// `None` for a column that is not needed.
-    builders: Vec<Option<Builder>>,
+    columns: Vec<Column>,
+    /// Which of the columns get values. The others are null.
+    is_needed: Vec<bool>,
     /// Whether it gets rows.
     has_rows: bool,
-    /// Number of rows in the builders.
+    /// Number of rows that are not encoded.
     waiting: usize,
-    writer: ArrowWriter<Summed>,
+    /// Number of encoded rows of the current group.
+    encoded: usize,
+    writer: SerializedFileWriter<Summed>,
 }
 
 impl Table {
     pub(super) fn create(path: &Path, columns: &[(&'static str, Type)], contents: &Contents) -> Result<Self> {
-        let fields: Vec<Field> = columns.iter().map(|&(name, kind)| Field::new(name, data_type(kind), true)).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let properties = properties(columns, contents.is_temporary);
         let path = &resolve(path)?;
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(Error::Encode { path: path.clone(), message: "Parquet needs a plain file".into() });
@@ -162,10 +126,17 @@ impl Table {
         let file =
             Part::create(path, Access::Usual).map_err(|source| Error::Write { path: path.to_owned(), source })?;
         let file = Summed { file, crc: flate2::Crc::new() };
-        let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|e| encode(path, &e))?;
-        let builder = |&(name, kind): &(&str, Type)| contents.has(name).then(|| Builder::new(kind));
-        let builders = columns.iter().map(builder).collect();
-        Ok(Self { path: path.to_owned(), schema, builders, has_rows: true, waiting: 0, writer })
+        let properties = Arc::new(properties(columns, contents.is_temporary));
+        let writer =
+            schema(columns).and_then(|schema| SerializedFileWriter::new(file, schema, Arc::clone(&properties)));
+        let writer = writer.map_err(|e| encode(path, &e))?;
+        let is_needed = columns.iter().map(|(name, _)| contents.has(name)).collect();
+        let descriptions = writer.schema_descr().columns();
+        let column = |(&(_, kind), description): (&(&str, Type), _)| {
+            Column::new(kind, Arc::clone(description), Arc::clone(&properties))
+        };
+        let columns = columns.iter().zip(descriptions).map(column).collect();
+        Ok(Self { path: path.to_owned(), columns, is_needed, has_rows: true, waiting: 0, encoded: 0, writer })
     }
 
     /// Returns the table as one that stays empty.
@@ -177,10 +148,10 @@ impl Table {
         if !self.has_rows {
             return Ok(());
         }
-        let mut builders = self.builders.iter_mut();
+        let mut columns = self.columns.iter_mut().zip(&self.is_needed);
         row.visit(&mut |_, value| {
-            if let Some(Some(builder)) = builders.next() {
-                builder.push(value, names);
+            if let Some((column, true)) = columns.next() {
+                column.push(value, names);
             }
         });
         self.end_row()
@@ -189,50 +160,69 @@ impl Table {
     /// Adds a row of a table that has all its columns.
     pub(super) fn push_cells(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         let none = Names::default();
-        for (builder, cell) in self.builders.iter_mut().zip(cells) {
-            match (builder, cell) {
-                (Some(builder), Cell::Value(value)) => builder.push(*value, &none),
-                (Some(builder), Cell::Text(text)) => builder.text(*text),
-                (None, _) => {}
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            match cell {
+                Cell::Value(value) => column.push(*value, &none),
+                Cell::Text(text) => column.push_text(*text),
             }
         }
         self.end_row()
     }
 
-    /// Ends a row, for which each builder got one value.
+    /// Ends a row, for which each needed column got one value.
     fn end_row(&mut self) -> Result<()> {
         self.waiting += 1;
-        if self.waiting == BATCH_ROWS { self.write_batch() } else { Ok(()) }
+        if self.waiting < BATCH_ROWS {
+            return Ok(());
+        }
+        self.encode_rows()?;
+        if self.encoded < ROW_GROUP_ROWS { Ok(()) } else { self.write_group() }
     }
 
-    fn write_batch(&mut self) -> Result<()> {
+    fn encode_rows(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.waiting);
-        let columns = self.builders.iter_mut().zip(self.schema.fields()).map(|(builder, field)| match builder {
-            Some(builder) => builder.finish(),
-            None => new_null_array(field.data_type(), rows),
-        });
-        let columns = columns.collect();
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|e| encode(&self.path, &e))?;
-        self.writer.write(&batch).map_err(|e| encode(&self.path, &e))
+        self.encoded += rows;
+        self.columns.iter_mut().try_for_each(|column| column.encode(rows)).map_err(|e| encode(&self.path, &e))
+    }
+
+    fn write_group(&mut self) -> Result<()> {
+        self.encoded = 0;
+        write_group(&mut self.columns, &mut self.writer).map_err(|e| encode(&self.path, &e))
     }
 
     /// Writes the remaining rows and returns the checksum of all of them.
     pub(super) fn end_rows(&mut self) -> Result<u32> {
-        self.write_batch()?;
-        self.writer.flush().map_err(|e| encode(&self.path, &e))?;
-        self.writer.sync().map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        if self.waiting > 0 {
+            self.encode_rows()?;
+        }
+        if self.encoded > 0 {
+            self.write_group()?;
+        }
+        self.writer.flush().map_err(|source| Error::Write { path: self.path.clone(), source })?;
         Ok(self.writer.inner().crc.sum())
     }
 
     /// Writes the metadata, which end a Parquet file.
     pub(super) fn complete<'a>(mut self, meta: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Complete> {
-        self.write_batch()?;
+        self.end_rows()?;
         for (key, value) in meta {
             self.writer.append_key_value_metadata(KeyValue::new(format!("syncline.{key}"), value.to_owned()));
         }
         let summed = self.writer.into_inner().map_err(|e| encode(&self.path, &e))?;
         Ok(Complete { file: summed.file, path: self.path })
     }
+}
+
+/// Writes the encoded pages of all columns, one column after another.
+fn write_group(columns: &mut [Column], writer: &mut SerializedFileWriter<Summed>) -> ParquetResult<()> {
+    let mut group = writer.next_row_group()?;
+    for column in columns {
+        if let Some((pages, closed)) = column.take_pages()? {
+            group.append_column(&pages, closed)?;
+        }
+    }
+    group.close()?;
+    Ok(())
 }
 
 /// A complete table that still has its temporary name.
