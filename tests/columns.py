@@ -216,7 +216,8 @@ def duckdb_view(table: str, columns: list[Column]) -> str:
 
 def known(columns: list[Column], groups: list[Group]) -> str:
     listed = {name for group in groups for name in group.columns}
-    counts = ",\n".join(f"  COUNT({c.name}) AS {c.name}" for c in columns if c.name in listed)
+    # Each has a line of its own, with a comma: syncline/report/inspect.py leaves out lines.
+    counts = "\n".join(f"  COUNT({c.name}) AS {c.name}," for c in columns if c.name in listed)
     return f"""\
 -- Known: the number of requests in which each column is known.
 --
@@ -226,9 +227,9 @@ def known(columns: list[Column], groups: list[Group]) -> str:
 --
 -- {NOTE}
 SELECT
-  COUNT(*) AS syncs,
-  SUM(CASE WHEN bios > 0 THEN 1 ELSE 0 END) AS with_bios,
 {counts}
+  COUNT(*) AS syncs,
+  SUM(CASE WHEN bios > 0 THEN 1 ELSE 0 END) AS with_bios
 FROM syncline_sync;
 """
 

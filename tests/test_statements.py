@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from syncline.engine import EngineError
+from syncline.engine.reads import reads
 from syncline.inputs import opened
 from syncline.reading import Reading
-from syncline.report import names
+from syncline.report import answer, names
+from syncline.report.inspect import statements as statements_of_why
+from syncline.report.inspect import why_empty
 from syncline.report.run import caveats, run_query, run_report, statements
 
 from tests.coretools import DATA, ROOT
@@ -38,15 +41,74 @@ def test_a_report_is_the_same_with_only_the_columns_that_it_names(inputs: list[P
                 with opened(str(path), Reading(), statements=statements([name])) as engine:
                     assert run_report(engine, name) == run_report(whole, name), name
                     assert caveats(engine) == caveats(whole)
+            with opened(str(path), Reading(), statements=answer.statements()) as engine:
+                assert answer.read(engine) == answer.read(whole)
+
+
+def test_the_reason_for_no_rows_is_the_same_with_only_the_columns_that_it_names(
+    inputs: list[Path],
+) -> None:
+    path = inputs[0]
+    with opened(str(path), Reading()) as whole:
+        for name in names():
+            announced = [*statements([name]), *statements_of_why([name])]
+            with opened(str(path), Reading(), statements=announced) as engine:
+                assert why_empty(engine, name) == why_empty(whole, name), name
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT a FROM syncline_bio", {"syncline_bio": "select a from syncline_bio"}),
+        # What is nested counts, for a column of the outer table may be named there. What is around does not.
+        (
+            "SELECT x FROM (SELECT a FROM Syncline_Bio WHERE EXISTS (SELECT b FROM syncline_call)) JOIN t USING (y)",
+            {
+                "syncline_bio": "select a from syncline_bio where exists b syncline_call",
+                "syncline_call": "select b from syncline_call",
+            },
+        ),
+        (
+            "WITH c AS (SELECT f(a), 'b''c (' FROM syncline_sync -- d (\n) SELECT e FROM c",
+            {"syncline_sync": "select f a from syncline_sync"},
+        ),
+        ("SELECT x.* FROM syncline_bio AS x", {"syncline_bio": "*"}),
+        ("SELECT x FROM (SELECT * FROM syncline_bio)", {"syncline_bio": "*"}),
+        ("SELECT COUNT(*) FROM syncline_bio", {"syncline_bio": "select count from syncline_bio"}),
+        (
+            "SELECT a FROM syncline_bio; SELECT b FROM syncline_call",
+            {
+                "syncline_bio": "select a from syncline_bio",
+                "syncline_call": "select b from syncline_call",
+            },
+        ),
+        # In the second statement, parentheses do not match.
+        (
+            "SELECT ((a FROM syncline_bio; ) SELECT b FROM syncline_call)",
+            {"syncline_bio": "a from syncline_bio", "syncline_call": "select b from syncline_call"},
+        ),
+    ],
+)
+def test_what_sql_may_read(sql: str, expected: dict[str, str]) -> None:
+    columns = {f"{table}.{word}" for table, words in expected.items() for word in words.split()}
+    assert reads(sql) == {*expected, *columns}
 
 
 def test_columns_that_are_not_named_are_not_read() -> None:
-    wanted = ["SELECT bytes, Folios FROM syncline_sync\n-- path"]
+    wanted = [
+        "SELECT bytes, Folios FROM syncline_sync\n-- path",
+        "SELECT COUNT(*), COUNT(ret) FROM syncline_call",
+    ]
     with opened(str(DATA / "small4.log"), Reading(), statements=wanted) as engine:
         assert run_query(engine, "SELECT SUM(bytes), SUM(folios) > 0 FROM syncline_sync").rows
         for sql in ("SELECT path FROM syncline_sync", 'SELECT "TID" FROM syncline_bio'):
             with pytest.raises(EngineError, match=r"path|tid"):
                 run_query(engine, sql)
+        # A column of another table with a name that was announced.
+        with pytest.raises(EngineError, match=r"syncline_call\.ts_ns"):
+            run_query(engine, "SELECT ts_ns FROM syncline_call")
+        with pytest.raises(EngineError, match=r"syncline_sync\.\*"):
+            run_query(engine, "SELECT * FROM syncline_sync")
         with pytest.raises(EngineError, match="syncline_stack"):
             run_query(engine, "SELECT COUNT(*) FROM syncline_stack")
 

@@ -6,8 +6,6 @@
 --
 -- Generated from sql/columns.toml by `python -m tests.columns`.
 SELECT
-  COUNT(*) AS syncs,
-  SUM(CASE WHEN bios > 0 THEN 1 ELSE 0 END) AS with_bios,
   COUNT(dur_ns) AS dur_ns,
   COUNT(tid) AS tid,
   COUNT(pid) AS pid,
@@ -35,5 +33,7 @@ SELECT
   COUNT(bios) AS bios,
   COUNT(ranges) AS ranges,
   COUNT(stack) AS stack,
-  COUNT(start_ns) AS start_ns
+  COUNT(start_ns) AS start_ns,
+  COUNT(*) AS syncs,
+  SUM(CASE WHEN bios > 0 THEN 1 ELSE 0 END) AS with_bios
 FROM syncline_sync;

@@ -168,7 +168,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `writer_tables` are paths of files with the threads that made files dirty.
 /// `device_names` maps major << 20 | minor to a name such as `sda`, `devices_below` to the numbers of all devices directly below it. `max_idle_name_bytes` limits the stacks and paths that are kept although
-/// nothing refers to them. A folder of tables that `is_temporary` is not compressed; it has only the tables and columns that `needed` names.
+/// nothing refers to them. A folder of tables that `is_temporary` is not compressed; `needed` names what it has: `TABLE`, `TABLE.COLUMN`, `TABLE.*`.
 /// Other tables are empty, apart from that of requests, and other columns null.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.

@@ -119,7 +119,7 @@ def command(
     needed = statements(report.name for report in reports)
     needed += answer.statements() if wants_answer else []
     # A report without rows says why: people read it in the table, programs get it on stderr.
-    needed += statements_of_why() if reports else []
+    needed += statements_of_why(report.name for report in reports)
     notes = []
     parts = render.streamed(form)
     # Not all rows of a large dataset fit the memory, and half an output would look like a whole one.

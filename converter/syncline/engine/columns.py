@@ -24,6 +24,7 @@ from syncline.kinds import is_columns
 
 from .attach import as_pattern, attach_runs, declared_types
 from .errors import EngineError, SqlError
+from .reads import reads
 from .result import Result, Value
 from .run_files import CONVERT, find_runs
 from .statements import NO_FILES, allowed_statements
@@ -42,7 +43,6 @@ __all__ = [
     "is_columns",
     "open_attached",
     "open_columns",
-    "words",
 ]
 
 _Found = TypeVar("_Found")
@@ -57,7 +57,6 @@ MEMORY_VARIABLE = "SYNCLINE_MEMORY"
 _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
 # In bytes.
 _MEMORY_LIMIT = 4 << 30
-_WORD = re.compile(r"\w+")
 # Tables whose files may lack rows, or the values of columns, and the views that are derived from them.
 _ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait")
 DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
@@ -159,7 +158,7 @@ class ColumnsEngine:
     @contextmanager
     def _open(self, sql: str) -> Iterator[None]:
         """Holds the engine for a statement, and explains its errors."""
-        if absent := self._absent & words(sql):
+        if absent := self._absent & reads(sql):
             raise EngineError(
                 f"{self.path}: {', '.join(sorted(absent))}: not read, because no announced statement names it",
                 "This is a fault of Syncline: please report it.",
@@ -243,12 +242,6 @@ class ColumnsEngine:
         self.close()
 
 
-def words(sql: str) -> frozenset[str]:
-    """Returns the words of SQL in lower case, without lines of comments: every name in it is one of them."""
-    lines = (line for line in sql.lower().splitlines() if not line.lstrip().startswith("--"))
-    return frozenset(_WORD.findall("\n".join(lines)))
-
-
 def open_columns(
     path: Path | str,
     *,
@@ -265,7 +258,7 @@ def open_columns(
         sql: the folder `sql/duckdb`.
         memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
         allow_files: SQL may read and write other files too, and load extensions of DuckDB.
-        named: the files hold only the tables and columns among these words; None if they hold all.
+        named: the files hold only these tables and columns, as `reads` returns them; None if they hold all.
 
     Raises:
         EngineError: the input does not exist, or Syncline did not write it.
@@ -338,7 +331,7 @@ def open_attached(
         interruptible.call(lambda: attach(db), cancel=db.interrupt)
         absent: frozenset[str] = frozenset()
         if named is not None:
-            absent = interruptible.call(lambda: _checked(db)) - named
+            absent = interruptible.call(lambda: _not_named(db, named))
         if not allow_files:
             interruptible.call(lambda: _confine(db, files, folders))
     except BaseException as error:
@@ -377,10 +370,18 @@ def _size(files: Iterable[Path]) -> int:
     return size
 
 
-def _checked(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """Returns the tables of rows, their columns, and the views that are derived from them."""
-    tables = {f"syncline_{table}" for table in _ROWS}
-    return DERIVED.union(tables, *(declared_types(db, table) for table in _ROWS))
+def _not_named(db: duckdb.DuckDBPyConnection, named: frozenset[str]) -> frozenset[str]:
+    """Returns the tables of rows, their columns, and the views derived from them that are not named."""
+    absent = DERIVED - named
+    for table in (f"syncline_{name}" for name in _ROWS):
+        columns = {
+            f"{table}.{column}" for column in declared_types(db, table.removeprefix("syncline_"))
+        }
+        if table not in named:
+            absent |= {table}
+        if f"{table}.*" not in named:
+            absent |= {*columns, f"{table}.*"} - named
+    return absent
 
 
 def _confine(db: duckdb.DuckDBPyConnection, files: Iterable[Path], folders: Iterable[str]) -> None:

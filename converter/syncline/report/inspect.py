@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,8 @@ _OF_BIOS = ("before_submit_ns", "after_complete_ns")
 _WORD = re.compile(r"\w+")
 _TABLE = re.compile(r"\bsyncline_(\w+)")
 _COMMENT = re.compile(r"--[^\n]*")
+# A line of sql/inspect/known.sql.
+_COUNTED = re.compile(r"\s*COUNT\((\w+)\) AS \w+,")
 # Tables that are computed from the requests.
 _OF_REQUESTS = {"sync", "parallel", "phase", "stack"}
 # Tables that a report can do without.
@@ -165,20 +168,17 @@ def inspect(
     }
 
 
-def statements() -> list[str]:
-    """Returns the SQL that `why_empty` runs."""
-    rows = [*_DEVICE_ROWS, *_FLAG_ROWS, *_BIO_ROWS, *_COMMIT_ROWS, *_WRITE_WAIT_ROWS]
-    return [
-        catalogue.read_sql("inspect", "known"),
-        _UNMATCHED_CALLS,
-        _MARKS,
-        *(f"SELECT 1 FROM {table}" for table in rows),
-    ]
+def statements(reports: Iterable[str]) -> list[str]:
+    """Returns the SQL that `why_empty` runs for reports."""
+    names = [*reports]
+    of_reports = [sql for name in names for sql in (_known_for(name), *_rows_for(name))]
+    return [_UNMATCHED_CALLS, _MARKS, *of_reports]
 
 
 def why_empty(engine: SqlEngine, name: str) -> str:
     """Returns why the input gives a report no rows, in sentences; an empty string if it could have given some."""
-    (report,) = _reports(engine, [name], metadata.read_meta(engine), _records(engine, "known")[0])
+    known = run_query(engine, _known_for(name)).as_dicts()[0]
+    (report,) = _reports(engine, [name], metadata.read_meta(engine), known)
     reason, columns = report["reason"], report["unknown_columns"]
     if reason:
         what, colon, routes = reason.partition(": the route")
@@ -203,6 +203,17 @@ def why_empty(engine: SqlEngine, name: str) -> str:
     return text
 
 
+def _known_for(name: str) -> str:
+    """Returns the SQL of `known` for the columns that decide what is said of a report. To read the others would take time."""
+    _, used = uses(name)
+    columns = used.union(*NEEDS.get(name, ()))
+    columns |= {INSTEAD[name, column] for column in used if (name, column) in INSTEAD}
+    lines = catalogue.read_sql("inspect", "known").splitlines()
+    return "\n".join(
+        line for line in lines if not (counted := _COUNTED.match(line)) or counted[1] in columns
+    )
+
+
 def _no_failure(engine: SqlEngine) -> str:
     kinds = read_failures(engine)
     if not kinds:
@@ -225,9 +236,9 @@ def _reports(
     """Describes which of the reports the input has the data for."""
     counts, missing = _columns(known), metadata.missing_tables(meta)
     no_request, marks = _no_request(engine, known["syncs"]), _marks(engine)
-    refused = _refused(engine, meta)
     return [
-        _report(name, counts, missing, no_request, marks, refused.get(name, "")) for name in names
+        _report(name, counts, missing, no_request, marks, _refused(engine, meta, name))
+        for name in names
     ]
 
 
@@ -245,7 +256,6 @@ def _marks(engine: SqlEngine) -> int:
 
 _MARKS = "SELECT COUNT(*) FROM syncline_mark"
 _UNMATCHED_CALLS = "SELECT COUNT(*) FROM syncline_call WHERE unmatched"
-# Rows without which a report can say nothing.
 _DEVICE_ROWS = ("syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL",)
 _FLAG_ROWS = (
     "syncline_bio WHERE sync_id IS NOT NULL AND rwbs IS NOT NULL",
@@ -254,28 +264,32 @@ _FLAG_ROWS = (
 _BIO_ROWS = ("syncline_bio WHERE sync_id IS NOT NULL",)
 _COMMIT_ROWS = ("syncline_journal", "syncline_wait WHERE wait <> 'flush'")
 _WRITE_WAIT_ROWS = ("syncline_write_wait",)
+# Report -> the rows without which it can say nothing, any of them, and what is said then.
+_NEEDED_ROWS = {
+    "bystanders": (_DEVICE_ROWS, _NO_DEVICE),
+    "device": (_DEVICE_ROWS, _NO_DEVICE),
+    "durability": (_FLAG_ROWS, _NO_FLAGS),
+    "journal": (_COMMIT_ROWS, _NO_COMMIT),
+    "slow-writes": (_WRITE_WAIT_ROWS, _NO_WRITE_WAIT),
+    "whose-data": (_BIO_ROWS, _NO_BIO),
+}
 
 
-def _refused(engine: SqlEngine, meta: metadata.Meta) -> dict[str, str]:
-    """Returns why a report can say nothing, by its name: a row that it needs is missing."""
+def _rows_for(name: str) -> list[str]:
+    """Returns a statement for each kind of rows. A report needs a row of any of them."""
+    rows, _ = _NEEDED_ROWS.get(name, ((), ""))
+    return [f"SELECT 1 FROM {row} LIMIT 1" for row in rows]
 
-    def lacks(*tables: str) -> bool:
-        return not any(run_query(engine, f"SELECT 1 FROM {table} LIMIT 1").rows for table in tables)
 
-    refused = {}
-    if lacks(*_DEVICE_ROWS):
-        refused |= dict.fromkeys(("bystanders", "device"), _NO_DEVICE)
-    if lacks(*_FLAG_ROWS):
-        refused["durability"] = _NO_FLAGS
-    if lacks(*_BIO_ROWS):
-        refused["whose-data"] = _NO_BIO
-    if lacks(*_COMMIT_ROWS):
-        refused["journal"] = _NO_COMMIT
-    if lacks(*_WRITE_WAIT_ROWS):
-        # Waits of writes come from probes. An input that does not count them may have had some.
-        probes = metadata.total(meta, "events.probe")
-        refused["slow-writes"] = _WRITE_WAITS_UNSEEN if probes == 0 else _NO_WRITE_WAIT
-    return refused
+def _refused(engine: SqlEngine, meta: metadata.Meta, name: str) -> str:
+    """Returns why a report can say nothing: all rows that it needs are missing. An empty string if one is there."""
+    statements = _rows_for(name)
+    if not statements or any(run_query(engine, sql).rows for sql in statements):
+        return ""
+    # Waits of writes come from probes. An input that does not count them may have had some.
+    if name == "slow-writes" and metadata.total(meta, "events.probe") == 0:
+        return _WRITE_WAITS_UNSEEN
+    return _NEEDED_ROWS[name][1]
 
 
 # Kind of entity -> the tables that have it.
@@ -334,10 +348,12 @@ def _attribution(engine: SqlEngine, missing: set[str], counts: Counts) -> list[d
 
 
 def _columns(known: dict[str, Any]) -> Counts:
+    """Returns the counts of the columns that were counted."""
     return {
         column: (known[column], (known["with_bios"] or 0) if column in _OF_BIOS else known["syncs"])
         for filler in FILLED_BY
         for column in filler.columns
+        if column in known
     }
 
 

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from syncline.engine import Result
 from syncline.engine.attach import REQUIRED
-from syncline.engine.columns import DERIVED, WITH_TABLES, words
+from syncline.engine.columns import DERIVED, WITH_TABLES
+from syncline.engine.reads import reads
 
 from . import catalogue
 
@@ -40,17 +41,17 @@ def modules() -> list[str]:
 
 
 def named(statements: Iterable[str]) -> frozenset[str]:
-    """Returns the words of statements and of the views that they use: the columns that they need are among them."""
+    """Returns the tables and columns that statements and the views that they use may read, as `reads` does."""
     found: frozenset[str] = frozenset()
     waiting = list(statements)
     while waiting:
         sql = waiting.pop()
-        new = words(sql) - found
+        new = reads(sql) - found
         found |= new
         views = {name.removeprefix("syncline_") for name in new & DERIVED}
         waiting += [catalogue.read_sql("duckdb", view) for view in sorted(views)]
     # A table of requests must have these.
-    return found | set(REQUIRED)
+    return found | {f"syncline_sync.{column}" for column in REQUIRED}
 
 
 def include(engine: SqlEngine, sql: str) -> None:

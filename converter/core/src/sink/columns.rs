@@ -18,8 +18,8 @@ use crate::part::{self, CreatedFolders, PartFolder};
 use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, WriteWait, columns};
 
 fn table<R: Row>(folder: &Path, contents: &Contents) -> Result<Table> {
-    let table = Table::create(&table_path(folder, R::TABLE), R::COLUMNS, contents)?;
-    Ok(if contents.has(R::TABLE) { table } else { table.without_rows() })
+    let table = Table::of_rows::<R>(&table_path(folder, R::TABLE), contents)?;
+    Ok(if contents.has_table(R::TABLE) { table } else { table.without_rows() })
 }
 
 fn table_path(folder: &Path, table: &str) -> PathBuf {
@@ -35,7 +35,7 @@ pub struct RequestsParquet {
 impl RequestsParquet {
     pub fn create(path: &Path) -> Result<Self> {
         part::remove_dead(folder(&resolve(path)?));
-        Ok(Self { table: Some(Table::create(path, Request::COLUMNS, &Contents::default())?) })
+        Ok(Self { table: Some(Table::create(path, Request::COLUMNS, false)?) })
     }
 }
 
@@ -130,7 +130,7 @@ impl TablesFolder {
         let at = place.folder();
         let tables = Tables {
             // What reads the tables counts the requests.
-            sync: Table::create(&table_path(at, Request::TABLE), Request::COLUMNS, contents)?,
+            sync: Table::of_rows::<Request>(&table_path(at, Request::TABLE), contents)?,
             bio: table::<Bio>(at, contents)?,
             call: table::<Call>(at, contents)?,
             wait: table::<WaitInterval>(at, contents)?,
@@ -143,7 +143,7 @@ impl TablesFolder {
 }
 
 fn loss_table(folder: &Path, losses: &Losses) -> Result<Table> {
-    let mut table = Table::create(&table_path(folder, "syncline_loss"), columns::LOSS, &Contents::default())?;
+    let mut table = Table::create(&table_path(folder, "syncline_loss"), columns::LOSS, false)?;
     for (reason, tally) in losses.iter() {
         table.push_cells(&[
             Cell::Text(Some(reason.name())),
@@ -159,7 +159,7 @@ fn loss_table(folder: &Path, losses: &Losses) -> Result<Table> {
 }
 
 fn mark_table(folder: &Path, marks: &[Mark]) -> Result<Table> {
-    let mut table = Table::create(&table_path(folder, "syncline_mark"), columns::MARK, &Contents::default())?;
+    let mut table = Table::create(&table_path(folder, "syncline_mark"), columns::MARK, false)?;
     for (i, mark) in marks.iter().enumerate() {
         table.push_cells(&[
             Cell::Value(Value::Int(i as i64 + 1)),
@@ -172,7 +172,7 @@ fn mark_table(folder: &Path, marks: &[Mark]) -> Result<Table> {
 }
 
 fn meta_table(folder: &Path, meta: &[(String, String)]) -> Result<Table> {
-    let mut table = Table::create(&table_path(folder, "syncline_meta"), columns::META, &Contents::default())?;
+    let mut table = Table::create(&table_path(folder, "syncline_meta"), columns::META, false)?;
     for (key, value) in meta {
         table.push_cells(&[Cell::Text(Some(key)), Cell::Text(Some(value))])?;
     }

@@ -30,13 +30,21 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 pub struct Contents {
     /// The files are removed soon, so they are not compressed.
     pub is_temporary: bool,
-    /// The tables and columns that are needed, by name; `None` for all. Other tables are empty, other columns null.
+    /// What is needed: `TABLE`, `TABLE.COLUMN`, and `TABLE.*` for all its columns. `None` for everything. Other tables are empty, other columns
+    /// null.
     pub needed: Option<HashSet<String>>,
 }
 
 impl Contents {
-    /// Whether a table, or a column of it, is needed.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has_table(&self, table: &str) -> bool {
+        self.has(table)
+    }
+
+    fn has_column(&self, table: &str, column: &str) -> bool {
+        self.has(&format!("{table}.*")) || self.has(&format!("{table}.{column}"))
+    }
+
+    fn has(&self, name: &str) -> bool {
         self.needed.as_ref().is_none_or(|needed| needed.contains(name))
     }
 }
@@ -118,7 +126,16 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn create(path: &Path, columns: &[(&'static str, Type)], contents: &Contents) -> Result<Self> {
+    /// Creates the file of a table of rows, which may have parts only.
+    pub(super) fn of_rows<R: Row>(path: &Path, contents: &Contents) -> Result<Self> {
+        let mut table = Self::create(path, R::COLUMNS, contents.is_temporary)?;
+        for (is_needed, (column, _)) in table.is_needed.iter_mut().zip(R::COLUMNS) {
+            *is_needed = contents.has_column(R::TABLE, column);
+        }
+        Ok(table)
+    }
+
+    pub(super) fn create(path: &Path, columns: &[(&'static str, Type)], is_temporary: bool) -> Result<Self> {
         let path = &resolve(path)?;
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(Error::Encode { path: path.clone(), message: "Parquet needs a plain file".into() });
@@ -126,11 +143,11 @@ impl Table {
         let file =
             Part::create(path, Access::Usual).map_err(|source| Error::Write { path: path.to_owned(), source })?;
         let file = Summed { file, crc: flate2::Crc::new() };
-        let properties = Arc::new(properties(columns, contents.is_temporary));
+        let properties = Arc::new(properties(columns, is_temporary));
         let writer =
             schema(columns).and_then(|schema| SerializedFileWriter::new(file, schema, Arc::clone(&properties)));
         let writer = writer.map_err(|e| encode(path, &e))?;
-        let is_needed = columns.iter().map(|(name, _)| contents.has(name)).collect();
+        let is_needed = vec![true; columns.len()];
         let descriptions = writer.schema_descr().columns();
         let column = |(&(_, kind), description): (&(&str, Type), _)| {
             Column::new(kind, Arc::clone(description), Arc::clone(&properties))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::table::{Contents, Table};
+use super::table::Table;
 use crate::error::Result;
 use crate::names::Names;
 use crate::output_path::{folder, resolve};
@@ -19,8 +19,7 @@ pub struct WritesParquet {
 impl WritesParquet {
     pub fn create(path: &Path) -> Result<Self> {
         part::remove_dead(folder(&resolve(path)?));
-        let contents = Contents { is_temporary: true, needed: None };
-        Ok(Self { table: Some(Table::create(path, WriteRow::COLUMNS, &contents)?) })
+        Ok(Self { table: Some(Table::create(path, WriteRow::COLUMNS, true)?) })
     }
 }
 

@@ -1,0 +1,61 @@
+"""Which tables and columns a text of SQL may read. It is for the SQL of Syncline, which reads each table in a subquery of its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+__all__ = ["reads"]
+
+_COMMENT = re.compile(r"--[^\n]*")
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\w+|[()*;]")
+_TABLE = "syncline_"
+
+
+@dataclass
+class _Part:
+    """The text between two parentheses, with all that is nested in it."""
+
+    words: set[str] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
+    # `*` also multiplies. Then more columns are read than are needed.
+    has_star: bool = False
+
+
+def reads(sql: str) -> frozenset[str]:
+    """Returns the tables of Syncline that SQL names, and `TABLE.COLUMN` for what it may read of each.
+
+    These are all words of the subquery that names the table, so not all of them are columns. `TABLE.*` stands for every column: the
+    subquery has a `*`. What follows from a view that SQL names is not in it.
+    """
+    found: set[str] = set()
+    parts = [_Part()]
+
+    def end_part() -> None:
+        part = parts.pop()
+        for table in part.tables:
+            found.add(table)
+            columns = {"*"} if part.has_star else part.words
+            found.update(f"{table}.{column}" for column in columns)
+        if parts:
+            parts[-1].words |= part.words
+
+    for token in _TOKEN.findall(_COMMENT.sub("", sql).lower()):
+        if token == "(":
+            parts.append(_Part())
+        elif token == ")":
+            if len(parts) > 1:
+                end_part()
+        elif token == "*":
+            parts[-1].has_star = True
+        elif token == ";":
+            while parts:
+                end_part()
+            parts.append(_Part())
+        elif token[0] != "'":
+            parts[-1].words.add(token)
+            if token.startswith(_TABLE):
+                parts[-1].tables.add(token)
+    while parts:
+        end_part()
+    return frozenset(found)
