@@ -138,6 +138,22 @@ def test_wait_sums_match_the_log(tmp_path: Path) -> None:
         assert out.read_bytes() == (output if isinstance(output, bytes) else output.encode())
 
 
+def test_a_file_without_a_path_is_its_inode(tmp_path: Path) -> None:
+    """perf records no paths. The inodes are those of the events in the text. `convert` writes the same stacks."""
+    log = Path(__file__).parent / "data" / "perf" / "stacks.txt.gz"
+    events = re.findall(
+        r"^ *(\S+) .*sync_file_enter: dev (\d+,\d+) ino (\d+)",
+        gzip.decompress(log.read_bytes()).decode(),
+        re.MULTILINE,
+    )
+    want = Counter(f"{comm};inode {ino} on {dev}" for comm, dev, ino in events)
+    assert want
+    output = exporter("folded")(picture(log, "file"))
+    assert folded(output) == want
+    _core.convert([str(log)], str(tmp_path / "x.folded"), by="file")
+    assert folded((tmp_path / "x.folded").read_bytes()) == want
+
+
 @pytest.mark.parametrize("by", _core.BY)
 @pytest.mark.parametrize("weight", _core.WEIGHTS)
 @pytest.mark.parametrize("name", ["rename.log", "sqlite_wal_full.log", "odsync.log"])

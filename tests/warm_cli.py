@@ -16,6 +16,7 @@ import pkgutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -27,11 +28,13 @@ class WarmCli:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.warm_cli", str(theirs.fileno())],
             cwd=ROOT,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            stderr=self._errors,
         )
         theirs.close()
         atexit.register(self.close)
@@ -52,8 +55,11 @@ class WarmCli:
             }
         )
         body = request.encode()
-        socket.send_fds(self._socket, [len(body).to_bytes(4, "big")], inner)
-        self._socket.sendall(body)
+        try:
+            socket.send_fds(self._socket, [len(body).to_bytes(4, "big")], inner)
+            self._socket.sendall(body)
+        except BrokenPipeError:
+            raise self._ended() from None
         for fd in inner:
             os.close(fd)
         outputs: list[bytes] = [b"", b""]
@@ -71,10 +77,19 @@ class WarmCli:
         threads += [threading.Thread(target=collect, args=(number,)) for number in range(2)]
         for thread in threads:
             thread.start()
-        code = _receive(self._socket, 4)
+        try:
+            code = _receive(self._socket, 4)
+        except EOFError:
+            raise self._ended() from None
         for thread in threads:
             thread.join()
         return int.from_bytes(code, "big", signed=True), outputs[0], outputs[1]
+
+    def _ended(self) -> RuntimeError:
+        self._errors.seek(0)
+        return RuntimeError(
+            f"the process of warm_cli ended with {self._server.wait()}: {self._errors.read()}"
+        )
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:

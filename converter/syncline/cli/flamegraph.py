@@ -221,7 +221,7 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
             f"list what it holds: syncline inspect {shlex.quote(path)}",
         )
     if stacks.unrecorded["count"] == stacks.syncs:
-        has = {"stack": "a call stack", "file": "a path"}[by]
+        has = {"stack": "a call stack", "file": "a path or an inode"}[by]
         other = {"stack": "file", "file": "thread"}[by]
         raise InputError(
             f"{path}: none of the {_count(stacks.syncs)} sync requests has {has}",

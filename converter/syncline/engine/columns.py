@@ -158,7 +158,7 @@ class ColumnsEngine:
     @contextmanager
     def _open(self, sql: str) -> Iterator[None]:
         """Holds the engine for a statement, and explains its errors."""
-        if absent := self._absent & reads(sql):
+        if self._absent and (absent := self._absent & reads(sql)):
             raise EngineError(
                 f"{self.path}: {', '.join(sorted(absent))}: not read, because no announced statement names it",
                 "This is a fault of Syncline: please report it.",

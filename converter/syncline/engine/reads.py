@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 __all__ = ["reads"]
 
 _COMMENT = re.compile(r"--[^\n]*")
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\w+|[()*;]")
 _TABLE = "syncline_"
+# Texts. Each is read when it is announced, and again when it is run.
+_KEPT = 100
 
 
 @dataclass
@@ -22,6 +25,7 @@ class _Part:
     has_star: bool = False
 
 
+@lru_cache(_KEPT)
 def reads(sql: str) -> frozenset[str]:
     """Returns the tables of Syncline that SQL names, and `TABLE.COLUMN` for what it may read of each.
 

@@ -88,18 +88,27 @@ class By:
     # Columns of syncline_sync that the query groups by.
     keys: tuple[str, ...]
     frames: Callable[[Row, bool], list[str]]
-    # The column without which the flame graph has no information.
-    needs: str | None = None
+    # Returns whether the log does not record what the frames show.
+    lacks: Callable[[Row], bool] = lambda _row: False
 
 
 def _stack_frames(row: Row, _numbers: bool) -> list[str]:
     return [row["comm"] or "", *(row["stack"] or NO_STACK).split(";")]
 
 
+def _lacks_stack(row: Row) -> bool:
+    return not row["stack"]
+
+
+def _lacks_file(row: Row) -> bool:
+    return not row["path"] and None in (row["ino"], row["dev"])
+
+
 def _file_frames(row: Row, _numbers: bool) -> list[str]:
     path = row["path"]
     if not path:
-        return [row["comm"] or "", UNKNOWN_FILE]
+        inode = f"inode {row['ino']} on {row['dev']}"
+        return [row["comm"] or "", UNKNOWN_FILE if _lacks_file(row) else inode]
     root = ["/"] if path.startswith("/") else []
     return [row["comm"] or "", *root, *(part for part in path.split("/") if part)]
 
@@ -115,8 +124,8 @@ def _thread_frames(row: Row, numbers: bool) -> list[str]:
 
 # By name on the command line.
 BY = {
-    "stack": By("call stack", "Function", "warm", ("comm", "stack"), _stack_frames, needs="stack"),
-    "file": By("file", "File", "green", ("comm", "path"), _file_frames, needs="path"),
+    "stack": By("call stack", "Function", "warm", ("comm", "stack"), _stack_frames, _lacks_stack),
+    "file": By("file", "File", "green", ("comm", "path", "dev", "ino"), _file_frames, _lacks_file),
     "thread": By(
         "thread", "Thread", "blue", ("run", "process", "pid", "comm", "tid", "op"), _thread_frames
     ),
@@ -161,7 +170,7 @@ def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:
     for row in rows():
         frames = tuple([names[frame] for frame in how.frames(row, numbers)])
         found.syncs += row["syncs"]
-        is_unrecorded = how.needs is not None and row[how.needs] in (None, "")
+        is_unrecorded = how.lacks(row)
         for name, weight in WEIGHTS.items():
             found.known[name] += row[weight.known]
             found.unrecorded[name] += row[weight.known] if is_unrecorded else 0

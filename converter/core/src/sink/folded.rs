@@ -50,22 +50,15 @@ impl Folded {
     }
 }
 
-impl Folded {
-    /// Returns the own id of a name of the run.
-    fn keep(&mut self, id: NameId, names: &Names) -> NameId {
-        if id.is_some() { self.names.intern(names.get(id)) } else { id }
-    }
-}
-
 impl Sink for Folded {
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         for r in group.requests {
             match self.weight.value(r.request) {
                 Some(0) => {}
                 Some(value) => {
-                    let frames = self.by.frames_name(r.request);
-                    let key = [r.request.comm, frames].map(|id| self.keep(id, names));
-                    *self.sums.entry(key.into()).or_default() += value;
+                    let comm = self.names.intern(names.get(r.request.comm));
+                    let frames = self.names.intern(&self.by.frames_name(r.request, names));
+                    *self.sums.entry((comm, frames)).or_default() += value;
                 }
                 None => self.unweighted += 1,
             }
@@ -81,7 +74,7 @@ impl Sink for Folded {
             .map(|(&(comm, name), &sum)| {
                 // `;` separates frames.
                 let comm = names.text(comm).replace(';', ":");
-                folded_line(&format!("{comm};{}", self.by.folded_frames(name, names)), None, sum)
+                folded_line(&format!("{comm};{}", self.by.folded_frames(names.get(name))), None, sum)
             })
             .collect();
         lines.sort_unstable();

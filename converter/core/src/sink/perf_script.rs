@@ -60,7 +60,7 @@ impl Sink for PerfScript {
             let buffer = self.out.buffer();
             let comm = names.text(request.comm);
             let task = if request.tid == UNKNOWN_TASK { request.pid } else { request.tid };
-            let folded = self.by.folded_frames(self.by.frames_name(request), names);
+            let folded = self.by.folded_frames(&self.by.frames_name(request, names));
             write_sample(buffer, &comm, task, request.ts(), value, self.weight, folded.rsplit(';'));
             self.out.spill()?;
         }

@@ -1,5 +1,7 @@
 //! What the sample formats for flame graphs share: the weight of a sample and its frames. A sample is one request.
 
+use std::borrow::Cow;
+
 use crate::names::{NameId, Names, text_of};
 use crate::rows::Request;
 use crate::stacks::demangle::one_line;
@@ -55,28 +57,31 @@ impl Weight {
 pub enum By {
     /// The call stack of the sync call.
     Stack,
-    /// The components of the file's path.
+    /// The components of the file's path, or its inode if there is no path.
     File,
 }
 
 impl By {
     pub const NAMES: &'static [(&'static str, Self)] = &[("stack", Self::Stack), ("file", Self::File)];
 
-    /// Returns the name that the frames are made from: the folded stack or the path.
-    pub(super) fn frames_name(self, request: &Request) -> NameId {
+    /// Returns what the frames are made from: the folded stack, the path or the inode. It is empty if none is recorded.
+    pub(super) fn frames_name<'a>(self, request: &Request, names: &'a Names) -> Cow<'a, [u8]> {
         match self {
-            Self::Stack => request.call.map_or(NameId::NONE, |c| c.stack),
-            Self::File => request.path,
+            Self::Stack => names.get(request.call.map_or(NameId::NONE, |c| c.stack)).into(),
+            Self::File if !request.path.is_some() && request.ino != 0 && request.dev.is_known() => {
+                format!("inode {} on {}", request.ino, request.dev).into_bytes().into()
+            }
+            Self::File => names.get(request.path).into(),
         }
     }
 
     /// Returns the frames of a name of `frames_name`, outermost first, joined by `;`.
-    pub(super) fn folded_frames(self, name: NameId, names: &Names) -> String {
+    pub(super) fn folded_frames(self, name: &[u8]) -> String {
         match self {
-            Self::Stack if !name.is_some() => "[no stack]".into(),
-            Self::File if !name.is_some() => "[unknown file]".into(),
-            Self::Stack => names.text(name).into_owned(),
-            Self::File => folded_path(names.get(name)),
+            Self::Stack if name.is_empty() => "[no stack]".into(),
+            Self::File if name.is_empty() => "[unknown file]".into(),
+            Self::Stack => text_of(name).into_owned(),
+            Self::File => folded_path(name),
         }
     }
 }
