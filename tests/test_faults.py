@@ -85,10 +85,14 @@ class Command:
             if before:
                 before()
 
+        environment = {**os.environ, "TMPDIR": str(self.temporary)}
+        if before is limit_files:
+            # Python 3.11 keeps a compiled module even if it could write only its beginning. Then no later command could import it.
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"
         self.process = subprocess.Popen(
             [*MAIN, *arguments],
             cwd=self.out,
-            env={**os.environ, "TMPDIR": str(self.temporary)},
+            env=environment,
             preexec_fn=prepare,
             **{
                 "stdin": subprocess.DEVNULL,
