@@ -72,6 +72,10 @@ def test_the_reason_for_no_rows_is_the_same_with_only_the_columns_that_it_names(
             "WITH c AS (SELECT f(a), 'b''c (' FROM syncline_sync -- d (\n) SELECT e FROM c",
             {"syncline_sync": "select f a from syncline_sync"},
         ),
+        (
+            "SELECT '-- (', a /* ' b ( */ FROM syncline_bio -- '",
+            {"syncline_bio": "select a from syncline_bio"},
+        ),
         ("SELECT x.* FROM syncline_bio AS x", {"syncline_bio": "*"}),
         ("SELECT x FROM (SELECT * FROM syncline_bio)", {"syncline_bio": "*"}),
         ("SELECT COUNT(*) FROM syncline_bio", {"syncline_bio": "select count from syncline_bio"}),

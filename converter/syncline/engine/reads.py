@@ -8,10 +8,10 @@ from functools import lru_cache
 
 __all__ = ["reads"]
 
-_COMMENT = re.compile(r"--[^\n]*")
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\w+|[()*;]")
+# Comments and strings come first, because they may hold what looks like something else.
+_TOKEN = re.compile(r"--[^\n]*|/\*[\s\S]*?\*/|'(?:[^']|'')*'|\w+|[()*;]")
 _TABLE = "syncline_"
-# Texts. Each is read when it is announced, and again when it is run.
+# Texts. Each is worked out when it is announced, and again when it is run.
 _KEPT = 100
 
 
@@ -44,7 +44,7 @@ def reads(sql: str) -> frozenset[str]:
         if parts:
             parts[-1].words |= part.words
 
-    for token in _TOKEN.findall(_COMMENT.sub("", sql).lower()):
+    for token in _TOKEN.findall(sql.lower()):
         if token == "(":
             parts.append(_Part())
         elif token == ")":
@@ -56,7 +56,7 @@ def reads(sql: str) -> frozenset[str]:
             while parts:
                 end_part()
             parts.append(_Part())
-        elif token[0] != "'":
+        elif token[0] not in "'-/":
             parts[-1].words.add(token)
             if token.startswith(_TABLE):
                 parts[-1].tables.add(token)

@@ -93,7 +93,7 @@ pub(super) struct Typed<T: DataType> {
     levels: Vec<i16>,
     description: ColumnDescPtr,
     properties: WriterPropertiesPtr,
-    /// `None` at the begin of a group of rows.
+    /// `None` at the beginning of a group of rows.
     encoder: Option<Encoder<T>>,
 }
 
