@@ -68,8 +68,7 @@ def opened(
         raise _no_runs(path)
     named = None if statements is None else _named(statements)
     # The tables are removed after use, and hold only what the statements name.
-    needed = None if named is None else set(named)
-    contents = {"is_temporary": True, "needed": needed}
+    contents = {"is_temporary": True, "needed": named}
     with contextlib.ExitStack() as stack:
         if kind == "log":
             folder = stack.enter_context(scratch.folder())

@@ -11,10 +11,10 @@
 --                      own. If the recording has remaps, its bios are at the
 --                      device from their issue to the device below.
 --   below       text   The devices directly below it, separated by blanks. The
---                      run directory names them; without it, they are those to
---                      which bios were redirected. Each has its name, or its
---                      number if the name is not known. Empty if there are
---                      none. Null if it is not known which there are.
+--                      run directory names them. Without a run directory, the
+--                      remaps in the recording name them. A device whose name
+--                      is not known has its number. Empty if there are none.
+--                      Null if they are not known.
 --   part        text   all: the whole device. sync, async: bios with and
 --                      without the flag. unknown: bios without known flags.
 --                      thread: bios of the threads of one name.

@@ -19,7 +19,7 @@ use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, W
 
 fn table<R: Row>(folder: &Path, contents: &Contents) -> Result<Table> {
     let table = Table::of_rows::<R>(&table_path(folder, R::TABLE), contents)?;
-    Ok(if contents.has_table(R::TABLE) { table } else { table.without_rows() })
+    Ok(if contents.has(R::TABLE) { table } else { table.without_rows() })
 }
 
 fn table_path(folder: &Path, table: &str) -> PathBuf {

@@ -76,7 +76,7 @@ impl Column {
         }
     }
 
-    /// Returns the pages of all values since the last call, with their metadata. `None` if there are none.
+    /// Ends the current group of rows. Returns the column's encoded pages in it, with their metadata; `None` if the group has no rows.
     pub(super) fn take_pages(&mut self) -> Result<Option<(Bytes, ColumnCloseResult)>> {
         match self {
             Self::Int(column) => column.take_pages(),

@@ -36,15 +36,11 @@ pub struct Contents {
 }
 
 impl Contents {
-    pub(super) fn has_table(&self, table: &str) -> bool {
-        self.has(table)
-    }
-
     fn has_column(&self, table: &str, column: &str) -> bool {
         self.has(&format!("{table}.*")) || self.has(&format!("{table}.{column}"))
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.needed.as_ref().is_none_or(|needed| needed.contains(name))
     }
 }
