@@ -173,20 +173,19 @@ def split_items(text: str) -> list[str]:
     return [item.strip("\n") for item in (*items, text[start:])]
 
 
-def duckdb_columns(tables: dict[str, list[Column]]) -> str:
-    text = f"""\
--- Columns of the files that the views read, and their types there. The columns
--- are described in sql/perfetto/.
---
--- A file may lack a column, which is then null, or a whole table, which is then
--- empty.
---
--- {NOTE}
+def file_columns(tables: dict[str, list[Column]]) -> str:
+    text = f'''\
+"""The columns of the files that DuckDB and Spark read as tables, with their types in DuckDB. docs/reference/tables.md describes them.
+
+A file may lack a column, which is then null, or a whole table, which is then empty. {NOTE}
 """
+
+FILE_COLUMNS = {{
+'''
     for table, columns in tables.items():
-        body = ",\n".join(f"  {column.name} {TYPES[column.type][1]}" for column in columns)
-        text += f"\nCREATE OR REPLACE TABLE _syncline_columns_{table}(\n{body}\n);\n"
-    return text
+        body = "".join(f'        "{c.name}": "{TYPES[c.type][1]}",\n' for c in columns)
+        text += f'    "{table}": {{\n{body}    }},\n'
+    return f"{text}}}\n"
 
 
 def duckdb_view(table: str, columns: list[Column]) -> str:
@@ -301,10 +300,10 @@ def outputs() -> dict[Path, Callable[[str], str]]:
 
     return {
         **{sql / "perfetto" / f"{t}.sql": partial(perfetto, c) for t, c in tables.items()},
-        sql / "duckdb" / "columns.sql": whole(duckdb_columns(tables)),
         **{sql / "duckdb" / f"{t}.sql": whole(duckdb_view(t, tables[t])) for t in VIEWS},
         sql / "inspect" / "known.sql": whole(known(tables["sync"], groups)),
         converter / "core" / "src" / "rows" / "columns.rs": whole(rust(tables)),
+        converter / "syncline" / "engine" / "file_columns.py": whole(file_columns(tables)),
         converter / "syncline" / "report" / "recorded_by.py": whole(python(tables, groups)),
         docs / "reference" / "tables.md": partial(
             between_markers, {f"syncline_{t}": table_in_docs(c) for t, c in tables.items()}

@@ -40,7 +40,7 @@ null = "Null if unknown."
 """
 FILES = (
     "sql/perfetto/sync.sql",
-    "sql/duckdb/columns.sql",
+    "converter/syncline/engine/file_columns.py",
     "sql/duckdb/sync.sql",
     "sql/inspect/known.sql",
     "converter/core/src/rows/columns.rs",

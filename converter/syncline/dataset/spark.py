@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline import interruptible, scratch
 from syncline.engine import EngineError, Result, SqlError
-from syncline.engine.attach import FACTS, SQL_AFTER, no_rows
+from syncline.engine.attach import FACTS, VIEWS
+from syncline.engine.file_columns import FILE_COLUMNS
 from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
 from syncline.report.catalogue import read_sql, sql_root
@@ -184,12 +185,12 @@ class SparkEngine:
             self._view(
                 f"_syncline_file_{table}", self._files(store, selection, table, types[table])
             )
-        lacks, logs = facts_of_tables(entries, types)
+        lacks, logs = facts_of_tables(entries)
         rows = {"_syncline_lacks": lacks, "_syncline_log": [[run, None, has] for run, has in logs]}
         for name, columns in FACTS.items():
             schema = ", ".join(f"{column} STRING" for column in columns)
             self._view(name, self._spark.createDataFrame(rows[name], schema))
-        for name in SQL_AFTER:
+        for name in VIEWS:
             if (sql_root() / "spark" / f"{name}.sql").is_file():
                 interruptible.call(lambda name=name: self._rows(read_sql("spark", name)))
             else:
@@ -198,14 +199,11 @@ class SparkEngine:
 
     def _types(self) -> dict[str, dict[str, str]]:
         """Returns the columns of the files and their types in Spark, by table."""
-        glot = package("sqlglot")
-        found: dict[str, dict[str, str]] = {}
-        for statement in glot.parse(read_sql("duckdb", "columns"), read="duckdb"):
-            if statement is None:
-                continue
-            name = statement.this.this.name.removeprefix(no_rows(""))
-            found[name] = {column.name: type_of(column) for column in statement.this.expressions}
-        return found
+        of = package("sqlglot").exp.DataType.build
+        return {
+            table: {name: type_of(of(kind, dialect="duckdb")) for name, kind in columns.items()}
+            for table, columns in FILE_COLUMNS.items()
+        }
 
     def _files(
         self, store: Store, selection: Selection, table: str, types: dict[str, str]
@@ -234,7 +232,7 @@ class SparkEngine:
     def _create_runs(self, selection: Selection) -> None:
         glot = package("sqlglot")
         (statement,) = (one for one in glot.parse(read_sql("dataset", "run"), read="duckdb") if one)
-        columns = {column.name: type_of(column) for column in statement.this.expressions}
+        columns = {column.name: type_of(column.kind) for column in statement.this.expressions}
         facts = sorted({key for entry in selection.entries for key in entry.facts})
         rows = [index.row_of(entry, list(columns), facts) for entry in selection.entries]
         texts = [*columns, *facts]

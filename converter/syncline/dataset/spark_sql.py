@@ -27,9 +27,9 @@ def package(name: str, what: str = "Spark") -> Any:
         ) from None
 
 
-def type_of(column: Any) -> str:
-    """Returns the type of a column in Spark, which has no unsigned integers."""
-    kind = str(column.kind.sql("spark"))
+def type_of(kind: Any) -> str:
+    """Returns a type of DuckDB in Spark, which has no unsigned integers."""
+    kind = str(kind.sql("spark"))
     return "DECIMAL(20, 0)" if kind == "UBIGINT" else kind
 
 

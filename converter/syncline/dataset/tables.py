@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncline.engine import EngineError
-from syncline.engine.attach import as_pattern, create_tables, declared_types, no_rows
+from syncline.engine.attach import as_pattern, create_tables, no_rows
 from syncline.engine.columns import ColumnsEngine, open_attached
+from syncline.engine.file_columns import FILE_COLUMNS
 from syncline.engine.run_files import TABLES
 from syncline.report.catalogue import sql_root
 
@@ -131,29 +132,23 @@ def _attach(db: duckdb.DuckDBPyConnection, store: Store, selection: Selection) -
 
 
 def _create_files(db: duckdb.DuckDBPyConnection, store: Store, entries: list[Entry]) -> None:
-    declared = _create_views(db, store, entries)
-    lacks, logs = facts_of_tables(entries, declared)
+    _create_views(db, store, entries)
+    lacks, logs = facts_of_tables(entries)
     if lacks:
         db.executemany("INSERT INTO _syncline_lacks VALUES (?, ?)", lacks)
     if logs:
         db.executemany("INSERT INTO _syncline_log VALUES (?, NULL, ?)", logs)
 
 
-def _create_views(
-    db: duckdb.DuckDBPyConnection, store: Store, entries: list[Entry]
-) -> dict[str, dict[str, str]]:
-    """Makes the tables those of the runs, and returns the types of their columns."""
-    declared = {}
+def _create_views(db: duckdb.DuckDBPyConnection, store: Store, entries: list[Entry]) -> None:
+    """Makes the tables those of the runs."""
     for table in TABLES:
-        types = declared[table] = declared_types(db, table)
         parts = [
-            _select(types, columns, files_of(store, found, table))
+            _select(FILE_COLUMNS[table], columns, files_of(store, found, table))
             for columns, found in by_columns(entries, table)
         ]
-        parts = parts or [f"SELECT *, '' AS run FROM {no_rows(table)}"]
-        sql = " UNION ALL ".join(parts)
+        sql = " UNION ALL ".join(parts or [no_rows(table)])
         db.execute(f"CREATE OR REPLACE VIEW _syncline_file_{table} AS {sql}")
-    return declared
 
 
 def _select(types: dict[str, str], columns: dict[str, str], files: list[str]) -> str:
@@ -172,22 +167,15 @@ def _select(types: dict[str, str], columns: dict[str, str], files: list[str]) ->
     )
 
 
-def facts_of_tables(
-    entries: list[Entry], declared: dict[str, dict[str, str]]
-) -> tuple[list[list[str]], list[list[str]]]:
-    """Returns what runs lack: (run, columns) and (run, the tables that it has).
-
-    Args:
-        entries: the runs.
-        declared: the columns that each table has in this version.
-    """
+def facts_of_tables(entries: list[Entry]) -> tuple[list[list[str]], list[list[str]]]:
+    """Returns what runs lack: (run, columns) and (run, the tables that it has)."""
     lacks, logs = [], []
     for entry in entries:
         missing = [
             name if table == "sync" else f"{table}.{name}"
             for table in TABLES
             if table in entry.tables
-            for name in declared[table]
+            for name in FILE_COLUMNS[table]
             if name not in entry.tables[table].columns
         ]
         if missing:

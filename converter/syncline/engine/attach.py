@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from syncline.kinds import TABLE_ENDINGS
 
 from .errors import EngineError
+from .file_columns import FILE_COLUMNS
 from .run_files import CONVERT, TABLES, RunFiles
 from .statements import parsed
 
 if TYPE_CHECKING:
     import duckdb
 
-# Files of sql/duckdb/ that run before and after the files of the runs are attached.
-_SQL_BEFORE = ("macros", "columns")
-SQL_AFTER = (*TABLES, "stack", "parallel")
+# Views that are derived from other tables.
+DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
+# Each is the name of a file in sql/duckdb/, and, after `syncline_`, of a table of docs/reference/tables.md.
+VIEWS = (*TABLES, "stack", "parallel")
 
 # If the tables have no more rows than this together, DuckDB copies them into memory, and one thread runs the queries. Otherwise each query
 # opens the files, binds views and shares its work between threads, which takes longer than the work. The size of the files does not say how
@@ -37,7 +39,12 @@ REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
 
 
 def attach_runs(
-    db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], sql: Path, memory_limit: int
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    runs: list[RunFiles],
+    sql: Path,
+    memory_limit: int,
+    absent: frozenset[str] = frozenset(),
 ) -> None:
     """Creates the tables from the files of all runs.
 
@@ -47,23 +54,30 @@ def attach_runs(
         runs: the files.
         sql: the folder `sql/duckdb`.
         memory_limit: bytes that the database may use.
+        absent: tables that no SQL will name. They are not created.
 
     Raises:
         EngineError: a file does not hold requests.
         duckdb.Error: a file cannot be read.
     """
 
+    tables = [name for name in VIEWS if f"syncline_{name}" not in absent]
+
     def create_files() -> None:
         _check_checksums(db, runs)
-        if not (_has_few_rows(db, runs) and _copied(db, path, runs, memory_limit)):
-            _attach(db, path, runs, copy=False)
+        of_files = [table for table in tables if table in TABLES]
+        if not (_has_few_rows(db, runs) and _copied(db, path, runs, of_files, memory_limit)):
+            _attach(db, path, runs, of_files, copy=False)
         _attach_logs(db, runs)
 
-    create_tables(db, sql, create_files)
+    create_tables(db, sql, create_files, tables)
 
 
 def create_tables(
-    db: duckdb.DuckDBPyConnection, sql: Path, create_files: Callable[[], None]
+    db: duckdb.DuckDBPyConnection,
+    sql: Path,
+    create_files: Callable[[], None],
+    tables: Iterable[str] = VIEWS,
 ) -> None:
     """Creates the tables of docs/reference/tables.md.
 
@@ -71,13 +85,13 @@ def create_tables(
         db: an empty database.
         sql: the folder `sql/duckdb`.
         create_files: creates `_syncline_file_TABLE` of each table. It may fill `_syncline_lacks` and `_syncline_log`.
+        tables: those to create, without `syncline_`.
     """
-    for name in _SQL_BEFORE:
-        _execute(db, sql / f"{name}.sql")
+    _execute(db, sql / "macros.sql")
     for table, columns in FACTS.items():
         db.execute(f"CREATE TABLE {table}({', '.join(f'{name} VARCHAR' for name in columns)})")
     create_files()
-    for name in SQL_AFTER:
+    for name in tables:
         _execute(db, sql / f"{name}.sql")
 
 
@@ -122,19 +136,17 @@ def _has_few_rows(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> bool:
 
 
 def no_rows(table: str) -> str:
-    """Returns the name of an empty table with the columns that a file of `table` may have: one of sql/duckdb/columns.sql."""
-    return f"_syncline_columns_{table}"
-
-
-def declared_types(db: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
-    """Returns the columns that a file of a table may have, with their types."""
-    # `duckdb_columns()` would be one query for all tables, but takes ten times as long.
-    declared = db.table(no_rows(table))
-    return dict(zip(declared.columns, map(str, declared.types), strict=True))
+    """Returns a SELECT of no rows, with the columns that a file of `table` may have, and `run`."""
+    columns = (f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in FILE_COLUMNS[table].items())
+    return f"SELECT {', '.join(columns)}, '' AS run WHERE false"
 
 
 def _copied(
-    db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], memory_limit: int
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    runs: list[RunFiles],
+    tables: list[str],
+    memory_limit: int,
 ) -> bool:
     """Copies the rows of all files, and lets one thread run the queries.
 
@@ -147,7 +159,7 @@ def _copied(
     db.execute("SET threads = 1")
     db.begin()
     try:
-        _attach(db, path, runs, copy=True)
+        _attach(db, path, runs, tables, copy=True)
         db.commit()
     except duckdb.InterruptException:
         raise
@@ -165,20 +177,27 @@ def _limit(db: duckdb.DuckDBPyConnection, memory_bytes: int, disk: str) -> None:
     db.execute(f"SET max_temp_directory_size = '{disk}'")
 
 
-def _attach(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], *, copy: bool) -> None:
-    """Creates `_syncline_file_TABLE` of each table: the rows of all files, with types and the name of the run.
+def _attach(
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    runs: list[RunFiles],
+    tables: list[str],
+    *,
+    copy: bool,
+) -> None:
+    """Creates `_syncline_file_TABLE` of each of the tables: the rows of all files, with types and the name of the run.
 
     Args:
         copy: reads all rows into memory. Otherwise each query reads the columns that it names.
     """
-    for table in TABLES:
+    for table in tables:
         _attach_table(db, path, table, runs, copy=copy)
 
 
 def _attach_table(
     db: duckdb.DuckDBPyConnection, path: Path, table: str, runs: list[RunFiles], *, copy: bool
 ) -> None:
-    types = declared_types(db, table)
+    types = FILE_COLUMNS[table]
     files = [(run.tables[table], run.name) for run in runs if table in run.tables]
     parts = []
     for form, read in (("parquet", _read_parquet), ("csv", _read_csv), ("jsonl", _read_json)):
@@ -192,8 +211,7 @@ def _attach_table(
                 db.execute(f"CREATE TABLE {name} AS {select}")
                 select = f"SELECT * FROM {name}"
             parts.append(select)
-    if not parts:
-        parts = [f"SELECT *, '' AS run FROM {no_rows(table)}"]
+    parts = parts or [no_rows(table)]
     kind = "TABLE" if copy else "VIEW"
     db.execute(f"CREATE {kind} _syncline_file_{table} AS " + " UNION ALL ".join(parts))
     if table == "sync":

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from syncline import interruptible, scratch
 from syncline.kinds import is_columns
 
-from .attach import as_pattern, attach_runs, declared_types
+from .attach import DERIVED, as_pattern, attach_runs
 from .errors import EngineError, SqlError
+from .file_columns import FILE_COLUMNS
 from .reads import reads
 from .result import Result, Value
 from .run_files import CONVERT, find_runs
@@ -57,9 +58,8 @@ MEMORY_VARIABLE = "SYNCLINE_MEMORY"
 _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
 # In bytes.
 _MEMORY_LIMIT = 4 << 30
-# Tables whose files may lack rows, or the values of columns, and the views that are derived from them.
+# Tables whose files may lack rows, or the values of columns.
 _ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait")
-DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
 # Engines that have the tables from the start. The others build each table from a trace when it is first used.
 WITH_TABLES = ("duckdb", "spark")
 _GUESSES = ("Did you mean ", "Candidate bindings: ", "Candidate tables: ", "Candidate functions:")
@@ -266,13 +266,14 @@ def open_columns(
     path = Path(path)
     runs = find_runs(path)
     limit = memory_limit or _default_memory()
+    absent = frozenset() if named is None else _not_named(named)
     return open_attached(
         path,
-        lambda db: attach_runs(db, path, runs, sql, limit),
+        lambda db: attach_runs(db, path, runs, sql, limit, absent),
         files=[file for run in runs for file in run.tables.values()],
         memory_limit=limit,
         allow_files=allow_files,
-        named=named,
+        absent=absent,
     )
 
 
@@ -284,7 +285,7 @@ def open_attached(
     folders: Iterable[str] = (),
     memory_limit: int | None = None,
     allow_files: bool = False,
-    named: frozenset[str] | None = None,
+    absent: frozenset[str] = frozenset(),
     left_out: tuple[str, ...] = (),
     is_dataset: bool = False,
     explain: Callable[[str], EngineError] | None = None,
@@ -298,6 +299,7 @@ def open_attached(
         attach: called with an empty database.
         files: what SQL may read.
         folders: what SQL may read, with all that is in them; each ends in `/`.
+        absent: tables and columns that were not read. SQL that names one is refused.
         left_out: a sentence for each reason why runs are left out.
         is_dataset: `attach` adds syncline_run too.
         explain: returns what is wrong with the files, when a query cannot read them.
@@ -329,9 +331,6 @@ def open_attached(
             }
         )
         interruptible.call(lambda: attach(db), cancel=db.interrupt)
-        absent: frozenset[str] = frozenset()
-        if named is not None:
-            absent = interruptible.call(lambda: _not_named(db, named))
         if not allow_files:
             interruptible.call(lambda: _confine(db, files, folders))
     except BaseException as error:
@@ -370,13 +369,12 @@ def _size(files: Iterable[Path]) -> int:
     return size
 
 
-def _not_named(db: duckdb.DuckDBPyConnection, named: frozenset[str]) -> frozenset[str]:
+def _not_named(named: frozenset[str]) -> frozenset[str]:
     """Returns the tables of rows, their columns, and the views derived from them that are not named."""
     absent = DERIVED - named
-    for table in (f"syncline_{name}" for name in _ROWS):
-        columns = {
-            f"{table}.{column}" for column in declared_types(db, table.removeprefix("syncline_"))
-        }
+    for name in _ROWS:
+        table = f"syncline_{name}"
+        columns = {f"{table}.{column}" for column in FILE_COLUMNS[name]}
         if table not in named:
             absent |= {table}
         if f"{table}.*" not in named:
