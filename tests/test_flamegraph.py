@@ -34,6 +34,7 @@ from tests.test_commands import BIN, fails, left, ok, run
 from tests.test_core import collapse
 from tests.test_sql import RUNS, Both
 
+ROOT = Path(__file__).parents[1]
 COLUMNS = {
     "count": None,
     "syscall": "syscall_ns",
@@ -140,18 +141,28 @@ def test_wait_sums_match_the_log(tmp_path: Path) -> None:
 
 def test_a_file_without_a_path_is_its_inode(tmp_path: Path) -> None:
     """perf records no paths. The inodes are those of the events in the text. `convert` writes the same stacks."""
-    log = Path(__file__).parent / "data" / "perf" / "stacks.txt.gz"
-    events = re.findall(
-        r"^ *(\S+) .*sync_file_enter: dev (\d+,\d+) ino (\d+)",
-        gzip.decompress(log.read_bytes()).decode(),
-        re.MULTILINE,
-    )
-    want = Counter(f"{comm};inode {ino} on {dev}" for comm, dev, ino in events)
-    assert want
+    text = gzip.decompress((ROOT / "tests/data/perf/stacks.txt.gz").read_bytes()).decode()
+    log = tmp_path / "perf.txt"
+    log.write_text(text.replace(" ino 13 ", f" ino {2**64 - 13} "))
+    events = re.findall(r"^ *(\S+) .*sync_file_enter: dev (\d+,\d+) ino (\d+)", text, re.MULTILINE)
+    signed = {"13": "-13"}
+    want = Counter(f"{comm};inode {signed.get(ino, ino)} on {dev}" for comm, dev, ino in events)
+    assert {ino for _, _, ino in events} > {*signed}
     output = exporter("folded")(picture(log, "file"))
     assert folded(output) == want
     _core.convert([str(log)], str(tmp_path / "x.folded"), by="file")
     assert folded((tmp_path / "x.folded").read_bytes()) == want
+
+
+def test_a_thread_without_a_name_is_said_to_have_none(tmp_path: Path) -> None:
+    """strace records no names. `failed.log` has 21 calls."""
+    log = ROOT / "tests/data/strace/failed.log"
+    output = exporter("folded")(picture(log, "file"))
+    stacks = folded(output)
+    assert {stack.split(";")[0] for stack in stacks} == {"[no name]"}
+    assert sum(stacks.values()) == 21
+    _core.convert([str(log)], str(tmp_path / "x.folded"), by="file")
+    assert folded((tmp_path / "x.folded").read_bytes()) == stacks
 
 
 @pytest.mark.parametrize("by", _core.BY)

@@ -41,7 +41,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   container_path STRING,
   -- Device of the file, as `major,minor`. Null if unknown.
   dev STRING,
-  -- Inode number of the file. Null if unknown.
+  -- Inode number of the file. One above 2^63-1 is shown as its two's
+  -- complement. Null if unknown.
   ino LONG,
   -- Name of the file system. Null if the start is missing.
   fs STRING,

@@ -6,7 +6,7 @@ use std::path::Path;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::samples::{By, Weight};
+use super::samples::{By, Weight, thread_name};
 use super::{Group, RunFacts, Sink};
 use crate::error::Result;
 use crate::losses::Losses;
@@ -73,7 +73,7 @@ impl Sink for Folded {
             .iter()
             .map(|(&(comm, name), &sum)| {
                 // `;` separates frames.
-                let comm = names.text(comm).replace(';', ":");
+                let comm = thread_name(&names.text(comm)).replace(';', ":");
                 folded_line(&format!("{comm};{}", self.by.folded_frames(names.get(name))), None, sum)
             })
             .collect();

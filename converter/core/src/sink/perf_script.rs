@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use super::samples::{By, Weight};
+use super::samples::{By, Weight, thread_name};
 use super::{Group, RunFacts, Sink};
 use crate::error::Result;
 use crate::event::UNKNOWN_TASK;
@@ -21,7 +21,7 @@ pub fn write_sample<'a>(
     weight: Weight,
     frames: impl Iterator<Item = &'a str>,
 ) {
-    let comm = if comm.trim().is_empty() { "[no name]" } else { comm };
+    let comm = thread_name(comm);
     let (seconds, ns) = (ts_ns / 1_000_000_000, ts_ns % 1_000_000_000);
     // No space before the last colon: the collapse scripts take the number before `EVENT:` as the period.
     let _ = writeln!(buffer, "{comm} {task} {seconds}.{ns:09}: {value} {}: ", weight.event_name());

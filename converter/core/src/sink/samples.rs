@@ -69,7 +69,8 @@ impl By {
         match self {
             Self::Stack => names.get(request.call.map_or(NameId::NONE, |c| c.stack)).into(),
             Self::File if !request.path.is_some() && request.ino != 0 && request.dev.is_known() => {
-                format!("inode {} on {}", request.ino, request.dev).into_bytes().into()
+                // Signed, as in the tables.
+                format!("inode {} on {}", request.ino as i64, request.dev).into_bytes().into()
             }
             Self::File => names.get(request.path).into(),
         }
@@ -84,6 +85,11 @@ impl By {
             Self::File => folded_path(name),
         }
     }
+}
+
+/// Returns the name of a thread, also where none is recorded.
+pub(super) fn thread_name(comm: &str) -> &str {
+    if comm.trim().is_empty() { "[no name]" } else { comm }
 }
 
 /// `/run/mnt/a` becomes `/;run;mnt;a`, so that the flame graph shows the directory tree.
