@@ -37,7 +37,7 @@ build() {
 }
 if [ "$mode" = same ]; then
   # The core that counts steps has another number of codegen units, so that cargo keeps both.
-  SYNCLINE_COUNT_STEPS=1 build --features count --config 'profile.release.package.syncline-core.codegen-units=2'
+  SYNCLINE_COUNT_STEPS=1 build --features count --bin growth --bin inputs --config 'profile.release.package.syncline-core.codegen-units=2'
 elif command -v "${CXX:-c++}" >/dev/null; then
   build --features search --bin search && {
     [[ $mode != x* ]] || SYNCLINE_FUZZ_PLAIN=1 build --bin mutants --config 'profile.release.package.syncline-core.codegen-units=3'
