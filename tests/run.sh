@@ -79,8 +79,8 @@ plugin_tests() {
   (cd perfetto-ui-plugin && NO_COLOR=1 npm test --silent)
 }
 
-# Compiles with the warnings of clippy, each of which is an error. `cargo clippy` would check all dependencies once more, which takes a tenth
-# of the CPU time of all tests. It is for `make lint`.
+# Compiles with the warnings of clippy, and takes each as an error. `cargo clippy`, which `make lint` runs, would check all dependencies
+# once more: a tenth of the CPU time of all tests.
 with_clippy() {
   RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings "$@"
 }
