@@ -89,7 +89,25 @@ def test_the_reason_for_no_rows_is_the_same_with_only_the_columns_that_it_names(
         # In the second statement, parentheses do not match.
         (
             "SELECT ((a FROM syncline_bio; ) SELECT b FROM syncline_call)",
-            {"syncline_bio": "a from syncline_bio", "syncline_call": "select b from syncline_call"},
+            {
+                "syncline_bio": "select a from syncline_bio",
+                "syncline_call": "select b from syncline_call",
+            },
+        ),
+        # Parentheses without a SELECT are part of the query around them.
+        (
+            "SELECT w.a FROM (syncline_wait AS w JOIN t USING (b)) WHERE w.c > 1",
+            {"syncline_wait": "select w a from syncline_wait as join t using b where c 1"},
+        ),
+        (
+            "WITH c AS (FROM syncline_bio) SELECT a FROM c",
+            {"syncline_bio": "with c as from syncline_bio select a"},
+        ),
+        ("FROM syncline_bio", {"syncline_bio": "*"}),
+        ("SELECT MAX(COLUMNS(*)) FROM syncline_bio", {"syncline_bio": "*"}),
+        (
+            'SELECT "it\'s", "a(b" FROM "Syncline_bio" WHERE c = \'d\'',
+            {"syncline_bio": "select it's a(b from syncline_bio where c"},
         ),
     ],
 )

@@ -60,12 +60,11 @@ def attach_runs(
         EngineError: a file does not hold requests.
         duckdb.Error: a file cannot be read.
     """
-
     tables = [name for name in VIEWS if f"syncline_{name}" not in absent]
+    of_files = [table for table in tables if table in TABLES]
 
     def create_files() -> None:
         _check_checksums(db, runs)
-        of_files = [table for table in tables if table in TABLES]
         if not (_has_few_rows(db, runs) and _copied(db, path, runs, of_files, memory_limit)):
             _attach(db, path, runs, of_files, copy=False)
         _attach_logs(db, runs)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     Show = Callable[[duckdb.DuckDBPyConnection, int | None], object]
 
 __all__ = [
-    "DERIVED",
     "MEMORY_VARIABLE",
     "WITH_TABLES",
     "ColumnsEngine",

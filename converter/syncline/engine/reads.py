@@ -9,7 +9,7 @@ from functools import lru_cache
 __all__ = ["reads"]
 
 # Comments and strings come first, because they may hold what looks like something else.
-_TOKEN = re.compile(r"--[^\n]*|/\*[\s\S]*?\*/|'(?:[^']|'')*'|\w+|[()*;]")
+_TOKEN = re.compile(r"""--[^\n]*|/\*[\s\S]*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[()*;]""")
 _TABLE = "syncline_"
 # Texts. Each is worked out when it is announced, and again when it is run.
 _KEPT = 100
@@ -30,16 +30,21 @@ def reads(sql: str) -> frozenset[str]:
     """Returns the tables of Syncline that SQL names, and `TABLE.COLUMN` for what it may read of each.
 
     These are all words of the subquery that names the table, so not all of them are columns. `TABLE.*` stands for every column: the
-    subquery has a `*`. What follows from a view that SQL names is not in it.
+    subquery has a `*`, or no list of columns. What follows from a view that SQL names is not in it.
     """
     found: set[str] = set()
     parts = [_Part()]
 
     def end_part() -> None:
         part = parts.pop()
+        if parts and "select" not in part.words:
+            # Parentheses around a table or a join: the query around them selects.
+            parts[-1].tables |= part.tables
+            part.tables = set()
+        is_whole = part.has_star or "select" not in part.words or "columns" in part.words
         for table in part.tables:
             found.add(table)
-            columns = {"*"} if part.has_star else part.words
+            columns = {"*"} if is_whole else part.words
             found.update(f"{table}.{column}" for column in columns)
         if parts:
             parts[-1].words |= part.words
@@ -57,9 +62,10 @@ def reads(sql: str) -> frozenset[str]:
                 end_part()
             parts.append(_Part())
         elif token[0] not in "'-/":
-            parts[-1].words.add(token)
-            if token.startswith(_TABLE):
-                parts[-1].tables.add(token)
+            name = token.strip('"')
+            parts[-1].words.add(name)
+            if name.startswith(_TABLE):
+                parts[-1].tables.add(name)
     while parts:
         end_part()
     return frozenset(found)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from syncline.engine import Result
-from syncline.engine.attach import REQUIRED
-from syncline.engine.columns import DERIVED, WITH_TABLES
+from syncline.engine.attach import DERIVED, REQUIRED
+from syncline.engine.columns import WITH_TABLES
 from syncline.engine.reads import reads
 
 from . import catalogue
