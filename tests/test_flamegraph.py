@@ -104,8 +104,9 @@ def expected(requests: list[dict[str, Any]], by: str, weight: str) -> Folded:
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_sums_match_the_reference(name: str, by: str) -> None:
+    requests = side(DATA / name, by)
     for weight in WEIGHTS:
-        output = exporter("folded")(picture(DATA / name, by, weight))
+        output = exporter("folded")(Picture(requests, by, weight))
         assert folded(output) == expected(requests_of(name), by, weight), weight
 
 

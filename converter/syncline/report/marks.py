@@ -23,6 +23,9 @@ SELECT
 FROM syncline_meta
 """
 
+# Marks in one statement.
+_ROWS_AT_ONCE = 1000
+
 # What is run on the tables of requests.
 STATEMENTS = (_SPAN,)
 
@@ -45,10 +48,14 @@ def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -
     marks = sorted(marks, key=lambda mark: mark[0])
     _, end = span(engine)
     ends = [mark[0] for mark in marks[1:]] + [marks[-1][0] if end is None else end]
-    values = ", ".join(
+    rows = [
         f"({number}, {ts}, {max(until - ts, 0) if dur is None else dur}, {_text(name)})"
         for number, ((ts, name, dur), until) in enumerate(zip(marks, ends, strict=True), 1)
-    )
+    ]
+    if engine.name == "duckdb":
+        _replace_rows(engine, rows)
+        return
+    values = ", ".join(rows)
     columns = "column1 AS mark_id, column2 AS ts_ns, column3 AS dur_ns, column4 AS name"
     if engine.name in WITH_TABLES:
         engine.query(
@@ -62,6 +69,20 @@ def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -
     engine.query(
         f"CREATE OR REPLACE PERFETTO TABLE syncline_mark AS SELECT {columns}, '' AS run"
         f" FROM (VALUES {values})"
+    )
+
+
+def _replace_rows(engine: SqlEngine, rows: list[str]) -> None:
+    # A view of all rows would be bound again by each query, with 10 kB of memory for each row.
+    engine.query(
+        "CREATE OR REPLACE TABLE _syncline_given_mark(mark_id BIGINT, ts_ns BIGINT, dur_ns BIGINT, name VARCHAR)"
+    )
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        values = ", ".join(rows[first : first + _ROWS_AT_ONCE])
+        engine.query(f"INSERT INTO _syncline_given_mark VALUES {values}")
+    engine.query(
+        "CREATE OR REPLACE VIEW syncline_mark AS SELECT mark_id, ts_ns, dur_ns, name, run"
+        " FROM _syncline_given_mark CROSS JOIN (SELECT DISTINCT run FROM syncline_meta)"
     )
 
 
