@@ -10,11 +10,11 @@
 --   dev         text   Device. One that is stacked on another has rows of its
 --                      own. If the recording has remaps, its bios are at the
 --                      device from their issue to the device below.
---   below       text   The devices directly below it, separated by blanks. The
---                      run directory names them. Without a run directory, the
---                      remaps in the recording name them. A device whose name
---                      is not known has its number. Empty if there are none.
---                      Null if they are not known.
+--   below       text   The devices directly below it, with a blank between
+--                      them. They come from the run directory, or else from
+--                      the remaps in the recording. Each has its name, or its
+--                      number if the name is not known. Empty if no device is
+--                      below it. Null if that is not known.
 --   part        text   all: the whole device. sync, async: bios with and
 --                      without the flag. unknown: bios without known flags.
 --                      thread: bios of the threads of one name.

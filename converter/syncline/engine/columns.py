@@ -265,7 +265,10 @@ def open_columns(
     path = Path(path)
     runs = find_runs(path)
     limit = memory_limit or _default_memory()
-    absent = frozenset() if named is None else _not_named(named)
+    # The tables and columns that the files do not hold.
+    absent = frozenset[str]()
+    if named is not None:
+        absent = _not_named(named)
     return open_attached(
         path,
         lambda db: attach_runs(db, path, runs, sql, limit, absent),

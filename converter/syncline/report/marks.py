@@ -52,38 +52,39 @@ def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -
         f"({number}, {ts}, {max(until - ts, 0) if dur is None else dur}, {_text(name)})"
         for number, ((ts, name, dur), until) in enumerate(zip(marks, ends, strict=True), 1)
     ]
-    if engine.name == "duckdb":
-        _replace_rows(engine, rows)
-        return
-    values = ", ".join(rows)
-    columns = "column1 AS mark_id, column2 AS ts_ns, column3 AS dur_ns, column4 AS name"
+    columns = "mark_id, ts_ns, dur_ns, name"
     if engine.name in WITH_TABLES:
+        if engine.name == "duckdb":
+            source = _table_of(engine, rows)
+        else:
+            source = f"(VALUES {', '.join(rows)}) AS marks({columns})"
         engine.query(
-            f"CREATE OR REPLACE VIEW syncline_mark AS SELECT {columns}, run"
-            f" FROM (VALUES {values}) AS marks(column1, column2, column3, column4)"
+            f"CREATE OR REPLACE VIEW syncline_mark AS SELECT {columns}, run FROM {source}"
             " CROSS JOIN (SELECT DISTINCT run FROM syncline_meta)"
         )
         return
     # Runs the module now: it would otherwise replace the marks when the table is first used.
     run_query(engine, "SELECT COUNT(*) FROM syncline_mark")
     engine.query(
-        f"CREATE OR REPLACE PERFETTO TABLE syncline_mark AS SELECT {columns}, '' AS run"
-        f" FROM (VALUES {values})"
+        "CREATE OR REPLACE PERFETTO TABLE syncline_mark AS"
+        " SELECT column1 AS mark_id, column2 AS ts_ns, column3 AS dur_ns, column4 AS name, '' AS run"
+        f" FROM (VALUES {', '.join(rows)})"
     )
 
 
-def _replace_rows(engine: SqlEngine, rows: list[str]) -> None:
-    # A view of all rows would be bound again by each query, with 10 kB of memory for each row.
+def _table_of(engine: SqlEngine, rows: list[str]) -> str:
+    """Returns the name of a table of the rows.
+
+    A view that holds them would be bound again by each query: 100,000 marks took 3 GB of memory.
+    """
+    name = "_syncline_given_mark"
     engine.query(
-        "CREATE OR REPLACE TABLE _syncline_given_mark(mark_id BIGINT, ts_ns BIGINT, dur_ns BIGINT, name VARCHAR)"
+        f"CREATE OR REPLACE TABLE {name}(mark_id BIGINT, ts_ns BIGINT, dur_ns BIGINT, name VARCHAR)"
     )
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         values = ", ".join(rows[first : first + _ROWS_AT_ONCE])
-        engine.query(f"INSERT INTO _syncline_given_mark VALUES {values}")
-    engine.query(
-        "CREATE OR REPLACE VIEW syncline_mark AS SELECT mark_id, ts_ns, dur_ns, name, run"
-        " FROM _syncline_given_mark CROSS JOIN (SELECT DISTINCT run FROM syncline_meta)"
-    )
+        engine.query(f"INSERT INTO {name} VALUES {values}")
+    return name
 
 
 def _text(value: str) -> str:
