@@ -59,6 +59,9 @@ class Run:
                 for sync_id, found in self.phases().items()
                 for number, (name, ts, length) in enumerate(found, 1)
             ]
+        if table == "bio":
+            # Nothing else is said of most: they are bios that write.
+            return [{"direction": "write", "is_request": False} | row for row in self.bio]
         return getattr(self, table)
 
     def phases(self) -> dict[int, list[tuple[str, int | None, int]]]:
@@ -223,7 +226,7 @@ def write_trace(run: Run, path: Path) -> Path:
 _NOT_ARGS = {
     "sync": {"ts_ns", "dur_ns", "start_ns"},
     "call": {"ts_ns", "dur_ns", "op", "unmatched"},
-    "bio": {"ts_ns", "dur_ns"},
+    "bio": {"ts_ns", "dur_ns", "direction", "is_request"},
     "journal": {"ts_ns", "dur_ns"},
 }
 

@@ -141,7 +141,8 @@ def test_writes_are_bios(tmp_path: Path) -> None:
         _core.convert(inputs, f"{out}/")
         result[kind] = tables(out)
         bios, meta = result[kind]["bio"], {row["key"]: row["value"] for row in result[kind]["meta"]}
-        assert len(bios) == 459
+        assert len(bios) == 460
+        assert [bio["rwbs"] for bio in bios if bio["direction"] == "flush"] == ["FWS"]
         assert sum(bio["bytes"] for bio in bios) == 1836 * 1024
         assert all(bio["dur_ns"] > 0 and bio["dev"] == "254,16" for bio in bios)
         assert not result[kind]["loss"]
@@ -270,9 +271,15 @@ def test_the_low_level_log_gives_the_same(
     assert before["events_by_kind"] == after["events_by_kind"]
     written = first.read_text().replace('"source":"blktrace"', '"source":"events-jsonl"')
     assert written == second.read_text()
-    writes = [r for records in world.cpus for r in records if blktrace.is_write(r)]
-    counts = Counter(blktrace.ACTIONS[r.number] for r in writes)
-    kinds = {"Q": "block_submit", "D": "block_issue", "C": "block_complete", "A": "block_remap"}
+    used = [r for records in world.cpus for r in records if blktrace.is_used(r)]
+    counts = Counter(blktrace.ACTIONS[r.number] for r in used)
+    kinds = {
+        "Q": "block_submit",
+        "I": "block_insert",
+        "D": "block_issue",
+        "C": "block_complete",
+        "A": "block_remap",
+    }
     for action, kind in kinds.items():
         assert before["events_by_kind"][kind] == counts[action]
 
@@ -446,7 +453,7 @@ def test_a_record_without_a_process_is_unparsed_in_every_output(
 
 def test_an_invalid_sector_is_no_write_in_the_low_level_log_either(tmp_path: Path) -> None:
     records = blktrace.world(random.Random(5), cpus=1).cpus[0]
-    at = next(n for n, r in enumerate(records) if blktrace.is_write(r))
+    at = next(n for n, r in enumerate(records) if blktrace.is_used(r) and r.bytes)
     records[at] = replace(records[at], sector=2**64 - 1)
     paths = blktrace.write(tmp_path, World([records]).files())
     first, second = tmp_path / "a.events.jsonl", tmp_path / "b.events.jsonl"

@@ -88,7 +88,9 @@ def test_bios_end_with_their_flush_on_a_device_without_fua(name: str, tmp_path: 
     text = blkparse_text(name)
     events = printed(text)
     truth = expected(events)
-    rows = tables(convert(tmp_path, text.encode()))["bio"]
+    rows = [
+        row for row in tables(convert(tmp_path, text.encode()))["bio"] if row["direction"] == "write"
+    ]
     assert found(rows) == truth
     # A third of the bios or so, and the flush takes longer than the data.
     fua = [b for b in events if b.action == "Q" and "F" in b.rwbs.split("W")[1]]
@@ -338,32 +340,248 @@ def test_completions_without_a_submit_are_not_nothing(tmp_path: Path, kept: str)
     events = printed(text)
     requests = [e for e in events if e.action == "C" and e.sectors]
     rows = tables(convert(tmp_path, text.encode()))
-    assert len(rows["bio"]) == len(requests) == 150
+    writes = [row for row in rows["bio"] if row["direction"] == "write"]
+    assert len(writes) == len(requests) == 150
+    # Each request of a flush is one too, where it is issued.
+    flushes = [line.split() for line in text.splitlines() if line.split()[5:7] == ["D", "FN"]]
+    issues = [int(words[3].replace(".", "")) for words in flushes]
+    assert [row["ts_ns"] for row in rows["bio"] if row["direction"] == "flush"] == issues
+    assert len(issues) == (100 if "D" in kept else 0)
     truth = []
     for end in requests:
         issued = [e for e in events if e.action == "D" and e.ts < end.ts and e.sector == end.sector]
         begin = issued[-1].ts if issued else end.ts
         truth.append((begin, end.sector, end.sectors * 512, end.ts - begin if issued else None))
     columns = ("ts_ns", "sector", "bytes", "device_ns")
-    assert sorted(tuple(row[c] for c in columns) for row in rows["bio"]) == sorted(truth)
-    for row in rows["bio"]:
-        unknown = ("sync_id", "origin", "tid", "comm", "dur_ns", "queue_ns", "confidence")
-        assert [row[column] for column in unknown] == [None] * 7
-        assert (row["incomplete"], row["error"]) == ("start", 0)
+    assert sorted(tuple(row[c] for c in columns) for row in writes) == sorted(truth)
+    for row in writes:
+        unknown = ("sync_id", "origin", "queue_ns", "confidence")
+        assert [row[column] for column in unknown] == [None] * 4
+        # It begins with its issue. Who made a request that was not issued in the log is not known.
+        assert row["dur_ns"] == row["device_ns"]
+        is_issued = row["device_ns"] is not None
+        assert (row["tid"] is None, row["incomplete"]) == (
+            (False, None) if is_issued else (True, "start")
+        )
+        assert (row["is_request"], row["error"]) == (True, 0)
     assert [(row["reason"], row["count"], row["severity"]) for row in rows["loss"]] == [
-        ("submits_missing", 150, "loss")
+        ("submits_missing", len(rows["bio"]), "info")
     ]
-    with pytest.raises(_core.CoreError, match="submits_missing"):
-        convert(tmp_path, text.encode(), to="none/", max_loss="0")
+    # It is how the log was recorded, and no loss.
+    convert(tmp_path, text.encode(), to="none/", max_loss="0")
 
 
 def test_completions_before_the_first_submit_are_not_rows(tmp_path: Path) -> None:
-    """A log that records submits may begin with completions of bios that were in flight."""
+    """A log that records submits may begin with completions of bios that were in flight: that is no loss."""
     lines = [line for line in blkparse_text("small1").splitlines() if LINE.fullmatch(line)]
     at = next(n for n, line in enumerate(lines) if line.split()[5] == "C")
-    rows = tables(convert(tmp_path, "\n".join([lines[at], *lines[at + 1 :], ""]).encode()))
+    rows = tables(convert(tmp_path, "\n".join([*lines[at:], ""]).encode()))
+    queued = sum(line.split()[5] == "Q" for line in lines[at:])
+    assert len(rows["bio"]) == queued > 100
     assert {row["origin"] for row in rows["bio"]} == {"background"}
-    assert "submits_missing" not in {row["reason"] for row in rows["loss"]}
+    assert [(row["reason"], row["severity"]) for row in rows["loss"]] == [
+        ("other_completion", "info")
+    ]
+
+
+def test_requests_without_a_submit_are_rows_next_to_those_with_one(tmp_path: Path) -> None:
+    """Every log begins while something is in flight, and an excerpt lacks any event."""
+    text = """\
+  8,80   1        1     1.000000000  3328  D  WS 1000 + 16 [fio]
+  8,80   1        2     1.010000000     0  C  WS 1000 + 16 [0]
+  8,80   1        3     1.020000000  3328  D  WS 2000 + 16 [fio]
+  8,80   1        4     1.030000000     0  C  WS 2000 + 16 [0]
+  8,80   1        5     1.040000000  3328  Q  WS 3000 + 16 [fio]
+  8,80   1        6     1.040010000  3328  D  WS 3000 + 16 [fio]
+  8,80   1        7     1.050000000     0  C  WS 3000 + 16 [0]
+"""
+    rows = tables(convert(tmp_path, text.encode()))
+    columns = ("sector", "is_request", "queue_ns", "device_ns", "bytes", "comm")
+    found = sorted(tuple(row[c] for c in columns) for row in rows["bio"])
+    assert found == [
+        (1000, True, None, 10_000_000, 8192, "fio"),
+        (2000, True, None, 10_000_000, 8192, "fio"),
+        (3000, False, 10_000, 9_990_000, 8192, "fio"),
+    ]
+    assert [(row["reason"], row["count"]) for row in rows["loss"]] == [("unmatched_complete", 2)]
+
+
+def test_a_part_of_a_request_without_a_submit_is_a_row(tmp_path: Path) -> None:
+    """The request has 16 sectors, and only 8 of them were queued."""
+    rows = tables(convert(tmp_path, b"""\
+  8,0    1        1     1.000000000     9  Q WSM 8 + 8 [jbd2]
+  8,0    1        2     1.000010000     9  D WSM 8 + 16 [jbd2]
+  8,0    1        3     1.000900000     0  C WSM 8 + 16 [0]
+"""))
+    found = [(row["sector"], row["bytes"], row["is_request"], row["dur_ns"]) for row in rows["bio"]]
+    assert sorted(found) == [(8, 4096, False, 900_000), (16, 4096, True, 890_000)]
+    assert [(row["reason"], row["severity"]) for row in rows["loss"]] == [
+        ("unmatched_complete", "loss")
+    ]
+
+
+# Requests, as most recipes for perf record them.
+
+REQUESTS = """\
+        writer   910 [001]   100.000000: ext4:ext4_sync_file_enter: dev 259,0 ino 12 parent 2 datasync 1
+        writer   910 [001]   100.000100: block:block_rq_insert: 259,0 WS 4096 () 1000 + 8 [writer]
+        writer   910 [001]   100.000110:  block:block_rq_issue: 259,0 WS 8192 () 1000 + 16 [writer]
+       swapper     0 [001]   100.010110: block:block_rq_complete: 259,0 WS () 1000 + 16 [0]
+        writer   910 [001]   100.011000: ext4:ext4_sync_file_exit: dev 259,0 ino 12 ret 0
+   kworker/1:1   333 [001]   100.020100: block:block_rq_insert: 259,0 W 65536 () 9000 + 128 [kworker/1:1]
+   kworker/1:1   333 [001]   100.020110:  block:block_rq_issue: 259,0 W 65536 () 9000 + 128 [kworker/1:1]
+       swapper     0 [001]   100.050110: block:block_rq_complete: 259,0 W () 9000 + 128 [0]
+"""
+
+
+def test_requests_are_rows_with_their_thread_and_their_queue(tmp_path: Path) -> None:
+    rows = tables(convert(tmp_path, REQUESTS.encode()))
+    columns = ("sector", "ts_ns", "queue_ns", "device_ns", "bytes", "tid", "sync_id", "confidence")
+    assert [tuple(row[c] for c in columns) for row in rows["bio"]] == [
+        (1000, 100_000_100_000, 10_000, 10_000_000, 4096, 910, 1, "inferred"),
+        # What was merged into it after it had entered the queue.
+        (1008, 100_000_110_000, None, 10_000_000, 4096, 910, 1, "inferred"),
+        (9000, 100_020_100_000, 10_000, 30_000_000, 65536, 333, None, None),
+    ]
+    (sync,) = rows["sync"]
+    assert (sync["bytes"], sync["confidence"]) == (8192, "inferred")
+    assert [(row["reason"], row["severity"]) for row in rows["loss"]] == [
+        ("submits_missing", "info")
+    ]
+
+
+def test_a_request_that_is_only_issued_is_of_no_sync(tmp_path: Path) -> None:
+    """Any thread may hand the request of another one to the driver."""
+    text = "".join(line for line in REQUESTS.splitlines(True) if "rq_insert" not in line)
+    rows = tables(convert(tmp_path, text.encode()))
+    columns = ("sector", "ts_ns", "dur_ns", "queue_ns", "device_ns", "bytes", "tid", "sync_id")
+    assert [tuple(row[c] for c in columns) for row in rows["bio"]] == [
+        (1000, 100_000_110_000, 10_000_000, None, 10_000_000, 8192, 910, None),
+        (9000, 100_020_110_000, 30_000_000, None, 30_000_000, 65536, 333, None),
+    ]
+    (sync,) = rows["sync"]
+    assert (sync["bytes"], sync["bios"]) == (None, None)
+
+
+def test_a_request_that_is_only_issued_has_no_end(tmp_path: Path) -> None:
+    text = "".join(line for line in REQUESTS.splitlines(True) if "rq_issue" in line)
+    rows = tables(convert(tmp_path, text.encode()))
+    found = [(row["sector"], row["dur_ns"], row["incomplete"]) for row in rows["bio"]]
+    assert found == [(1000, None, "end"), (9000, None, "end")]
+    assert [(row["reason"], row["count"]) for row in rows["loss"]] == [("never_completed", 2)]
+
+
+def test_the_begin_and_the_end_of_requests_of_new_kernels(tmp_path: Path) -> None:
+    """`block_io_done` has no length, because nothing of the request is left."""
+    text = """\
+# tracer: nop
+#
+ writer-910 [001] ..... 100.000000: ext4_sync_file_enter: dev 259,0 ino 12 parent 2 datasync 1
+ writer-910 [001] ..... 100.000100: block_io_start: 259,0 WS 4096 () 1000 + 8 be,0,4 [writer]
+ <idle>-0   [001] d.h.. 100.010120: block_io_done: 259,0 WS 0 () 1000 + 0 be,0,4 [swapper/1]
+ writer-910 [001] ..... 100.010200: ext4_sync_file_exit: dev 259,0 ino 12 ret 0
+"""
+    (bio,) = tables(convert(tmp_path, text.encode()))["bio"]
+    columns = ("ts_ns", "dur_ns", "queue_ns", "device_ns", "bytes", "sync_id", "is_request")
+    assert tuple(bio[c] for c in columns) == (
+        100_000_100_000, 10_020_000, None, None, 4096, 1, True,
+    )  # fmt: skip
+    # With the other events of the request, they say nothing new.
+    both = text.replace(
+        " <idle>-0   [001] d.h.. 100.010120",
+        " writer-910 [001] ..... 100.000110: block_rq_issue: 259,0 WS 4096 () 1000 + 8 be,0,4 [writer]\n"
+        " <idle>-0   [001] d.h.. 100.010110: block_rq_complete: 259,0 WS () 1000 + 8 be,0,4 [0]\n"
+        " <idle>-0   [001] d.h.. 100.010120",
+    )
+    (bio,) = tables(convert(tmp_path, both.encode()))["bio"]
+    assert tuple(bio[c] for c in columns) == (
+        100_000_100_000, 10_010_000, 10_000, 10_000_000, 4096, 1, True,
+    )  # fmt: skip
+
+
+# Reads and flushes.
+
+
+def test_reads_are_rows_and_of_no_sync(tmp_path: Path) -> None:
+    rows = tables(convert(tmp_path, b"""\
+# tracer: nop
+#
+ backup-700 [000] ..... 100.000000: block_bio_queue: 8,0 R 50000 + 2048 [backup]
+ backup-700 [000] ..... 100.000010: block_rq_issue: 8,0 R 1048576 () 50000 + 2048 [backup]
+ writer-910 [001] ..... 100.000100: ext4_sync_file_enter: dev 8,0 ino 12 parent 2 datasync 1
+ writer-910 [001] ..... 100.000120: block_bio_queue: 8,0 RM 7000 + 8 [writer]
+ writer-910 [001] ..... 100.000130: block_rq_issue: 8,0 RM 4096 () 7000 + 8 [writer]
+ writer-910 [001] ..... 100.000150: block_bio_queue: 8,0 WS 50008 + 8 [writer]
+ writer-910 [001] ..... 100.000210: block_rq_issue: 8,0 WS 4096 () 50008 + 8 [writer]
+ <idle>-0   [001] d.h.. 100.000300: block_rq_complete: 8,0 RM () 7000 + 8 [0]
+ <idle>-0   [001] d.h.. 100.900000: block_rq_complete: 8,0 R () 50000 + 2048 [0]
+ <idle>-0   [001] d.h.. 100.901000: block_rq_complete: 8,0 WS () 50008 + 8 [0]
+ writer-910 [001] ..... 100.901100: ext4_sync_file_exit: dev 8,0 ino 12 ret 0
+"""))
+    columns = ("sector", "direction", "sync_id", "origin", "dur_ns", "device_ns", "rwbs")
+    # A write to a sector that is being read is not complete with the read.
+    assert sorted(tuple(row[c] for c in columns) for row in rows["bio"]) == [
+        (7000, "read", None, None, 180_000, 170_000, "RM"),
+        (50000, "read", None, None, 900_000_000, 899_990_000, "R"),
+        (50008, "write", 1, "sync", 900_850_000, 900_790_000, "WS"),
+    ]
+    (sync,) = rows["sync"]
+    assert (sync["bytes"], sync["bios"]) == (4096, 1)
+    assert not rows["loss"]
+
+
+def test_a_flush_without_data_lasts_until_its_own_completion(tmp_path: Path) -> None:
+    """The request of the flush (`FN`) is complete a moment before the bio that asked for it."""
+    rows = tables(convert(tmp_path, b"""\
+259,0   11        1     0.000000000  1889  Q FWS [jbd2/dm-4-8]
+259,0   11        2     0.000002000  1889  G FWS [jbd2/dm-4-8]
+259,0   11        3     0.000009000   612  D  FN [kworker/11:1H]
+259,0   11        4     0.100009000     0  C  FN 0 [0]
+259,0   11        5     0.100010000     0  C  WS 0 [0]
+259,0   11        6     0.200000000  1889  Q  WS 1000 + 8 [jbd2/dm-4-8]
+259,0   11        7     0.200009000  1889  D  WS 1000 + 8 [jbd2/dm-4-8]
+259,0   11        8     0.201009000     0  C  WS 1000 + 8 [0]
+"""))
+    columns = ("direction", "dur_ns", "queue_ns", "device_ns", "bytes", "comm")
+    assert [tuple(row[c] for c in columns) for row in rows["bio"]] == [
+        ("flush", 100_010_000, 9_000, 100_001_000, 0, "jbd2/dm-4-8"),
+        ("write", 1_009_000, 9_000, 1_000_000, 4096, "jbd2/dm-4-8"),
+    ]
+    assert not rows["loss"]
+
+
+def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
+    rows = tables(convert(tmp_path, b"""\
+8,0   0        1     0.000000000    11  Q FWS [a]
+8,0   0        2     0.000001000    12  Q FWS [b]
+8,0   0        3     0.000002000    11  D  FN [a]
+8,0   0        4     0.000003000    13  Q FWS [c]
+8,0   0        5     0.005000000     0  C  FN 0 [0]
+8,0   0        6     0.005001000     0  C  WS 0 [0]
+8,0   0        7     0.005002000     0  C  WS 0 [0]
+8,0   0        8     0.005003000     0  D  FN [swapper/0]
+8,0   0        9     0.009000000     0  C  FN 0 [0]
+"""))
+    found = [(row["comm"], row["queue_ns"], row["dur_ns"]) for row in rows["bio"]]
+    # The completion of the last bio is not in the log; that of its request is.
+    assert sorted(found) == [
+        ("a", 2_000, 5_001_000),
+        ("b", 1_000, 5_001_000),
+        ("c", 5_000_000, 8_997_000),
+    ]
+
+
+def test_the_flush_of_a_write_is_no_row_of_its_own(tmp_path: Path) -> None:
+    """The request of a flush before or after a write belongs to the bio that asks for it."""
+    rows = tables(convert(tmp_path, b"""\
+8,0   0        1     0.000000000     9  Q FWFSM 800 + 8 [jbd2/sda-8]
+8,0   0        2     0.000002000     9  D  FN [jbd2/sda-8]
+8,0   0        3     0.005000000     0  C  FN 0 [0]
+8,0   0        4     0.005001000     9  D WFSM 800 + 8 [kworker/0:1H]
+8,0   0        5     0.009000000     0  C WFSM 800 + 8 [0]
+"""))
+    found = [(row["direction"], row["queue_ns"], row["dur_ns"]) for row in rows["bio"]]
+    assert found == [("write", 5_001_000, 9_000_000)]
 
 
 def test_many_completions_without_a_submit_stream(tmp_path: Path) -> None:
@@ -467,7 +685,8 @@ def test_an_empty_flush_of_a_device_mapper_ends_no_write(tmp_path: Path) -> None
         # Without FUA: the device mapper has flushed.
         (1.2, "block_bio_complete: 252,0 WS 0 + 8 [0]"),
     )
-    assert found == {"bios": {(0, 8): [(100, 0)]}, "losses": {}}
+    # The flush is a bio of its own.
+    assert found == {"bios": {(0, 8): [(100, 0)], (None, 0): [(40, 0)]}, "losses": {}}
 
 
 def test_the_end_of_a_bio_is_not_that_of_one_inside_of_it(tmp_path: Path) -> None:

@@ -101,10 +101,11 @@ def test_event_counts_are_those_of_grep(tmp_path: Path) -> None:
         "bio_add_folio": r": bio_add_folio: ",
         "bio_submit": r": bio_submit: ",
         "bio_complete": r": bio_complete: ",
-        "block_submit": r": block_bio_queue: [0-9]+,[0-9]+ F?W[A-Z]* [0-9]+ \+ [1-9]",
-        "block_issue": r": block_rq_issue: [0-9]+,[0-9]+ F?W[A-Z]* [0-9]+ \(\) [0-9]+ \+ [1-9]",
-        # Without sectors: the flush after a write is done.
-        "block_complete": r": block_rq_complete: [0-9]+,[0-9]+ F?W[A-Z]* \(\) [0-9]+ \+ [0-9]",
+        # Writes, reads, and flushes without data.
+        "block_submit": r": block_bio_queue: [0-9]+,[0-9]+ (F?W|R|FF)[A-Z]* [0-9]+ \+ [0-9]",
+        "block_insert": r": block_rq_insert: [0-9]+,[0-9]+ (F?W|R|FF)[A-Z]* [0-9]+ \(\) [0-9]+ \+ [0-9]",
+        "block_issue": r": block_rq_issue: [0-9]+,[0-9]+ ((F?W|R)[A-Z]* [0-9]+ \(\) [0-9]+ \+ [1-9]|FF)",
+        "block_complete": r": block_rq_complete: [0-9]+,[0-9]+ (F?W|R|FF)[A-Z]* \(\) [0-9]+ \+ [0-9]",
         "block_remap": r": block_bio_remap: ",
         "journal_commit_start": r": jbd2_start_commit: ",
         "journal_commit_end": r": jbd2_end_commit: ",

@@ -26,6 +26,8 @@ RECORDINGS = ["run", "ring.dat", "perf.txt.gz", "disk.blktrace.0", "strace.log"]
 WITH_REQUESTS = RECORDINGS[:3]
 WITH_CALLS = [*WITH_REQUESTS, "strace.log"]
 SYNCS = 40
+# What the block layer read, and flushed without data: lines `Q   R` and `Q FWS` of blkparse.
+READS, FLUSHES = 8, 1
 
 Rows = list[dict[str, Any]]
 
@@ -43,6 +45,10 @@ def separate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Ro
         recording: convert_together(tmp_path_factory.mktemp("separate"), recording)
         for recording in RECORDINGS
     }
+
+
+def writes_of(recording: dict[str, Rows]) -> Rows:
+    return [row for row in recording["bio"] if row["direction"] == "write"]
 
 
 def by_thread(rows: Rows) -> dict[int, Rows]:
@@ -114,7 +120,7 @@ def test_bios_are_those_that_blktrace_recorded(separate: dict[str, dict[str, Row
     """Four recorders have the same writes, by device and sector. Writes of the journal belong to no sync request."""
 
     def writes(recording: str) -> Counter[tuple[str, int]]:
-        return Counter((row["dev"], row["sector"]) for row in separate[recording]["bio"])
+        return Counter((row["dev"], row["sector"]) for row in writes_of(separate[recording]))
 
     expected = writes("disk.blktrace.0")
     assert expected.total() > 2 * SYNCS
@@ -124,6 +130,10 @@ def test_bios_are_those_that_blktrace_recorded(separate: dict[str, dict[str, Row
     assert sum(row["bytes"] for row in bios) == sum(
         row["bytes"] for row in separate["ring.dat"]["bio"]
     )
+    # Three of them have the reads and the flush too.
+    for recording in ("ring.dat", "perf.txt.gz", "disk.blktrace.0"):
+        others = Counter(row["direction"] for row in separate[recording]["bio"])
+        assert (others["read"], others["flush"]) == (READS, FLUSHES), recording
     assert not [row for row in bios if row["sync_id"] is not None]
 
 
@@ -135,9 +145,11 @@ def test_all_recordings_together_give_each_row_once(
     joint = convert_together(tmp_path, *recordings)
     losses = {row["reason"]: row["count"] for row in joint["loss"]}
     bios = len(separate["run"]["bio"])
-    # Three further recordings have the calls and their exits, two the requests, three the bios.
-    assert losses == {"duplicate": 3 * 2 * SYNCS + 2 * 2 * SYNCS + 3 * bios}
+    # Three further recordings have the calls and their exits, two the requests, three the bios that write. Three have those that do not.
+    others = READS + FLUSHES
+    assert losses == {"duplicate": 3 * 2 * SYNCS + 2 * 2 * SYNCS + 3 * bios + 2 * others}
     assert_same_counts(joint, separate["run"])
+    assert len(joint["bio"]) == bios + others
 
 
 @pytest.mark.parametrize("recordings", [*itertools.permutations(RECORDINGS, 2)], ids=" ".join)
@@ -170,10 +182,11 @@ def assert_same_counts(joint: dict[str, Rows], best: dict[str, Rows]) -> None:
 
     keys = ("tid", "op", "ino", "bytes", "bios", "folios", "ret", "incomplete", "confidence")
     assert counted(joint["sync"], *keys) == counted(best["sync"], *keys)
-    assert counted(joint["bio"], "dev", "sector", "bytes") == counted(
-        best["bio"], "dev", "sector", "bytes"
-    )
-    attributed = [sum(row["sync_id"] is not None for row in side["bio"]) for side in (joint, best)]
+    keys = ("dev", "sector", "bytes")
+    assert counted(writes_of(joint), *keys) == counted(writes_of(best), *keys)
+    attributed = [
+        sum(row["sync_id"] is not None for row in writes_of(side)) for side in (joint, best)
+    ]
     assert attributed[0] == attributed[1] == SYNCS
     for row in joint["sync"]:
         assert 0 < row["dur_ns"] <= row["syscall_ns"] + 3_000_000
@@ -194,10 +207,13 @@ def test_a_bio_of_bpftrace_has_the_issue_of_another_recorder(
     assert {row["queue_ns"] for row in separate["run"]["bio"]} == {None}
 
     def issues(rows: Rows) -> list[tuple[str, int, int]]:
-        return sorted((row["dev"], row["sector"], row["ts_ns"] + row["queue_ns"]) for row in rows)
+        return sorted(
+            (row["dev"], row["sector"] or 0, row["ts_ns"] + row["queue_ns"]) for row in rows
+        )
 
     joint = convert_together(tmp_path, "run", recording)["bio"]
     assert issues(joint) == issues(separate[recording]["bio"])
+    joint = [row for row in joint if row["direction"] == "write"]
     assert all(0 < row["device_ns"] < row["dur_ns"] for row in joint)
 
 
@@ -359,7 +375,7 @@ def test_an_open_request_of_a_log_gets_no_bio_after_the_end_of_that_log(tmp_path
         joint = tables(tmp_path / "x")
         assert len(joint["sync"]) == SYNCS // 2 + 1
         assert {row["bytes"] for row in joint["sync"]} <= {0, 4096}
-        assert len(joint["bio"]) == 173
+        assert len(writes_of(joint)) == 173
 
 
 @pytest.mark.parametrize("seed", range(12))

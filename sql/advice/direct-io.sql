@@ -61,6 +61,7 @@ WITH
     JOIN recorded ON recorded.run = bio.run
     WHERE
       bio.sync_id IS NULL
+      AND bio.direction = 'write'
       AND bio.folios IS NULL
       -- Metadata of a file system, which an unmount writes too.
       AND COALESCE(bio.rwbs, '') NOT GLOB '*M*'

@@ -86,6 +86,7 @@ WITH
     JOIN recorded ON recorded.run = bio.run
     WHERE
       bio.sync_id IS NULL
+      AND bio.direction = 'write'
       AND (bio.folios > 0 OR with_folios = 0)
       AND bio.tid NOT IN (
         SELECT tid

@@ -49,6 +49,7 @@ WITH
     FROM syncline_bio
     WHERE
       sync_id IS NULL
+      AND direction = 'write'
       AND folios IS NULL
       AND tid IN (SELECT tid FROM syncline_journal WHERE kind = 'commit')
   ),

@@ -29,6 +29,8 @@ SELECT
   ranges,
   first_offset,
   last_offset,
+  direction,
+  is_request,
   rwbs,
   ino,
   path,

@@ -34,6 +34,7 @@ WITH
     FROM syncline_bio
     WHERE
       dev IS NOT NULL
+      AND direction <> 'flush'
       AND queue_ns IS NOT NULL
       AND dur_ns IS NOT NULL
   )

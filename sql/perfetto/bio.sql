@@ -6,8 +6,8 @@ INCLUDE PERFETTO MODULE dev.syncline.known;
 CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Key of the bio: 1, 2, 3... in the order of the bios' first events.
   bio_id LONG,
-  -- Request that the bio belongs to. Null for background writeback, and without
-  -- a submit in the whole log.
+  -- Request that the bio belongs to. Null for background writeback, for reads,
+  -- and if it is not known whose the bio is.
   sync_id LONG,
   -- The commit of `syncline_journal` in which the thread submitted the bio:
   -- data of files, or what goes to the journal. Null if the thread was in none,
@@ -20,7 +20,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- source records no id.
   id LONG,
   -- Time of bio_submit. If the submit is missing, time of the first folio, of
-  -- the issue, or of the completion.
+  -- the first event of the request, or of the completion.
   ts_ns TIMESTAMP,
   -- Duration from bio_submit to bio_complete. Null if the submit or the
   -- completion is missing.
@@ -70,9 +70,20 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- End of the folio with the highest file offset: the offset of the first byte
   -- after it. Null without a folio.
   last_offset LONG,
-  -- Flags of the bio, as the kernel prints them: `W`, after it `F` for FUA, `A`
-  -- for readahead, `S` for sync, `M` for metadata. An `F` before the `W` is a
-  -- flush before the write. Null if they are not recorded.
+  -- `write`, `read`, or `flush` for a bio without data that only empties the
+  -- cache of the device. A bio whose flags are not recorded counts as a write,
+  -- because only recorders of writes leave them out.
+  direction STRING,
+  -- Whether the row is a request of the block layer, because the bios in it are
+  -- not in the log: it may hold several. Its ts_ns is when it began or entered
+  -- the queue of the scheduler (`block_io_start`, `block_rq_insert`), or else
+  -- its issue, and its dur_ns counts from there. Without a known issue before
+  -- it, its queue_ns is null.
+  is_request BOOL,
+  -- Flags of the bio, as the kernel prints them: `W` for a write or `R` for a
+  -- read, after it `F` for FUA, `A` for readahead, `S` for sync, `M` for
+  -- metadata. An `F` before the `W` is a flush before the write, and `FF` the
+  -- request of a flush. Null if they are not recorded.
   rwbs STRING,
   -- Inode whose page cache the bio writes, if it belongs to no request. Null
   -- for a bio of a request, which has the file; for several files; for
@@ -103,9 +114,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
   -- if there is no writer, or if that of one of them is not known.
   writers_cgroup STRING,
-  -- `sync` if the bio belongs to a request, else `background`. Null if the log
-  -- records no submits: the row is then a request of the block layer, with any
-  -- number of bios.
+  -- `sync` if the bio belongs to a request, else `background`. Null for a read,
+  -- and for a request of the block layer of which it is not known whose it is.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. Null for background writeback.
@@ -144,7 +154,9 @@ WITH
           NULL
         )
       ) AS request_id,
-      extract_arg(arg_set_id, 'debug.incomplete') AS missing
+      extract_arg(arg_set_id, 'debug.incomplete') AS missing,
+      extract_arg(arg_set_id, 'debug.rwbs') AS flags,
+      (extract_arg(arg_set_id, 'debug.unsubmitted') IS NOT NULL) AS is_request
     FROM slice
     CROSS JOIN _syncline_known AS known
     WHERE
@@ -165,7 +177,15 @@ WITH
           (COALESCE(size, 0) + 4095) / 4096,
           NULL
         )
-      ) AS folio_count
+      ) AS folio_count,
+      CASE
+        WHEN COALESCE(extract_arg(arg_set_id, 'debug.folios'), 0) > 0
+        OR flags IS NULL THEN 'write'
+        WHEN flags LIKE '%R%' THEN 'read'
+        WHEN flags LIKE 'F%'
+        AND COALESCE(size, 0) = 0 THEN 'flush'
+        ELSE 'write'
+      END AS direction
     FROM bio
   )
 SELECT
@@ -226,6 +246,8 @@ SELECT
     extract_arg(arg_set_id, 'debug.last_offset'),
     iif(derives, extract_arg(arg_set_id, 'debug.first_offset') + size, NULL)
   ) AS last_offset,
+  direction,
+  is_request,
   extract_arg(arg_set_id, 'debug.rwbs') AS rwbs,
   extract_arg(arg_set_id, 'debug.ino') AS ino,
   extract_arg(arg_set_id, 'debug.path') AS path,
@@ -238,7 +260,8 @@ SELECT
   extract_arg(arg_set_id, 'debug.writers_cgroup') AS writers_cgroup,
   CASE
     WHEN owner IS NOT NULL THEN 'sync'
-    WHEN extract_arg(arg_set_id, 'debug.unsubmitted') IS NULL THEN 'background'
+    WHEN NOT is_request
+    AND direction <> 'read' THEN 'background'
   END AS origin,
   -- The trace holds the confidence only if it is not exact.
   iif(

@@ -35,6 +35,8 @@ WITH
     FROM syncline_bio
     WHERE
       sync_id IS NOT NULL
+      -- A flush writes no data back.
+      AND direction <> 'flush'
   )
 SELECT
   sync_id,

@@ -17,14 +17,15 @@
 -- is the whole wait for the requests' own bios, also behind those of others,
 -- and several bystanders may share an instant.
 --
--- An input whose bios have no known device gives no rows.
+-- An input whose bios have no known device gives no rows. Somebody who reads is
+-- seen only where the input has reads, which many recorders leave out.
 --
 -- Columns:
 --   kind       text   itself: the requests' own bios. commit: bios of the
 --                     commits that they waited for. sync: bios of other
---                     requests. journal: bios of other commits. background:
---                     all other bios, such as direct I/O and writeback by the
---                     kernel.
+--                     requests. journal: bios of other commits. read: bios
+--                     that read. background: all other bios, such as direct
+--                     I/O and writeback by the kernel.
 --   comm       text   Name of the thread that submitted the bios.
 --   process    text   Name of its process.
 --   cgroup     text   Control group of the process. Of what a flusher thread
@@ -81,6 +82,7 @@ WITH
       run,
       bio_id,
       sync_id,
+      direction,
       commit_id,
       dev,
       below,
@@ -371,6 +373,7 @@ WITH
       bio.bio_id AS bio_id,
       CASE
         WHEN bio.sync_id IS NOT NULL THEN 'sync'
+        WHEN bio.direction = 'read' THEN 'read'
         WHEN bio.tid IN (
           SELECT tid
           FROM syncline_journal AS journal

@@ -3,8 +3,9 @@
 -- A request of the block layer is one bio, or several that were merged: bios
 -- that were issued to one device at the same moment. It is at the device from
 -- its issue to its completion; from its submit, if the issue is not recorded. A
--- bio is sync if its flags have an S, so somebody waits for it. An input whose
--- bios have no known device gives no rows.
+-- write is sync if its flags have an S, so somebody waits for it. Reads use the
+-- device too, so they count where the input has them. An input whose bios have
+-- no known device gives no rows.
 --
 -- Columns:
 --   dev         text   Device. One that is stacked on another has rows of its
@@ -15,15 +16,17 @@
 --                      the remaps in the recording. Each has its name, or its
 --                      number if the name is not known. Empty if no device is
 --                      below it. Null if that is not known.
---   part        text   all: the whole device. sync, async: bios with and
---                      without the flag. unknown: bios without known flags.
---                      thread: bios of the threads of one name.
+--   part        text   all: the whole device. sync, async: writes and flushes
+--                      with and without the flag. read: reads. unknown: bios
+--                      without known flags. thread: bios of the threads of one
+--                      name.
 --   comm        text   Name of the thread that submitted the bios.
 --   bios        count  Number of bios whose submit and completion are recorded.
 --   bytes       bytes  Sum of their sizes, as far as these are known.
 --   requests    count  Number of requests of the block layer that they made.
 --                      The other bios were merged into these.
---   flushes     count  Number of bios that asked for a flush before them.
+--   flushes     count  Number of bios that asked for a flush, with data after
+--                      it or without.
 --   fua         count  Number of bios that asked for FUA.
 --   flush_ns    ns     Average length of a flush: the wait of a thread in a
 --                      sync for one, or the time from the submit of a bio
@@ -54,6 +57,8 @@ WITH
       run,
       dev,
       bio_id,
+      sync_id,
+      direction,
       comm,
       bytes,
       error,
@@ -69,6 +74,7 @@ WITH
       ts_ns + dur_ns AS end_ns,
       CASE
         WHEN rwbs IS NULL THEN 'unknown'
+        WHEN direction = 'read' THEN 'read'
         WHEN rwbs LIKE '%S%' THEN 'sync'
         ELSE 'async'
       END AS flag,
@@ -82,9 +88,9 @@ WITH
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
   -- First of each thread and flag: these are few rows. Their numbers take less
   -- memory than their names. A number of a thread holds those of its parts, so
-  -- that no join has to find them: of the flag 1 to 3, of the name 4, 8, 12 and
-  -- so on. None of them is empty: HAVING makes DuckDB expect fewer of them than
-  -- bios, and so keep them in memory, not the bios, when it joins both.
+  -- that no join has to find them: of the flag 1 to 4, of the name 8, 16, 24
+  -- and so on. None of them is empty: HAVING makes DuckDB expect fewer of them
+  -- than bios, and so keep them in memory, not the bios, when it joins both.
   of_thread AS MATERIALIZED (
     SELECT
       run,
@@ -93,8 +99,13 @@ WITH
       comm,
       CAST(DENSE_RANK() OVER (ORDER BY run) AS INTEGER) AS run_id,
       CAST(DENSE_RANK() OVER (ORDER BY run, dev) AS INTEGER) AS device_id,
-      CASE flag WHEN 'sync' THEN 1 WHEN 'async' THEN 2 ELSE 3 END
-      + CAST(4 * DENSE_RANK() OVER by_name AS INTEGER) AS thread_id,
+      CASE flag
+        WHEN 'sync' THEN 1
+        WHEN 'async' THEN 2
+        WHEN 'read' THEN 3
+        ELSE 4
+      END
+      + CAST(8 * DENSE_RANK() OVER by_name AS INTEGER) AS thread_id,
       COUNT(*) AS bios,
       SUM(bytes) AS bytes,
       SUM(CASE WHEN rwbs LIKE 'F%' THEN 1 ELSE 0 END) AS flushes,
@@ -132,8 +143,8 @@ WITH
       of_thread.*,
       CASE part.part
         WHEN 'all' THEN 0
-        WHEN 'flag' THEN thread_id % 4
-        ELSE thread_id - thread_id % 4
+        WHEN 'flag' THEN thread_id % 8
+        ELSE thread_id - thread_id % 8
       END AS part_id,
       CASE part.part WHEN 'flag' THEN flag ELSE part.part END AS of_part,
       CASE WHEN part.part = 'thread' THEN comm END AS of_comm
@@ -193,11 +204,26 @@ WITH
   ),
   -- The flushes of each device, and that of a file system, with their lengths.
   flush AS (
-    SELECT run, dev, queue_ns - COALESCE(requeue_ns, 0) AS length_ns
+    SELECT
+      run,
+      dev,
+      CASE
+        WHEN direction = 'flush' THEN dur_ns
+        ELSE queue_ns - COALESCE(requeue_ns, 0)
+      END AS length_ns
     FROM bio
     WHERE
       rwbs LIKE 'F%'
-      AND queue_ns IS NOT NULL
+      AND (direction = 'flush' OR queue_ns IS NOT NULL)
+      -- That of a sync is the wait below, where waits are recorded.
+      AND NOT EXISTS (
+        SELECT 1
+        FROM syncline_wait AS wait
+        WHERE
+          wait.run = bio.run
+          AND wait.sync_id = bio.sync_id
+          AND wait.wait = 'flush'
+      )
     UNION ALL
     SELECT wait.run, sync.dev, wait.dur_ns
     FROM syncline_wait AS wait
@@ -261,8 +287,8 @@ WITH
       device_id,
       CASE part.part
         WHEN 'all' THEN 0
-        WHEN 'flag' THEN thread_id % 4
-        ELSE thread_id - thread_id % 4
+        WHEN 'flag' THEN thread_id % 8
+        ELSE thread_id - thread_id % 8
       END AS part_id,
       issue_ns,
       MAX(end_ns) AS end_ns,
@@ -295,8 +321,8 @@ WITH
       device_id,
       CASE part.part
         WHEN 'all' THEN 0
-        WHEN 'flag' THEN thread_id % 4
-        ELSE thread_id - thread_id % 4
+        WHEN 'flag' THEN thread_id % 8
+        ELSE thread_id - thread_id % 8
       END AS part_id,
       issue_ns,
       end_ns,

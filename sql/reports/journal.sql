@@ -91,6 +91,7 @@ WITH
     WHERE
       journal.dur_ns IS NOT NULL
       AND bio.rwbs IS NOT NULL
+      AND bio.direction = 'write'
     GROUP BY
       journal.run,
       journal.commit_id

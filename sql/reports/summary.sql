@@ -495,6 +495,8 @@ WITH
       -- Without submits it is not known which bios no request asked for.
       CASE WHEN COUNT(origin) = COUNT(*) THEN 1 END AS known
     FROM syncline_bio
+    WHERE
+      direction = 'write'
   ),
   -- If the bios of no request are known, the recorder did not record bios.
   recorded_bios AS (

@@ -81,6 +81,7 @@ WITH
     WHERE
       journal.dur_ns IS NOT NULL
       AND bio.sync_id IS NULL
+      AND bio.direction = 'write'
   ),
   by_commit AS MATERIALIZED (
     SELECT
@@ -145,6 +146,7 @@ WITH
     FROM syncline_bio
     WHERE
       sync_id IS NOT NULL
+      AND direction = 'write'
     GROUP BY
       run
     UNION ALL

@@ -4,7 +4,8 @@ WITH
   bio AS (
     SELECT
       COALESCE(sync.process, sync.comm, writers, bio.comm) AS owner,
-      bio.origin,
+      -- Nobody's sync, and no writeback either.
+      COALESCE(bio.origin, bio.direction) AS origin,
       bio.bytes,
       bio.dur_ns
     FROM syncline_bio AS bio

@@ -11,7 +11,12 @@ SELECT
       WHEN bio.bytes >= 1024 THEN printf('%.3g KiB', bio.bytes / 1024.0)
       ELSE printf('%d B', bio.bytes)
     END,
-    COALESCE(bio.path, sync.path, bio.rwbs, 'bio')
+    COALESCE(
+      bio.path,
+      sync.path,
+      iif(bio.direction = 'write', bio.rwbs, bio.direction),
+      'bio'
+    )
   ) AS name,
   COALESCE(sync.process, sync.comm, writers, bio.comm, 'not known') AS owner
 FROM syncline_bio AS bio

@@ -231,15 +231,23 @@ def row(record: Record, notes: list[Record]) -> Row:
     return columns
 
 
-def is_write(record: Record) -> bool:
-    """Returns whether the record is of a write with data by the file system, or of the flush after one."""
+def is_used(record: Record) -> bool:
+    """Returns whether the record is of a write or a read with data, of a flush, or of the flush after a write."""
     category = record.category
-    return bool(
-        category & WRITE
-        and (record.bytes or record.number == NUMBERS["C"])
-        and not category & (DISCARD | WRITE_ZEROES | PC | NOTIFY)
-        and record.sector < 2**63
-    )
+    if category & (DISCARD | WRITE_ZEROES | PC | NOTIFY):
+        return False
+    if record.bytes:
+        return record.sector < 2**63
+    match ACTIONS.get(record.number):
+        case "Q" | "I" | "A":
+            return bool(category & FLUSH)
+        case "D":
+            # The request of a flush is no write.
+            return bool(category & FLUSH and not category & WRITE)
+        case "C":
+            return bool(category & (FLUSH | WRITE))
+        case _:
+            return False
 
 
 # The writer.

@@ -97,10 +97,14 @@ def _event_name(name: str, phase: str) -> str | None:
 
 
 def is_used_block_event(name: str, values: dict[str, Any]) -> bool:
-    """A write with data, or the completion of a write that was flushed."""
-    if name not in BLOCKS or "W" not in values["rwbs"]:
+    """A write or a read with data, a flush, or the completion of a write that was flushed."""
+    if name not in BLOCKS or set("DZ") & set(values["rwbs"]):
         return False
-    return bool(values["nr_sector"]) or name == "block_rq_complete"
+    if values["nr_sector"]:
+        return bool(set("WR") & set(values["rwbs"]))
+    if name == "block_rq_complete":
+        return "R" not in values["rwbs"] and bool(set("WF") & set(values["rwbs"]))
+    return values["rwbs"].startswith("FF" if name == "block_rq_issue" else "F")
 
 
 def rows(data: bytes) -> list[Row]:
@@ -130,7 +134,10 @@ def rows(data: bytes) -> list[Row]:
                 row["ino"] = _int(values.pop("ino"))
             row["fs"] = event_name.split("_")[0]
         elif is_used_block_event(event_name, values):
-            row["dev"], row["sector"] = _dev(values.pop("dev")), _int(values.pop("sector"))
+            row["dev"] = _dev(values.pop("dev"))
+            # A flush has all ones there, which stay as they are printed.
+            if _int(values["sector"]) < 2**63:
+                row["sector"] = _int(values.pop("sector"))
             row["bytes"] = values["nr_sector"] * 512
         elif event_name and "ustack" in values and "enter" in event_name:
             stack = [line for line in values.pop("ustack").split("\n") if line.strip()]

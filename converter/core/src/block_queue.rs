@@ -1,7 +1,7 @@
 //! The bios that the block layer has in flight, by device and sector. Its events carry neither an address nor an id.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use crate::by_device::ByDevice;
@@ -22,6 +22,8 @@ struct QueuedBio<T> {
     end_sector: i64,
     left_bytes: u64,
     fua: bool,
+    /// The device flushes before or after it.
+    is_flushed: bool,
     /// Parts whose data are written and that wait for a flush of the device.
     unflushed: u32,
     issue: Option<Issue>,
@@ -79,6 +81,20 @@ pub(crate) struct Completed<T> {
     pub(crate) error: Option<i32>,
 }
 
+/// Sectors, as the first one and the size in bytes.
+pub(crate) type Gap = (i64, u64);
+
+/// What a completion ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ended<T> {
+    /// The bios that leave.
+    pub(crate) done: Vec<Completed<T>>,
+    /// The parts of its range in which no bio was in flight.
+    pub(crate) gaps: Vec<Gap>,
+    /// A bio was in flight in its range.
+    pub(crate) is_known: bool,
+}
+
 impl<T: Copy> QueuedBio<T> {
     fn fail(&mut self, error: Option<i32>) {
         if self.error.is_none_or(|known| known == 0) {
@@ -124,8 +140,8 @@ pub(crate) struct BlockQueue<T> {
     devices: ByDevice<DeviceQueue<T>>,
     /// Places in `devices` of those that have bios in flight, and of some that no longer have.
     busy: Vec<usize>,
-    /// Where redirected bios will be queued next.
-    remap_targets: HashSet<(Dev, i64)>,
+    /// Where redirected bios will be queued next, and their sizes.
+    remap_targets: BTreeMap<(Dev, i64), u64>,
     remap_order: VecDeque<(Dev, i64)>,
 }
 
@@ -138,13 +154,15 @@ struct DeviceQueue<T> {
     /// so one long bio must not make the search for short ones long.
     classes: Vec<BySector<T>>,
     queued: u64,
+    /// Number of bios in flight before or after which the device flushes.
+    flushed: u64,
     /// The device is in `BlockQueue::busy`.
     is_busy: bool,
 }
 
 impl<T> Default for DeviceQueue<T> {
     fn default() -> Self {
-        Self { classes: Vec::new(), queued: 0, is_busy: false }
+        Self { classes: Vec::new(), queued: 0, flushed: 0, is_busy: false }
     }
 }
 
@@ -154,10 +172,24 @@ struct Place {
     start: i64,
     number: u64,
     class: usize,
+    /// The end of the longest bio of its class that begins there.
+    reach: i64,
 }
 
 pub(crate) fn sectors(bytes: u64) -> i64 {
     i64::try_from(bytes.div_ceil(SECTOR_BYTES)).unwrap_or(i64::MAX)
+}
+
+/// The parts of a range of sectors that no place covers. The places are sorted.
+fn gaps_between(places: &[Place], sector: i64, end: i64) -> Vec<Gap> {
+    let (mut gaps, mut reached) = (Vec::new(), sector);
+    for (start, reach) in places.iter().map(|place| (place.start, place.reach)).chain([(end, end)]) {
+        if start > reached {
+            gaps.push((reached, (start - reached).unsigned_abs().saturating_mul(SECTOR_BYTES)));
+        }
+        reached = reached.max(reach);
+    }
+    gaps
 }
 
 /// The length class of a bio of this many sectors.
@@ -185,16 +217,23 @@ impl<T> DeviceQueue<T> {
         });
         bios.filter_map(move |(class, start, bios)| {
             let bio = bios.iter().find(|bio| bio.end_sector > sector && is_wanted(start, bio))?;
-            Some((Place { start, number: bio.number, class }, bio))
+            let reach = bios.iter().map(|bio| bio.end_sector).max().unwrap_or(start);
+            Some((Place { start, number: bio.number, class, reach }, bio))
         })
     }
 
-    /// The places of the bios of `oldest_in`, sorted, one for each first sector.
-    fn places_in(&self, sector: i64, end: i64, is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool) -> Vec<Place> {
+    /// The places of the bios of `oldest_in`, sorted, one for each first sector; and the parts of the range that none of them covers.
+    fn places_in(
+        &self,
+        sector: i64,
+        end: i64,
+        is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool,
+    ) -> (Vec<Place>, Vec<Gap>) {
         let mut places: Vec<Place> = self.oldest_in(sector, end, is_wanted).map(|(place, _)| place).collect();
         places.sort_unstable();
+        let gaps = gaps_between(&places, sector, end);
         places.dedup_by_key(|place| place.start);
-        places
+        (places, gaps)
     }
 
     /// Removes and returns the bios that were queued before a time, with their first sectors.
@@ -206,6 +245,7 @@ impl<T> DeviceQueue<T> {
         for by_sector in &mut self.classes {
             by_sector.retain(|&start, bios| {
                 while let Some(queued) = bios.front().filter(|queued| queued.queued_ts < ts) {
+                    self.flushed -= u64::from(queued.is_flushed);
                     old.push((start, *queued));
                     bios.pop_front();
                 }
@@ -228,6 +268,7 @@ impl<T> DeviceQueue<T> {
             return None;
         }
         let completed = queued.completed();
+        self.flushed -= u64::from(queued.is_flushed);
         bios.get_mut().remove(at);
         if bios.get().is_empty() {
             bios.remove();
@@ -241,7 +282,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         Self {
             devices: ByDevice::default(),
             busy: Vec::new(),
-            remap_targets: HashSet::new(),
+            remap_targets: BTreeMap::new(),
             remap_order: VecDeque::new(),
         }
     }
@@ -253,7 +294,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Whether a bio that is queued at this sector is new. A remap announces its target once.
     pub(crate) fn arrival(&mut self, dev: Dev, sector: i64) -> Arrival {
-        if self.remap_targets.remove(&(dev, sector)) { Arrival::Remapped } else { Arrival::New }
+        if self.remap_targets.remove(&(dev, sector)).is_some() { Arrival::Remapped } else { Arrival::New }
     }
 
     pub(crate) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, ts: i64, bio: T) {
@@ -275,11 +316,24 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
             end_sector: sector.saturating_add(length),
             left_bytes: bytes,
             fua: flags.contains(BioFlags::FUA),
+            is_flushed: flags.contains(BioFlags::FUA) || flags.contains(BioFlags::PREFLUSH),
             unflushed: 0,
             issue: None,
             error: None,
         };
+        device.flushed += u64::from(queued.is_flushed);
         device.classes[class].entry(sector).or_default().push_back(queued);
+    }
+
+    /// Whether a bio is in flight before or after which the device flushes.
+    pub(crate) fn is_flushing(&self, dev: Dev) -> bool {
+        self.devices.get(dev).is_some_and(|device| device.flushed > 0)
+    }
+
+    /// The parts of a range of sectors in which no bio is in flight.
+    pub(crate) fn gaps(&self, dev: Dev, sector: i64, bytes: u64) -> Vec<Gap> {
+        let Some(device) = self.devices.get(dev) else { return vec![(sector, bytes)] };
+        device.places_in(sector, sector.saturating_add(sectors(bytes)), |_, queued| queued.left_bytes > 0).1
     }
 
     /// A bio in flight in a range of sectors that `is_wanted`. Of several, the one with the lowest first sector, then the oldest.
@@ -289,9 +343,9 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         bios.min_by_key(|(place, _)| *place).map(|(_, queued)| queued.bio)
     }
 
-    /// Announces that a bio will be queued again, at another device and sector.
-    pub(crate) fn remap(&mut self, target: (Dev, i64)) {
-        if self.remap_targets.insert(target) {
+    /// Announces that a bio of this size will be queued again, at another device and sector.
+    pub(crate) fn remap(&mut self, target: (Dev, i64), bytes: u64) {
+        if self.remap_targets.insert(target, bytes).is_none() {
             self.remap_order.push_back(target);
             if self.remap_order.len() > MAX_REMAPS
                 && let Some(old) = self.remap_order.pop_front()
@@ -301,30 +355,50 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         }
     }
 
-    /// Issues a request with the bios in a range of sectors.
-    pub(crate) fn issue(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64) {
-        let Some(device) = self.devices.get_mut(dev) else { return };
+    /// Queues, as `bio`, what was redirected to a range of sectors. A kernel need not report that it is queued there.
+    pub(crate) fn queue_remapped(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64, bio: T) {
+        if self.remap_targets.is_empty() {
+            return;
+        }
         let end = sector.saturating_add(sectors(bytes));
-        // Those that wait for a flush have been written.
-        for place in device.places_in(sector, end, |_, queued| queued.left_bytes > 0) {
-            device.change(place, |queued| Issue::update(&mut queued.issue, ts, sector));
+        let before = self.remap_targets.range((dev, i64::MIN)..(dev, sector)).next_back();
+        let reaches = |&(&(_, start), &bytes): &(&(Dev, i64), &u64)| start.saturating_add(sectors(bytes)) > sector;
+        let within = self.remap_targets.range((dev, sector)..(dev, end));
+        let targets: Vec<((Dev, i64), u64)> =
+            before.filter(reaches).into_iter().chain(within).map(|(k, v)| (*k, *v)).collect();
+        for (target, bytes) in targets {
+            self.remap_targets.remove(&target);
+            self.queue(target, bytes, BioFlags::default(), ts, bio);
         }
     }
 
-    /// Completes a range of sectors. A bio leaves when all of its bytes are complete, and flushed where the device has no FUA. Returns
-    /// the bios that leave, or `None` if no bio is in flight in the range.
-    pub(crate) fn complete(&mut self, completion: &Completion) -> Option<Vec<Completed<T>>> {
-        if completion.is_bio {
-            return self.complete_bio(completion).map(|done| vec![done]);
+    /// Issues a request with the bios in a range of sectors. Returns the parts of the range in which no bio is in flight.
+    pub(crate) fn issue(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64) -> Vec<Gap> {
+        let Some(device) = self.devices.get_mut(dev) else { return vec![(sector, bytes)] };
+        let end = sector.saturating_add(sectors(bytes));
+        // Those that wait for a flush have been written.
+        let (places, gaps) = device.places_in(sector, end, |_, queued| queued.left_bytes > 0);
+        for place in places {
+            device.change(place, |queued| Issue::update(&mut queued.issue, ts, sector));
         }
+        gaps
+    }
+
+    /// Completes a range of sectors. A bio leaves when all of its bytes are complete, and flushed where the device has no FUA.
+    pub(crate) fn complete(&mut self, completion: &Completion) -> Ended<T> {
         let &Completion { dev, sector, bytes, flags, error, ts, .. } = completion;
-        let device = self.devices.get_mut(dev)?;
+        if completion.is_bio {
+            let done: Vec<_> = self.complete_bio(completion).into_iter().collect();
+            return Ended { is_known: !done.is_empty(), done, gaps: Vec::new() };
+        }
+        let Some(device) = self.devices.get_mut(dev) else {
+            return Ended { done: Vec::new(), gaps: vec![(sector, bytes)], is_known: false };
+        };
         let end = sector.saturating_add(sectors(bytes));
         // Of two writes in flight to one sector the older completes first.
-        let places = device.places_in(sector, end, |_, queued| queued.queued_ts <= ts && queued.left_bytes > 0);
-        if places.is_empty() {
-            return None;
-        }
+        let is_hit = |_, queued: &QueuedBio<T>| queued.queued_ts <= ts && queued.left_bytes > 0;
+        let (places, gaps) = device.places_in(sector, end, is_hit);
+        let is_known = !places.is_empty();
         let complete_at = |place: Place| {
             device.change(place, |queued| {
                 let overlap = end.min(queued.end_sector) - sector.max(place.start);
@@ -335,7 +409,15 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
                 queued.unflushed += u32::from(queued.fua && !flags.contains(BioFlags::FUA));
             })
         };
-        Some(places.into_iter().filter_map(complete_at).collect())
+        Ended { done: places.into_iter().filter_map(complete_at).collect(), gaps, is_known }
+    }
+
+    /// Completes the oldest bio that begins at a sector: the request that began with it is done, whatever its size.
+    pub(crate) fn complete_at(&mut self, dev: Dev, sector: i64, ts: i64) -> Option<Completed<T>> {
+        let device = self.devices.get_mut(dev)?;
+        let is_hit = |start: i64, queued: &QueuedBio<T>| start == sector && queued.queued_ts <= ts;
+        let (places, _) = device.places_in(sector, sector.saturating_add(1), is_hit);
+        device.change(*places.first()?, |queued| (queued.left_bytes, queued.unflushed) = (0, 0))
     }
 
     /// Completes one bio, flushed and whole: its own event says that it has ended. The kernel may have advanced the bio past what it split off,
@@ -346,7 +428,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         let end = sector.saturating_add(sectors(bytes));
         let is_hit =
             |start: i64, queued: &QueuedBio<T>| queued.queued_ts <= ts && queued.end_sector == end && start <= sector;
-        let places = device.places_in(sector, end, is_hit);
+        let (places, _) = device.places_in(sector, end, is_hit);
         let place = places
             .iter()
             .find(|place| place.start == sector)
@@ -376,9 +458,15 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Removes a bio that was queued with these values, if it is still there. Nothing completes it any more.
     pub(crate) fn forget(&mut self, (dev, sector): (Dev, i64), bytes: u64, bio: T) {
-        let by_sector = self.devices.get_mut(dev).and_then(|device| device.classes.get_mut(class_of(sectors(bytes))));
-        let Some(Entry::Occupied(mut bios)) = by_sector.map(|by_sector| by_sector.entry(sector)) else { return };
-        bios.get_mut().retain(|queued| queued.bio != bio);
+        let Some(device) = self.devices.get_mut(dev) else { return };
+        let DeviceQueue { classes, flushed, .. } = device;
+        let Some(by_sector) = classes.get_mut(class_of(sectors(bytes))) else { return };
+        let Entry::Occupied(mut bios) = by_sector.entry(sector) else { return };
+        bios.get_mut().retain(|queued| {
+            let is_it = queued.bio == bio;
+            *flushed -= u64::from(is_it && queued.is_flushed);
+            !is_it
+        });
         if bios.get().is_empty() {
             bios.remove();
         }
@@ -411,8 +499,13 @@ mod tests {
         Completion { dev: DISK, sector, bytes, flags: NONE, error: None, is_bio: false, ts }
     }
 
-    fn bios(completed: Option<Vec<Completed<u32>>>) -> Option<Vec<u32>> {
-        completed.map(|completed| completed.into_iter().map(|completed| completed.bio).collect())
+    fn numbers(completed: Vec<Completed<u32>>) -> Vec<u32> {
+        completed.into_iter().map(|completed| completed.bio).collect()
+    }
+
+    /// The bios that leave; `None` if none was in flight.
+    fn bios(ended: Ended<u32>) -> Option<Vec<u32>> {
+        ended.is_known.then(|| numbers(ended.done))
     }
 
     #[test]
@@ -437,7 +530,7 @@ mod tests {
         assert_eq!(bios(queue.complete(&at(8, 1024, 100))), Some(vec![1]));
         assert_eq!(bios(queue.complete(&at(8, 512, 100))), Some(vec![2]));
         assert!(queue.take_older(200).is_empty());
-        assert_eq!(bios(Some(queue.take_older(201))), Some(vec![3]));
+        assert_eq!(numbers(queue.take_older(201)), [3]);
         assert!(queue.take_older(201).is_empty());
     }
 
@@ -495,17 +588,51 @@ mod tests {
         queue.issue(DISK, 16, 4096, 25);
         let failed = Completion { error: Some(-28), ..at(0, 8192, 30) };
         let issue = Issue { ts: 20, first_ts: 15, requeues: 1, parts: 1, sector: 0, last_sector: 0, last_ts: 20 };
-        assert_eq!(queue.complete(&failed), Some(vec![Completed { bio: 1, issue: Some(issue), error: Some(-28) }]));
+        assert_eq!(queue.complete(&failed).done, [Completed { bio: 1, issue: Some(issue), error: Some(-28) }]);
         let second = Completion { error: Some(0), ..at(16, 4096, 40) };
         let issue = Issue { parts: 2, last_sector: 16, last_ts: 25, ..issue };
-        assert_eq!(queue.complete(&second), Some(vec![Completed { bio: 2, issue: Some(issue), error: Some(-28) }]));
+        assert_eq!(queue.complete(&second).done, [Completed { bio: 2, issue: Some(issue), error: Some(-28) }]);
+    }
+
+    #[test]
+    fn what_no_bio_covers_is_a_gap() {
+        let mut queue = BlockQueue::new();
+        assert_eq!(queue.gaps(DISK, 8, 4096), [(8, 4096)]);
+        queue.queue((DISK, 8), 4096, NONE, 10, 1);
+        queue.queue((DISK, 32), 4096, NONE, 10, 2);
+        assert_eq!(queue.gaps(DISK, 8, 4096), []);
+        assert_eq!(queue.issue(DISK, 0, 48 * 512, 20), [(0, 4096), (16, 8192), (40, 4096)]);
+        let ended = queue.complete(&at(8, 8192, 30));
+        assert_eq!((numbers(ended.done), ended.gaps, ended.is_known), (vec![1], vec![(16, 4096)], true));
+        // A longer bio at the same sector covers what the older one does not.
+        queue.queue((DISK, 32), 8192, NONE, 40, 3);
+        assert_eq!(queue.gaps(DISK, 32, 8192), []);
+    }
+
+    #[test]
+    fn a_bio_with_a_flush_counts_until_it_leaves() {
+        let mut queue = BlockQueue::new();
+        queue.queue((DISK, 8), 4096, BioFlags::PREFLUSH, 10, 1);
+        queue.queue((DISK, 16), 4096, BioFlags::FUA, 10, 2);
+        queue.queue((DISK, 24), 4096, NONE, 10, 3);
+        queue.complete(&at(8, 4096, 20));
+        assert!(queue.is_flushing(DISK));
+        queue.forget((DISK, 16), 4096, 2);
+        assert!(!queue.is_flushing(DISK));
+        queue.queue((DISK, 32), 4096, BioFlags::FUA, 30, 4);
+        queue.take_older(40);
+        assert!(!queue.is_flushing(DISK));
     }
 
     #[test]
     fn a_remap_announces_its_target_once() {
         let mut queue: BlockQueue<u32> = BlockQueue::new();
-        queue.remap((DISK, 8));
+        queue.remap((DISK, 8), 4096);
         assert_eq!(queue.arrival(DISK, 8), Arrival::Remapped);
         assert_eq!(queue.arrival(DISK, 8), Arrival::New);
+        // Not reported there, it is queued when a request for a part of it comes.
+        queue.remap((DISK, 8), 8192);
+        queue.queue_remapped(DISK, 16, 4096, 10, 7);
+        assert_eq!((queue.gaps(DISK, 8, 8192), queue.arrival(DISK, 8)), (vec![], Arrival::New));
     }
 }

@@ -290,16 +290,20 @@ pub enum Kind {
     CommitStep { dev: Dev, transaction: u64, step: CommitStep },
     /// The state of a thread changes.
     Thread(ThreadEvent),
-    /// The block layer queues a bio that writes data. The event has neither an address nor an id.
+    /// The block layer queues a bio: a write, a read, or with 0 bytes a flush. The event has neither an address nor an id.
     BlockSubmit { dev: Dev, sector: i64, bytes: u64, flags: BioFlags },
-    /// The block layer hands a request to the driver: several bios that were merged, or a part of one bio.
-    BlockIssue { dev: Dev, sector: i64, bytes: u64 },
+    /// A request of the block layer begins, or enters the queue of the scheduler: several bios that were merged, or a part of one bio.
+    BlockInsert { dev: Dev, sector: i64, bytes: u64, flags: BioFlags },
+    /// The block layer hands a request to the driver. 0 bytes: a flush.
+    BlockIssue { dev: Dev, sector: i64, bytes: u64, flags: BioFlags },
     /// The block layer completes `bytes` bytes: several bios that were merged, or a part of one bio. 0 bytes: the flushes before and after
     /// a write are done too. `flags`: what the device was asked for. `error`: as for `BioComplete`.
     /// `is_bio`: it is the end of one bio, and not of a request.
     BlockComplete { dev: Dev, sector: i64, bytes: u64, flags: BioFlags, error: Option<i32>, is_bio: bool },
+    /// A request that began at a sector is done, all of it.
+    BlockDone { dev: Dev, sector: i64, flags: BioFlags },
     /// The block layer redirects a bio from a partition or a device mapper to the device below.
-    BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
+    BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64, flags: BioFlags },
     /// The application has written a marker. An end has no name. `key` is 0 unless the phase is asynchronous.
     Mark { phase: MarkPhase, name: NameId, key: u64 },
     /// A probe on a stock kernel has been hit.
@@ -309,7 +313,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const COUNT: usize = 22;
+    pub const COUNT: usize = 24;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -333,6 +337,8 @@ impl Kind {
         "probe",
         "journal_commit_step",
         "thread_state",
+        "block_insert",
+        "block_done",
     ];
 
     pub fn index(&self) -> usize {
@@ -359,6 +365,8 @@ impl Kind {
             Self::Probe(_) => 19,
             Self::CommitStep { .. } => 20,
             Self::Thread(_) => 21,
+            Self::BlockInsert { .. } => 22,
+            Self::BlockDone { .. } => 23,
         }
     }
 
@@ -406,6 +414,18 @@ pub struct Event {
 impl Kind {
     pub fn enter(op: Op) -> Self {
         Self::CallEnter { op, stack: NameId::NONE, path: NameId::NONE, call_only: false }
+    }
+
+    /// Whether it is of a flush that the tracer reports without a sector.
+    pub fn is_without_sector(&self) -> bool {
+        matches!(
+            self,
+            Self::BlockSubmit { sector: NO_SECTOR, .. }
+                | Self::BlockInsert { sector: NO_SECTOR, .. }
+                | Self::BlockIssue { sector: NO_SECTOR, .. }
+                | Self::BlockComplete { sector: NO_SECTOR, .. }
+                | Self::BlockRemap { sector: NO_SECTOR, .. }
+        )
     }
 
     pub fn exit(op: Op, ret: Option<i64>) -> Self {

@@ -62,8 +62,6 @@ reasons! {
         "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it (the tracepoint probes of bpftrace lose events without reporting it)"
     NeverSubmitted "never_submitted" Loss
         "bios to which folios were added and whose submit is not in the log"
-    SubmitsMissing "submits_missing" Loss
-        "completed requests of the block layer in a log without any submit: how many bios they hold, whose, and since when is not known; record the submits too (blktrace: without -a, or with -a queue; perf and trace-cmd: -e block:block_bio_queue)"
     StartMissing "start_missing" Loss
         "requests whose start is not in the log: the log begins during the request, or the event was lost"
     EndMissing "end_missing" Loss
@@ -86,6 +84,8 @@ reasons! {
         "records of a call, request or bio that another input or another tracepoint has recorded too; each fact is used once"
     SupersededBio "superseded_bio" Info
         "bios that are not used: another input is authoritative for the bios of their device, and does not hold them or does not say where its bios go"
+    SubmitsMissing "submits_missing" Info
+        "requests of the block layer in a log that records no bios of their device: each is a row, from its first event on; how many bios it holds, and how long these waited before, is not known; record the submits too (blktrace: without -a, or with -a queue; perf and trace-cmd: -e block:block_bio_queue)"
     UnmatchedMark "unmatched_mark" Info
         "begins or ends of a mark without the other one; a mark without its end lasts until the end of the log"
     UnusedMark "unused_mark" Info
@@ -93,7 +93,7 @@ reasons! {
     Remapped "remapped" Info
         "bios that a device mapper or a partition redirects, and parts and mirrors of other bios; they are counted as the bio that was first submitted, on its device"
     OtherCompletion "other_completion" Info
-        "completions of bios that are no writeback: reads, flushes, parts and mirrors of other bios, and bios that were submitted before the log began"
+        "completions of parts and mirrors of other bios, of bios whose submits the recorder leaves out, such as reads and flushes, and of what was in flight when the log began"
     FilteredOut "filtered_out" Info
         "requests and unmatched calls that the filter excludes"
     FilterUnknown "filter_unknown" Info

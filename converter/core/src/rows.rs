@@ -4,7 +4,7 @@ pub mod columns;
 pub mod derived;
 pub mod write;
 
-use crate::event::bio_flags::BioFlags;
+use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::probe::{WaitedFor, WriteWaitKind};
 use crate::event::{CommitStep, Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
@@ -813,16 +813,26 @@ impl Row for WriteWait {
     }
 }
 
+/// Which way the data of a bio go. Without known flags it writes, and so does one with folios.
+pub fn direction_of(flags: Option<BioFlags>, folios: u64, bytes: u64) -> Direction {
+    match flags {
+        Some(flags) if folios == 0 => flags.direction(bytes),
+        _ => Direction::Write,
+    }
+}
+
 /// One block I/O request of the file system.
 #[derive(Clone, Debug)]
 pub struct Bio {
     pub bio_id: u64,
-    /// The request that it belongs to; `None` for background writeback, and if `is_unsubmitted`.
+    /// The request that it belongs to; `None` for background writeback, and if that is not known.
     pub sync_id: Option<u64>,
     /// The commit in which its thread submitted it.
     pub commit_id: Option<u64>,
-    /// A request of the block layer in a log without submits: whose bios it holds is not known.
-    pub is_unsubmitted: bool,
+    /// A request of the block layer, whose bios are not in the log: it holds any number of them.
+    pub is_request: bool,
+    /// The first that is known of the request is its issue, so that how long it was in the queue is not.
+    pub queue_unknown: bool,
     pub id: u64,
     pub address: u64,
     pub dev: Dev,
@@ -876,7 +886,12 @@ impl Bio {
 
     /// From the submit to the issue.
     pub fn queue(&self) -> Option<i64> {
-        self.submit.zip(self.issue).map(|(submit, issue)| issue - submit)
+        self.submit.zip(self.issue).filter(|_| !self.queue_unknown).map(|(submit, issue)| issue - submit)
+    }
+
+    pub fn direction(&self) -> Direction {
+        let folios = if self.extent.of_bios { 0 } else { self.extent.folios };
+        direction_of(self.flags, folios, self.extent.bytes)
     }
 
     /// From the issue to the completion.
@@ -886,7 +901,9 @@ impl Bio {
 
     /// Its size; `None` if neither its folios nor its size are recorded.
     fn bytes(&self) -> Option<i64> {
-        (self.extent.folios > 0 || self.extent.bytes > 0).then_some(self.extent.bytes as i64)
+        // The block layer says that a flush has no data.
+        let is_flush = self.address == 0 && self.direction() == Direction::Flush;
+        (self.extent.folios > 0 || self.extent.bytes > 0 || is_flush).then_some(self.extent.bytes as i64)
     }
 
     /// The negative errno with which it completed.
@@ -896,8 +913,8 @@ impl Bio {
 
     fn origin(&self) -> Value {
         match self.sync_id {
-            _ if self.is_unsubmitted => Value::Null,
             Some(_) => Value::Word("sync"),
+            None if self.is_request || self.direction() == Direction::Read => Value::Null,
             None => Value::Word("background"),
         }
     }
@@ -938,6 +955,8 @@ impl Row for Bio {
         f("bytes", Value::int(self.bytes()));
         f("folios", self.extent.folios_of(self.id));
         self.extent.visit_offsets(self.id, f);
+        f("direction", Value::Word(self.direction().name()));
+        f("is_request", Value::Bool(self.is_request));
         f("rwbs", self.flags.map_or(Value::Null, |flags| Value::Word(flags.rwbs())));
         f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });
         f("path", Value::name(self.path));

@@ -62,6 +62,8 @@ FILE_COLUMNS = {
         "ranges": "BIGINT",
         "first_offset": "BIGINT",
         "last_offset": "BIGINT",
+        "direction": "VARCHAR",
+        "is_request": "BOOLEAN",
         "rwbs": "VARCHAR",
         "ino": "BIGINT",
         "path": "VARCHAR",

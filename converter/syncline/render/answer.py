@@ -228,7 +228,9 @@ def _bystander(answer: Answer) -> str:
         )
     if row is None:
         known = (
-            "nobody was ahead of the slowest syncs." if answer.is_device_seen else "not recorded."
+            f"nobody was ahead of the slowest syncs.{_without_reads(answer)}"
+            if answer.is_device_seen
+            else "not recorded."
         )
         return f"Others at the device: {known}"
     # The root says nothing: all processes are below it.
@@ -245,9 +247,10 @@ def _bystander(answer: Answer) -> str:
         who += f", with data of {text(row['writers'], 'text')}{group},"
     else:
         who += group + (f", for {text(row['path'], 'text')}," if row["path"] else "")
-    volume = f" with {count(row['bios'], 'bio')}"
+    bios = count(row["bios"], "read" if row["kind"] == "read" else "bio")
+    volume = f" with {bios}"
     if row["bytes"] is not None:
-        volume = f" with {text(row['bytes'], 'bytes')} in {count(row['bios'], 'bio')}"
+        volume = f" with {text(row['bytes'], 'bytes')} in {bios}"
     unseen = (
         f" The filter leaves out the bios of other syncs; {_WITHOUT_FILTER}"
         if answer.is_filtered
@@ -257,8 +260,13 @@ def _bystander(answer: Answer) -> str:
     return (
         f"Others at the device: {who} was ahead of {row['syncs']:,} of the"
         f" {row['of_syncs']:,} slowest syncs,{volume}, for {text(row['ahead_ns'], 'ns')}"
-        f" ({text(row['share'], 'share')} of the time of {these}).{unseen}"
+        f" ({text(row['share'], 'share')} of the time of {these}).{unseen}{_without_reads(answer)}"
     )
+
+
+def _without_reads(answer: Answer) -> str:
+    """A neighbour that reads delays syncs like one that writes, so its absence from the input must not look like calm."""
+    return "" if answer.has_reads else " Reads are not in this recording."
 
 
 def phase_name(phase: str) -> str:

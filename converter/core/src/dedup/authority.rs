@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
 use super::LogSet;
+use crate::event::bio_flags::Direction;
 use crate::event::probe::Probe;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 
@@ -22,6 +23,10 @@ enum Subject {
     Calls(u32),
     /// The bios that a thread submits to a device.
     Bios(Dev, u32),
+    /// Those of them that read, which no event of a file system reports.
+    Reads(Dev, u32),
+    /// Those of them without data.
+    Flushes(Dev, u32),
     /// All bios that are identified by their address.
     BiosByAddress,
     /// Bios of a thread that are reported without device and sector. Events of the block layer cannot be matched with them.
@@ -259,7 +264,14 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         Kind::BioAddFolio { .. } | Kind::BioSubmit { .. } | Kind::WaitStart { .. } | Kind::WaitEnd { .. } => {
             of_thread(Subject::Requests, 0)
         }
-        Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Subject::Bios(dev, event.tid), 1)),
+        Kind::BlockSubmit { dev, bytes, flags, .. } | Kind::BlockRemap { dev, bytes, flags, .. } => {
+            let subject = match flags.direction(bytes) {
+                Direction::Write => Subject::Bios(dev, event.tid),
+                Direction::Read => Subject::Reads(dev, event.tid),
+                Direction::Flush => Subject::Flushes(dev, event.tid),
+            };
+            Some((subject, 1))
+        }
         // A kernel that names the request knows better than a probe.
         Kind::Probe(Probe::End { .. }) => Some((Subject::BiosByAddress, 1)),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
@@ -279,8 +291,10 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             | Probe::Throttle { .. }
             | Probe::Write(_),
         )
+        | Kind::BlockInsert { .. }
         | Kind::BlockIssue { .. }
         | Kind::BlockComplete { .. }
+        | Kind::BlockDone { .. }
         | Kind::WbStart { .. }
         | Kind::WbEnd { .. }
         | Kind::CommitStart { .. }

@@ -65,11 +65,11 @@ impl FromIterator<usize> for LogSet {
 pub struct Provenance {
     pub location: Location,
     pub log: usize,
-    /// Of a `BlockIssue` or `BlockComplete`: the logs whose bios it may issue or complete.
+    /// Of a request of the block layer: the logs whose bios may be in it.
     pub completable: LogSet,
-    /// Of a `BlockComplete`: it is a loss if it completes no bio. No other log reports submits on the device, and the bio was not set aside.
+    /// Of a request of the block layer: its bios must be known. No other log reports submits on the device, and the bio was not set aside.
     pub must_complete: bool,
-    /// Of a `BlockSubmit`: a log that has not ended reports what the thread does.
+    /// Of a bio or a request of the block layer: a log that has not ended reports what the thread does.
     pub thread_is_covered: bool,
 }
 
@@ -245,7 +245,11 @@ impl Dedup {
             Kind::BlockSubmit { .. } => {
                 provenance.thread_is_covered = authority.covers_thread(event.tid, event.ts, log);
             }
-            Kind::BlockIssue { dev, .. } | Kind::BlockComplete { dev, .. } => {
+            Kind::BlockInsert { dev, .. }
+            | Kind::BlockIssue { dev, .. }
+            | Kind::BlockComplete { dev, .. }
+            | Kind::BlockDone { dev, .. } => {
+                provenance.thread_is_covered = authority.covers_thread(event.tid, event.ts, log);
                 provenance.completable = authority.completable(dev, event.ts, log);
                 provenance.must_complete = authority.is_only_submitter(dev, log);
             }
@@ -259,7 +263,7 @@ impl Dedup {
         let Some(logs) = &mut self.logs else { return false };
         let mut standing = logs.authority.standing(event, log);
         let target = match event.kind {
-            Kind::BlockSubmit { dev, sector, .. } => Some((dev, sector)),
+            Kind::BlockSubmit { dev, sector, bytes, .. } if bytes > 0 => Some((dev, sector)),
             Kind::BioSubmit { dev, sector, .. } if dev.is_known() && sector != NO_SECTOR => Some((dev, sector)),
             _ => None,
         };
@@ -270,6 +274,7 @@ impl Dedup {
         }
         if standing == Standing::Duplicate
             && let Kind::BlockSubmit { dev, sector, bytes, flags } = event.kind
+            && bytes > 0
         {
             logs.set_aside.submit(log, (dev, sector), bytes, flags, event.ts);
         }
@@ -304,7 +309,10 @@ impl Dedup {
         let is_duplicate = standing == Standing::Duplicate;
         // Folios, waits and completions belong to what is counted here.
         let is_counted = target.is_some()
-            || matches!(event.kind, Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. })
+            || matches!(
+                event.kind,
+                Kind::BlockSubmit { .. } | Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. }
+            )
             || matches!(
                 event.kind,
                 Kind::Probe(Probe::SyncEnter { .. } | Probe::SyncExit { .. } | Probe::Submit { .. })

@@ -38,7 +38,7 @@ impl SetAsideBios {
         if completion.bytes == 0 {
             queue.complete_flush(completion).is_some()
         } else {
-            queue.complete(completion).is_some()
+            queue.complete(completion).is_known
         }
     }
 }

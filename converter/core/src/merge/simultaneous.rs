@@ -157,7 +157,10 @@ fn sort_by_cause(group: Vec<Waiting>) -> Vec<Waiting> {
 /// The lower rank comes first. The kernel frees a bio at its completion and may use its address at once.
 fn rank(kind: &Kind) -> u8 {
     match kind {
-        Kind::BioComplete { .. } | Kind::BlockComplete { .. } | Kind::Probe(Probe::End { .. }) => 0,
+        Kind::BioComplete { .. }
+        | Kind::BlockComplete { .. }
+        | Kind::BlockDone { .. }
+        | Kind::Probe(Probe::End { .. }) => 0,
         Kind::CallEnter { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)) => 1,
         Kind::SyncStart { .. }
         | Kind::WbStart { .. }
@@ -179,7 +182,7 @@ fn rank(kind: &Kind) -> u8 {
         Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => 4,
         Kind::BioSubmit { .. } | Kind::Probe(Probe::Submit { .. }) => 5,
         Kind::BlockSubmit { .. } => 6,
-        Kind::BlockRemap { .. } => 7,
+        Kind::BlockRemap { .. } | Kind::BlockInsert { .. } => 7,
         Kind::BlockIssue { .. } => 8,
         Kind::WaitEnd { .. }
         | Kind::CommitEnd { .. }

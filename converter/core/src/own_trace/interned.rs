@@ -132,7 +132,7 @@ struct EventName {
     /// The phase or the wait that it is.
     phase: Option<PhaseKind>,
     /// The file that it says as the name of a bio, with or without a size before it; `None` until it is asked for.
-    file: Option<(bool, NameId)>,
+    file: Option<(usize, NameId)>,
 }
 
 /// The strings that packets refer to by number.
@@ -201,14 +201,14 @@ impl Interned {
         get(&self.event_names, iid)?.phase.ok_or(Stop::FOREIGN)
     }
 
-    /// Returns the file of its request that the name of a bio says. `has_size`: it begins with the size of the bio.
-    pub(super) fn file_of_bio(&mut self, iid: u64, has_size: bool, names: &mut Names) -> Result<NameId, Damaged> {
+    /// Returns the file of its request that the name of a bio says, after so many words: the size of the bio, or that it is a flush.
+    pub(super) fn file_of_bio(&mut self, iid: u64, words: usize, names: &mut Names) -> Result<NameId, Damaged> {
         let name = position(iid).and_then(|at| self.event_names.get_mut(at)).ok_or(Damaged)?;
         match name.file {
-            Some((had_size, file)) if had_size == has_size => Ok(file),
+            Some((before, file)) if before == words => Ok(file),
             _ => {
-                let file = names.intern_passing(file_of_bio(&name.text, has_size).as_bytes());
-                name.file = Some((has_size, file));
+                let file = names.intern_passing(file_of_bio(&name.text, words).as_bytes());
+                name.file = Some((words, file));
                 Ok(file)
             }
         }
@@ -251,8 +251,8 @@ fn position(number: u64) -> Option<usize> {
 }
 
 /// What the name of a bio says of the file of its request, behind the size.
-fn file_of_bio(name: &str, has_size: bool) -> &str {
-    let file = if has_size { name.splitn(3, ' ').nth(2).unwrap_or_default() } else { name };
+fn file_of_bio(name: &str, words: usize) -> &str {
+    let file = name.splitn(words + 1, ' ').nth(words).unwrap_or_default();
     let notes = [", submit not recorded", ", completion not recorded", ", failed: "];
     notes.iter().filter_map(|note| file.find(note)).min().map_or(file, |at| &file[..at])
 }

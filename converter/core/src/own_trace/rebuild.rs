@@ -180,7 +180,7 @@ pub(super) fn request<const N: usize>(
 }
 
 /// `ts` is the start of its slice.
-pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool) -> Option<Bio> {
+pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_request: bool) -> Option<Bio> {
     let missing = named(v[at!(Bio, "incomplete")], &Missing::ALL, Missing::name);
     let submit = Some(ts).filter(|_| missing != Some(Missing::Start));
     let id = id(v[at!(Bio, "id")]);
@@ -188,6 +188,10 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
     let device_ns = int(v[at!(Bio, "device_ns")]);
     let mut complete = submit.zip(dur).and_then(|(submit, ns)| submit.checked_add(ns));
     let mut issue = submit.zip(int(v[at!(Bio, "queue_ns")])).and_then(|(submit, ns)| submit.checked_add(ns));
+    let queue_unknown = is_request && submit.is_some() && issue.is_none() && device_ns.is_some();
+    if queue_unknown {
+        issue = complete.zip(device_ns).and_then(|(complete, ns)| complete.checked_sub(ns));
+    }
     if submit.is_none() {
         issue = device_ns.map(|_| ts);
         complete = device_ns.and_then(|ns| ts.checked_add(ns));
@@ -196,7 +200,8 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
         bio_id: int(v[at!(Bio, "bio_id")])? as u64,
         sync_id: int(v[at!(Bio, "sync_id")]).map(|id| id as u64),
         commit_id: int(v[at!(Bio, "commit_id")]).map(|id| id as u64),
-        is_unsubmitted,
+        is_request,
+        queue_unknown,
         id,
         address: match v[at!(Bio, "bio")] {
             Value::Address(address) => address,

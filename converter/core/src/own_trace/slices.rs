@@ -5,6 +5,7 @@ use super::rebuild::at;
 use super::wire::Fields;
 use super::{Reader, Stop, predicted_write, rebuild};
 use crate::event::WaitKind;
+use crate::event::bio_flags::{BioFlags, Direction};
 use crate::losses::Reason;
 use crate::names::NameId;
 use crate::rows::derived::{
@@ -13,7 +14,7 @@ use crate::rows::derived::{
 };
 use crate::rows::{
     Bio, Call, CallOf, Commit, CommitKind, Confidence, PhaseKind, PhaseSpan, Process, Request, Value, WaitInterval,
-    WriteWait, columns,
+    WriteWait, columns, direction_of,
 };
 use crate::sink::perfetto::fields::{Category, whole_address};
 use crate::sink::perfetto::proto::{annotation, event};
@@ -44,7 +45,7 @@ pub(super) struct Singles {
     mark_id: Option<i64>,
     is_open: bool,
     is_full: bool,
-    is_unsubmitted: bool,
+    is_request: bool,
     call_id: Option<i64>,
     track: Option<i64>,
 }
@@ -147,6 +148,19 @@ impl Open {
     }
 }
 
+/// Which way the data of a bio go, by its other columns.
+fn bio_direction(values: &[Value; columns::BIO.len()]) -> Direction {
+    let flags = match values[at!(Bio, "rwbs")] {
+        Value::Word(rwbs) => BioFlags::of_word(rwbs),
+        _ => None,
+    };
+    let number = |column: usize| match values[column] {
+        Value::Int(number) => number as u64,
+        _ => 0,
+    };
+    direction_of(flags, number(at!(Bio, "folios")), number(at!(Bio, "bytes")))
+}
+
 /// Returns a number of bios or of requests.
 fn number(counter: Option<u64>) -> u32 {
     counter.map_or(0, |value| u32::try_from(value).unwrap_or(u32::MAX))
@@ -202,8 +216,12 @@ impl Reader<'_> {
                 let mut bio = Box::new(OpenBio { values, ts, file, singles, at_submit });
                 bio.singles = self.arguments_into::<Bio>(data, &mut bio.values)?;
                 if bio.values[at!(Bio, "sync_id")] != Value::Null {
-                    let has_size = bio.values[at!(Bio, "bytes")] != Value::Null;
-                    bio.file = self.interned.file_of_bio(name, has_size, self.names)?;
+                    let words = match (bio_direction(&bio.values), bio.values[at!(Bio, "bytes")]) {
+                        (Direction::Flush, _) => 1,
+                        (_, Value::Null) => 0,
+                        _ => 2,
+                    };
+                    bio.file = self.interned.file_of_bio(name, words, self.names)?;
                 }
                 Open::Bio(bio)
             }
@@ -436,12 +454,15 @@ impl Reader<'_> {
         if has_owner && *confidence == Value::Null {
             *confidence = Value::Word(Confidence::Exact.name());
         }
+        let direction = bio_direction(values);
+        values[at!(Bio, "direction")] = Value::Word(direction.name());
+        values[at!(Bio, "is_request")] = Value::Bool(singles.is_request);
         values[at!(Bio, "origin")] = match has_owner {
             true => Value::Word("sync"),
-            false if singles.is_unsubmitted => Value::Null,
+            false if singles.is_request || direction == Direction::Read => Value::Null,
             false => Value::Word("background"),
         };
-        let mut bio = rebuild::bio(values, ts, singles.is_unsubmitted).ok_or(NOT_REBUILT)?;
+        let mut bio = rebuild::bio(values, ts, singles.is_request).ok_or(NOT_REBUILT)?;
         bio.request_file.0 = file;
         bio.in_flight_at_submit = (number(at_submit[0]), at_submit[1].unwrap_or_default());
         bio.in_flight_at_complete = (number(counters[0]), counters[1].unwrap_or_default());
@@ -606,7 +627,7 @@ impl Singles {
             Single::MarkId => self.mark_id = Some(int(value)?),
             Single::Open => self.is_open = int(value)? == 1,
             Single::Full => self.is_full = int(value)? == 1,
-            Single::Unsubmitted => self.is_unsubmitted = int(value)? == 1,
+            Single::Unsubmitted => self.is_request = int(value)? == 1,
             Single::CallId => self.call_id = Some(int(value)?),
             Single::Track => self.track = Some(int(value)?),
             Single::Unused => {}

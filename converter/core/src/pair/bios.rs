@@ -493,7 +493,8 @@ impl Pairer {
             bio_id,
             sync_id,
             commit_id: None,
-            is_unsubmitted: false,
+            is_request: false,
+            queue_unknown: false,
             id,
             address,
             dev: Dev::UNKNOWN,
@@ -596,7 +597,6 @@ impl Pairer {
         bio.row.pid = e.pid;
         bio.row.comm = e.comm;
         let request = bio.request;
-        self.unsubmitted.end();
         self.bios.add_load(slot);
         if dev.is_known() && sector != NO_SECTOR {
             self.bios.link_at_sector(slot, (dev, sector));
@@ -700,6 +700,7 @@ impl Pairer {
             self.bios.remove_load(slot);
             // The block layer may still have it: its request has waited long enough, not the bio itself.
             self.block_queue.forget((dev, sector), bytes, slot);
+            self.read_queue.forget((dev, sector), bytes, slot);
         }
         self.lose_at(reason, ts, location, out, || {
             if id == NO_ID {
@@ -729,7 +730,8 @@ impl Pairer {
             let of = &self.requests[bio.request].row;
             bio.row.request_file = (of.path, of.ino);
         }
-        out.sink.bio(&bio.row, out.names)?;
+        self.write_bio(slot, out)?;
+        let bio = &mut self.bios[slot];
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         let (place, issue) = (bio.place, bio.row.issue);
         bio.by_probe = false;

@@ -1,118 +1,265 @@
 //! The block layer's own events: a bio is queued, issued, remapped and completed by device and sector.
 
 use super::bios::set_issue;
+use super::block_requests::Stage;
 use super::{NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{Arrival, Completed, Completion, sectors};
+use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Issue, sectors};
 use crate::error::Result;
-use crate::event::bio_flags::BioFlags;
-use crate::event::{Dev, Event, NO_ID};
+use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::{Dev, Event, NO_ID, UNKNOWN_TASK};
 use crate::losses::Reason;
+use crate::names::NameId;
+use crate::rows::Confidence;
 
 /// Threads whose last remap is kept.
 pub(super) const MAX_LAST_REMAPS: usize = 65_536;
 
 impl Pairer {
+    /// The queue of reads, or of writes.
+    pub(super) fn queue_of(&mut self, flags: BioFlags) -> &mut BlockQueue<Slot> {
+        if flags.contains(BioFlags::READ) { &mut self.read_queue } else { &mut self.block_queue }
+    }
+
     /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
-    pub(super) fn block_submit(&mut self, e: &Event, target: (Dev, i64), bytes: u64, flags: BioFlags) {
+    pub(super) fn block_submit(
+        &mut self,
+        e: &Event,
+        target: (Dev, i64),
+        bytes: u64,
+        flags: BioFlags,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
         let (dev, sector) = target;
-        self.unsubmitted.end();
-        if self.block_queue.arrival(dev, sector) == Arrival::Remapped {
-            self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
-            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return;
+        self.note_submits(dev, flags);
+        match flags.direction(bytes) {
+            Direction::Flush => return self.flush_submit(e, dev, flags, out),
+            Direction::Write => self.sees_block_submits = true,
+            Direction::Read => {}
         }
-        if self.bios.is_in_flight_at(target) {
+        if self.queue_of(flags).arrival(dev, sector) == Arrival::Remapped {
+            self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
+            self.queue_of(flags).queue(target, bytes, flags, e.ts, NO_SLOT);
+            return Ok(());
+        }
+        if !flags.contains(BioFlags::READ) && self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
             self.bios.note_flags(target, flags);
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return;
+            return Ok(());
         }
+        let slot = self.open_block_bio(e, target, bytes, flags);
+        self.queue_of(flags).queue(target, bytes, flags, e.ts, slot);
+        Ok(())
+    }
+
+    /// Opens a bio, or a request, that its own thread begins.
+    pub(super) fn open_block_bio(&mut self, e: &Event, target: (Dev, i64), bytes: u64, flags: BioFlags) -> Slot {
+        self.open_block_bio_of(e, target, bytes, flags, true)
+    }
+
+    /// Opens a bio, or a request. `is_by_submitter`: the thread of the event is the one that submits it, so its open request may own it.
+    pub(super) fn open_block_bio_of(
+        &mut self,
+        e: &Event,
+        target: (Dev, i64),
+        bytes: u64,
+        flags: BioFlags,
+        is_by_submitter: bool,
+    ) -> Slot {
+        let direction = flags.direction(bytes);
         let request = self
             .open_request_without_id(self.tasks.id_of(e))
+            .filter(|_| is_by_submitter && direction != Direction::Read)
             .filter(|&slot| self.requests[slot].row.start.is_some())
             // Probes have reported all bios of the sync, so this one is of another kind.
             .filter(|&slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios)
             // After the end of every log that reports the thread it is unknown whether it is still in the request.
             .filter(|_| self.provenance.thread_is_covered);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
-        self.block_queue.queue(target, bytes, flags, e.ts, slot);
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let row = &mut self.bios[slot].row;
         row.submit = Some(e.ts);
         row.commit_id = commit_id;
-        row.sector = sector;
-        row.dev = dev;
+        row.sector = target.1;
+        row.dev = target.0;
         row.extent.bytes = bytes;
         row.flags = Some(flags);
         self.bios.add_load(slot);
         if let Some(request) = request {
             let open = &mut self.requests[request];
-            open.row.extent.bytes += bytes;
-            open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
             open.extend_to(e.ts);
+            if direction == Direction::Flush {
+                // A request without data writes nothing back.
+                open.row.bios -= 1;
+            } else {
+                open.row.extent.bytes += bytes;
+                open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            }
         }
+        slot
+    }
+
+    /// Opens a request that is known by its completion only: not since when, nor whose.
+    pub(super) fn open_unknown_block_bio(
+        &mut self,
+        (dev, sector): (Dev, i64),
+        bytes: u64,
+        flags: BioFlags,
+        ts: i64,
+    ) -> Slot {
+        let nobody = Event {
+            ts,
+            tid: UNKNOWN_TASK,
+            pid: UNKNOWN_TASK,
+            comm: NameId::NONE,
+            line: 0,
+            kind: crate::event::Kind::Other,
+        };
+        let slot = self.open_bio_of(&nobody, NO_ID, 0, NO_SLOT);
+        let row = &mut self.bios[slot].row;
+        (row.dev, row.sector, row.extent.bytes, row.flags) = (dev, sector, bytes, Some(flags));
+        row.confidence = Confidence::Unknown;
+        slot
+    }
+
+    /// A request begins, or enters the queue of the scheduler.
+    pub(super) fn block_insert(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags) {
+        self.block_requests.sees_inserts = true;
+        // A flush is a row from its issue on.
+        if bytes == 0 || !self.is_authoritative_at(dev, sector, bytes, flags) {
+            return;
+        }
+        let queue = self.queue_of(flags);
+        queue.queue_remapped(dev, sector, bytes, e.ts, NO_SLOT);
+        let gaps = queue.gaps(dev, sector, bytes);
+        self.open_requests(e, dev, gaps, flags, Stage::Inserted);
     }
 
     /// A request is handed to the driver: of bios that the block layer reports, or that the file system reports with their sector.
-    pub(super) fn block_issue(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64) {
-        if !self.is_authoritative_at(dev, sector, bytes) {
-            return;
+    pub(super) fn block_issue(
+        &mut self,
+        e: &Event,
+        (dev, sector): (Dev, i64),
+        bytes: u64,
+        flags: BioFlags,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        if !self.is_authoritative_at(dev, sector, bytes, flags) {
+            return Ok(());
         }
-        self.block_queue.issue(dev, sector, bytes, e.ts);
-        self.bios.issue(dev, sector..sector.saturating_add(sectors(bytes)), e.ts);
-        self.bios.issue_below(dev, sector..sector.saturating_add(sectors(bytes)), e.ts);
-        self.unsubmitted.issue((dev, sector), bytes, e.ts, self.provenance.log);
+        if bytes == 0 {
+            return self.flush_issue(e, dev, flags, out);
+        }
+        let queue = self.queue_of(flags);
+        queue.queue_remapped(dev, sector, bytes, e.ts, NO_SLOT);
+        let gaps = queue.issue(dev, sector, bytes, e.ts);
+        let range = sector..sector.saturating_add(sectors(bytes));
+        if !flags.contains(BioFlags::READ) {
+            self.bios.issue(dev, range.clone(), e.ts);
+        }
+        self.bios.issue_below(dev, range, e.ts);
+        self.open_requests(e, dev, gaps, flags, Stage::Issued);
+        Ok(())
     }
 
     /// Whether the log of the current event says what becomes of the bios in a range of sectors.
-    fn is_authoritative_at(&self, dev: Dev, sector: i64, bytes: u64) -> bool {
-        let queued = self.block_queue.find(dev, sector, bytes, |slot| slot != NO_SLOT);
+    fn is_authoritative_at(&mut self, dev: Dev, sector: i64, bytes: u64, flags: BioFlags) -> bool {
+        let is_read = flags.contains(BioFlags::READ);
+        let queued = self.queue_of(flags).find(dev, sector, bytes, |slot| slot != NO_SLOT);
         // The file system's own event may have reported the bio.
-        match queued.or_else(|| self.bios.oldest_in_flight_at((dev, sector))) {
+        let of_file_system = || self.bios.oldest_in_flight_at((dev, sector)).filter(|_| !is_read);
+        let flush = || self.flushes.oldest(dev).filter(|_| bytes == 0);
+        match queued.or_else(of_file_system).or_else(flush) {
             Some(slot) => self.provenance.completable.contains(self.bios[slot].log),
             None => self.provenance.must_complete,
         }
     }
 
     pub(super) fn block_complete(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
-        let &Completion { dev, sector, bytes, ts, .. } = completion;
-        if !self.is_authoritative_at(dev, sector, bytes) {
+        let &Completion { dev, sector, bytes, ts, flags, is_bio, .. } = completion;
+        if !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
         }
-        let done = if bytes == 0 {
-            // Nothing waits for it if the device has FUA, or if it ends a flush without data.
-            Some(self.block_queue.complete_flush(completion).into_iter().collect())
-        } else {
-            self.block_queue.complete(completion)
-        };
-        let Some(done) = done else {
-            // On a device without queued bios the completions belong to bios that other events report.
-            if self.block_queue.has_seen(Some(dev)) {
-                let what = || format!("completion of dev {dev} sector {sector}");
-                return self.lose(Reason::UnmatchedComplete, ts, out, what);
-            }
-            // Without submits, the requests of the device below are the rows.
-            return if completion.is_bio { Ok(()) } else { self.complete_unsubmitted(completion, out) };
-        };
-        for Completed { bio: slot, issue, error } in done.into_iter().filter(|done| done.bio != NO_SLOT) {
-            self.bios.remove_overtaken(dev);
-            self.bios.remove_load(slot);
-            let below = self.bios[slot].issue;
-            let row = &mut self.bios[slot].row;
-            (row.complete, row.error) = (Some(ts), error);
-            set_issue(row, issue.or(below));
-            self.close_bio(slot, out)?;
+        if bytes == 0 && flags.contains(BioFlags::FLUSH) {
+            return self.flush_done(dev, ts, out);
         }
-        Ok(())
+        if bytes == 0 {
+            // Nothing waits for it if the device has FUA.
+            let done = if is_bio { None } else { self.block_queue.complete_flush(completion) };
+            return match done {
+                Some(done) => self.end_completed(done, ts, out),
+                None => self.flush_complete(completion, out),
+            };
+        }
+        self.queue_of(flags).queue_remapped(dev, sector, bytes, ts, NO_SLOT);
+        let ended = self.queue_of(flags).complete(completion);
+        if ended.is_known {
+            self.note_completed(dev, flags);
+        }
+        ended.done.into_iter().try_for_each(|done| self.end_completed(done, ts, out))?;
+        if is_bio {
+            return Ok(());
+        }
+        if !ended.is_known && self.sees_own_bios_on(dev, flags) {
+            let what = || format!("completion of dev {dev} sector {sector}");
+            return self.lose(Reason::UnmatchedComplete, ts, out, what);
+        }
+        self.complete_requests(completion, ended.gaps, out)
+    }
+
+    /// Whether a file system or probes report the bios of a device, and the block layer too.
+    fn sees_own_bios_on(&self, dev: Dev, flags: BioFlags) -> bool {
+        let is_write = !flags.contains(BioFlags::READ);
+        is_write && (self.sees_bios || self.probes.sees_bios) && self.block_queue.has_seen(Some(dev))
+    }
+
+    /// A request is done, all of it. Its completion may have ended it before.
+    pub(super) fn block_done(
+        &mut self,
+        e: &Event,
+        (dev, sector): (Dev, i64),
+        flags: BioFlags,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        if !self.is_authoritative_at(dev, sector, 0, flags) {
+            return Ok(());
+        }
+        match self.queue_of(flags).complete_at(dev, sector, e.ts) {
+            Some(done) => self.end_completed(done, e.ts, out),
+            None => Ok(()),
+        }
+    }
+
+    fn end_completed(&mut self, done: Completed<Slot>, ts: i64, out: &mut Out<'_>) -> Result<()> {
+        let Completed { bio, issue, error } = done;
+        if bio == NO_SLOT { Ok(()) } else { self.end_block_bio(bio, ts, (issue, error), out) }
+    }
+
+    /// A bio that the block layer reports is complete. `issue`: what its queue knows of it.
+    pub(super) fn end_block_bio(
+        &mut self,
+        slot: Slot,
+        ts: i64,
+        (issue, error): (Option<Issue>, Option<i32>),
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        self.bios.remove_overtaken(self.bios[slot].row.dev);
+        self.bios.remove_load(slot);
+        let below = self.bios[slot].issue;
+        let row = &mut self.bios[slot].row;
+        (row.complete, row.error) = (Some(ts), error);
+        set_issue(row, issue.or(below));
+        self.close_bio(slot, out)
     }
 
     /// A bio in flight is redirected to another device. What is queued there is the same bio, and may be redirected again.
     ///
     /// The kernel names the whole disk as the target, also where a device mapper redirects a bio to a partition: the sector is then that of
     /// the partition, and the next event of the thread redirects the bio from there to the disk's sector.
-    pub(super) fn block_remap(&mut self, e: &Event, from: (Dev, i64), to: (Dev, i64), bytes: u64) {
+    pub(super) fn block_remap(&mut self, e: &Event, from: (Dev, i64), to: (Dev, i64), bytes: u64, flags: BioFlags) {
         let task = self.tasks.id_of(e);
+        let is_read = flags.contains(BioFlags::READ);
         let named = (to.0, from.1);
         if self.last_remaps.len() >= MAX_LAST_REMAPS {
             self.last_remaps.clear();
@@ -120,15 +267,16 @@ impl Pairer {
         let last = self.last_remaps.insert(task, (from.0, to));
         let continued = last.filter(|&(upper, target)| target == named && from.0 != to.0 && upper != from.0);
         // An empty flush is redirected to a partition and not from there.
-        if bytes > 0 {
-            if let Some((upper, _)) = continued {
-                self.devices_below.take_back(upper, to.0);
-                self.devices_below.add(upper, from.0);
-            }
-            self.devices_below.add(from.0, to.0);
+        if bytes == 0 {
+            return self.flush_remap(from.0, to.0);
         }
-        let queued = self.block_queue.find(from.0, from.1, 0, |_| true);
-        let of_file_system = self.bios.oldest_in_flight_at(from);
+        if let Some((upper, _)) = continued {
+            self.devices_below.take_back(upper, to.0);
+            self.devices_below.add(upper, from.0);
+        }
+        self.devices_below.add(from.0, to.0);
+        let queued = self.queue_of(flags).find(from.0, from.1, 0, |_| true);
+        let of_file_system = self.bios.oldest_in_flight_at(from).filter(|_| !is_read);
         let submitted = of_file_system.or(queued.filter(|&slot: &Slot| slot != NO_SLOT));
         let is_redirected = self.bios.redirect(from, to, submitted)
             || continued.is_some() && self.bios.redirect(named, to, None)
@@ -137,7 +285,7 @@ impl Pairer {
                 && submitted.is_none()
                 && self.bios.just_submitted_at(named, e.tid).is_some_and(|slot| self.bios.redirect(named, to, Some(slot)));
         if is_redirected || queued.is_some() || of_file_system.is_some() {
-            self.block_queue.remap(to);
+            self.queue_of(flags).remap(to, bytes);
         }
     }
 }

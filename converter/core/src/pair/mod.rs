@@ -18,16 +18,19 @@
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
 //! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
-//! - `unsubmitted`: requests of the block layer in logs without submits
+//! - `flushes`: flushes of their own
+//! - `block_requests`: requests of the block layer whose bios are not in the log
 //! - `write_waits`: waits of threads that write to files
 //! - `writes`: calls that write, for the table of writes. It is a pairer of its own, and uses nothing of the others
 
 mod bios;
 mod block_layer;
+mod block_requests;
 mod calls;
 mod commits;
 mod damaged;
 mod files;
+mod flushes;
 mod journals;
 mod marks;
 mod names_in_use;
@@ -38,7 +41,6 @@ mod probes;
 mod requests;
 mod tasks;
 mod threads;
-mod unsubmitted;
 mod waits;
 mod write_waits;
 pub mod writes;
@@ -49,16 +51,17 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use self::bios::{Bios, set_issue};
+use self::block_requests::BlockRequests;
 use self::commits::Commits;
 use self::damaged::HeldEvent;
 pub use self::files::{Files, Writers};
+use self::flushes::Flushes;
 use self::journals::Journals;
 use self::marks::Marks;
 use self::probes::Probes;
 use self::requests::Requests;
 use self::tasks::Tasks;
 use self::threads::{FileCompletions, PhasesSeen};
-use self::unsubmitted::Unsubmitted;
 use self::write_waits::WriteWaits;
 use crate::background_ids::BackgroundIds;
 use crate::block_queue::{BlockQueue, Completion};
@@ -103,8 +106,12 @@ pub struct Pairer {
     tasks: Tasks,
     requests: Requests,
     bios: Bios,
-    /// Bios by device and sector. `NO_SLOT` is a bio that another event has reported.
+    /// Bios that write, by device and sector. `NO_SLOT` is a bio that another event has reported.
     block_queue: BlockQueue<Slot>,
+    /// Those that read.
+    read_queue: BlockQueue<Slot>,
+    flushes: Flushes,
+    block_requests: BlockRequests,
     devices_below: DevicesBelow,
     /// By thread: from which device and to where it has redirected a bio last.
     last_remaps: Map<u32, (Dev, (Dev, i64))>,
@@ -115,7 +122,8 @@ pub struct Pairer {
     phases_seen: PhasesSeen,
     /// The file system's own events report bios.
     sees_bios: bool,
-    unsubmitted: Unsubmitted,
+    /// The block layer reports the submits of writes.
+    sees_block_submits: bool,
     probes: Probes,
     write_waits: WriteWaits,
     background: BackgroundIds,
@@ -157,6 +165,9 @@ impl Pairer {
             requests: Requests::new(),
             bios: Bios::new(),
             block_queue: BlockQueue::new(),
+            read_queue: BlockQueue::new(),
+            flushes: Flushes::default(),
+            block_requests: BlockRequests::default(),
             devices_below,
             last_remaps: Map::default(),
             commits: Commits::default(),
@@ -165,7 +176,7 @@ impl Pairer {
             files,
             phases_seen: PhasesSeen::default(),
             sees_bios: false,
-            unsubmitted: Unsubmitted::default(),
+            sees_block_submits: false,
             probes: Probes::default(),
             write_waits: WriteWaits::default(),
             background: BackgroundIds::default(),
@@ -220,19 +231,22 @@ impl Pairer {
                 Ok(())
             }
             Kind::BlockSubmit { dev, sector, bytes, flags } => {
-                self.block_submit(event, (dev, sector), bytes, flags);
+                self.block_submit(event, (dev, sector), bytes, flags, out)
+            }
+            Kind::BlockInsert { dev, sector, bytes, flags } => {
+                self.block_insert(event, (dev, sector), bytes, flags);
                 Ok(())
             }
-            Kind::BlockIssue { dev, sector, bytes } => {
+            Kind::BlockIssue { dev, sector, bytes, flags } => {
                 self.phases_seen.issues = true;
-                self.block_issue(event, (dev, sector), bytes);
-                Ok(())
+                self.block_issue(event, (dev, sector), bytes, flags, out)
             }
+            Kind::BlockDone { dev, sector, flags } => self.block_done(event, (dev, sector), flags, out),
             Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio } => {
                 self.block_complete(&Completion { dev, sector, bytes, flags, error, is_bio, ts: event.ts }, out)
             }
-            Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector } => {
-                self.block_remap(event, (from_dev, from_sector), (dev, sector), bytes);
+            Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags } => {
+                self.block_remap(event, (from_dev, from_sector), (dev, sector), bytes, flags);
                 Ok(())
             }
             Kind::WaitStart { id, wait, transaction } => self.wait_start(event, id, wait, transaction, out),
@@ -273,13 +287,14 @@ impl Pairer {
     pub fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         self.finish_marks(out.names);
         self.release_held(out)?;
-        self.write_unsubmitted(out)?;
+        self.finish_flushes(out)?;
         let mut bios = self.bios.take_all();
         bios.extend(self.take_queued_before(i64::MAX));
         bios.sort_unstable_by_key(|&slot| self.bios[slot].row.bio_id);
         for slot in bios {
             self.give_up_bio(slot, out)?;
         }
+        self.release_requests(out)?;
         let groups = self.tasks.by_id.values().flat_map(|task| &task.groups);
         let mut open: Vec<(u64, Slot)> =
             groups.flat_map(|group| &group.requests).map(|&slot| (self.requests[slot].row.sync_id, slot)).collect();
@@ -315,7 +330,8 @@ impl Pairer {
 
     /// Takes the bios that the block layer queued before a time and that are not complete.
     fn take_queued_before(&mut self, ts: i64) -> Vec<Slot> {
-        let queued = self.block_queue.take_older(ts).into_iter().filter(|queued| queued.bio != NO_SLOT);
+        let older = [self.block_queue.take_older(ts), self.read_queue.take_older(ts)];
+        let queued = older.into_iter().flatten().filter(|queued| queued.bio != NO_SLOT);
         queued
             .map(|queued| {
                 let below = self.bios[queued.bio].issue;

@@ -128,7 +128,6 @@ impl Pairer {
             self.count(Reason::Remapped, e.ts, self.location(), what);
             return Ok(());
         }
-        self.unsubmitted.end();
         let parts_left = if role == BioRole::Original { self.probes.copies.remove(&task).unwrap_or(0) } else { 0 };
         let shares = self.shares(e, role, (folios, &filled), out.names);
         let is_shared = shares.len() > 1;

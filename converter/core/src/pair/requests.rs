@@ -563,7 +563,8 @@ impl Pairer {
         let sees_bios = if open.probe.is_some() && row.start.is_none() {
             false
         } else {
-            self.block_queue.has_seen(None) || open.probe.is_some() && self.probes.sees_bios
+            let has_requests = self.block_requests.sees_inserts && !self.sees_bios && !self.probes.sees_bios;
+            self.sees_block_submits || has_requests || open.probe.is_some() && self.probes.sees_bios
         };
         row.bios_unseen = row.id == NO_ID && !sees_bios;
         row.extent.of_probes = open.probe.is_some() && self.probes.sees_folios;

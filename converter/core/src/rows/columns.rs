@@ -61,6 +61,8 @@ pub const BIO: &[(&str, Type)] = &[
     ("ranges", Type::Int),
     ("first_offset", Type::Int),
     ("last_offset", Type::Int),
+    ("direction", Type::Text),
+    ("is_request", Type::Bool),
     ("rwbs", Type::Text),
     ("ino", Type::Int),
     ("path", Type::Text),

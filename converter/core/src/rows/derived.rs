@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 
 use super::{Bio, Call, Confidence, Missing, Request, Row, Value};
 use crate::event::Op;
+use crate::event::bio_flags::Direction;
 use crate::names::NameId;
 
 /// Number of threads, and of processes, that a trace describes once. The rows of further ones hold all their values, so memory is bounded.
@@ -405,6 +406,10 @@ impl BioSums {
             Value::Int(value) => Some(value),
             _ => None,
         };
+        // A flush writes no data back.
+        if values[const { column::<Bio>("direction") }] == Value::Word(Direction::Flush.name()) {
+            return;
+        }
         self.count += 1;
         let ts = int(const { column::<Bio>("ts_ns") });
         if let Some((ts, end)) = ts.zip(add(ts, int(const { column::<Bio>("dur_ns") }))) {

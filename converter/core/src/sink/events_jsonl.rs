@@ -219,16 +219,25 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
         Kind::Probe(_) | Kind::Thread(_) | Kind::Mark { .. } | Kind::Other => {}
         Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
         // The fields `rwbs` and `error` of the tracer have the rest.
+        Kind::BlockDone { dev, sector, .. } => {
+            device(buffer, dev);
+            number(buffer, "sector", sector);
+        }
         Kind::BlockSubmit { dev, sector, bytes, .. }
-        | Kind::BlockIssue { dev, sector, bytes }
+        | Kind::BlockInsert { dev, sector, bytes, .. }
+        | Kind::BlockIssue { dev, sector, bytes, .. }
         | Kind::BlockComplete { dev, sector, bytes, .. } => {
             device(buffer, dev);
-            number(buffer, "sector", sector);
+            if sector != NO_SECTOR {
+                number(buffer, "sector", sector);
+            }
             number(buffer, "bytes", bytes);
         }
-        Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector } => {
+        Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags: _ } => {
             device(buffer, dev);
-            number(buffer, "sector", sector);
+            if sector != NO_SECTOR {
+                number(buffer, "sector", sector);
+            }
             number(buffer, "bytes", bytes);
             device_field(buffer, "from_dev", from_dev);
             number(buffer, "from_sector", from_sector);

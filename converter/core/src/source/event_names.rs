@@ -40,11 +40,6 @@ pub(super) fn is_background(origin: &str) -> bool {
     !matches!(origin, "sync" | "range" | "syncfs")
 }
 
-/// Returns whether `rwbs` of the block layer is a write: not a read, a discard, write-zeroes or a flush of its own.
-pub(super) fn is_write(rwbs: &[u8]) -> bool {
-    rwbs.contains(&b'W') && !rwbs.contains(&b'Z')
-}
-
 /// Parses the flags of a bio that a recorder prints as `0x...` or as a number.
 pub(super) fn bio_flags(opf: &[u8]) -> Option<BioFlags> {
     let bits = if opf.starts_with(b"0x") { whole(opf, Cursor::hex) } else { whole(opf, Cursor::decimal) }?;
@@ -109,8 +104,12 @@ pub(super) enum EventName {
     /// A thread that writes pauses, because too much page cache is dirty.
     Throttle,
     BlockSubmit,
+    /// A request begins, or enters the queue of the scheduler.
+    BlockInsert,
     BlockIssue,
     BlockComplete,
+    /// A request is done, all of it.
+    BlockDone,
     /// One bio is complete, on a device without requests of its own, such as that of a device mapper.
     BlockBioComplete,
     BlockRemap,
@@ -157,13 +156,27 @@ impl EventName {
             b"writeback_start" => Some(Self::WorkStart),
             b"writeback_written" => Some(Self::WorkEnd),
             b"balance_dirty_pages" => Some(Self::Throttle),
-            b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
-            b"block_rq_issue" | b"D" => Some(Self::BlockIssue),
-            b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
+            b"block_bio_queue" => Some(Self::BlockSubmit),
+            b"block_io_start" | b"block_rq_insert" => Some(Self::BlockInsert),
+            b"block_rq_issue" => Some(Self::BlockIssue),
+            b"block_io_done" => Some(Self::BlockDone),
+            b"block_rq_complete" => Some(Self::BlockComplete),
             b"block_bio_complete" => Some(Self::BlockBioComplete),
-            b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
+            b"block_bio_remap" => Some(Self::BlockRemap),
             MARKER => Some(Self::Mark),
-            _ => Self::parse(name),
+            _ => Self::parse(name).or_else(|| Self::of_action(name)),
+        }
+    }
+
+    /// The event of an action of blktrace, by its letter.
+    pub(super) fn of_action(letter: &[u8]) -> Option<Self> {
+        match letter {
+            b"Q" => Some(Self::BlockSubmit),
+            b"I" => Some(Self::BlockInsert),
+            b"D" => Some(Self::BlockIssue),
+            b"C" => Some(Self::BlockComplete),
+            b"A" => Some(Self::BlockRemap),
+            _ => None,
         }
     }
 
@@ -191,6 +204,8 @@ impl EventName {
             Self::WorkStart | Self::WorkEnd | Self::FastCommitStart | Self::FastCommitStop | Self::Throttle => 19,
             Self::CommitStep(_) => 20,
             Self::Switch | Self::Wake | Self::LockWait | Self::LockWaitEnd => 21,
+            Self::BlockInsert => 22,
+            Self::BlockDone => 23,
         }
     }
 
@@ -207,9 +222,10 @@ impl EventName {
             Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
             Self::CommitStart | Self::CommitEnd | Self::CommitStep(_) => &["dev", "transaction"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
-            Self::BlockSubmit | Self::BlockIssue | Self::BlockComplete | Self::BlockBioComplete => {
+            Self::BlockSubmit | Self::BlockInsert | Self::BlockIssue | Self::BlockComplete | Self::BlockBioComplete => {
                 &["dev", "sector", "bytes"]
             }
+            Self::BlockDone => &["dev", "sector"],
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) | Self::EndWithoutId => &["ret"],
@@ -225,6 +241,20 @@ impl EventName {
             | Self::LockWait
             | Self::LockWaitEnd => &[],
         }
+    }
+
+    /// Whether it is an event of the block layer.
+    pub(super) fn is_of_block_layer(self) -> bool {
+        matches!(
+            self,
+            Self::BlockSubmit
+                | Self::BlockInsert
+                | Self::BlockIssue
+                | Self::BlockComplete
+                | Self::BlockBioComplete
+                | Self::BlockDone
+                | Self::BlockRemap
+        )
     }
 
     fn parse_wait(name: &[u8]) -> Option<Self> {

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use memchr::memchr;
 use serde_json::{Map, Value};
 
+use super::block_event::{BlockFields, SECTOR_BYTES};
 use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields, is_on_tracepoint};
-use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background, is_write};
+use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background};
 use super::tracepoints::{fast_commit, printed_fast_commit, printed_switch, thread_event};
 use super::write_events::WriteEventName;
 use super::{
@@ -163,7 +164,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         return Ok(());
     }
     if keep_extras {
-        extras(object, event_name, batch);
+        extras(object, event_name, kind, batch);
         let name = batch.names.intern(&tracer_name);
         batch.event_names.push(name);
     }
@@ -283,24 +284,9 @@ fn is_call_field(key: &str, value: &Value, event: Option<EventName>) -> bool {
 
 fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
-    // The kernel's `bytes` of a command that is no read and no write. The log has `nr_sector` of events that did not count as a write only.
-    let has_no_sectors = event != EventName::BlockComplete && unsigned(object, "nr_sector") == Some(0);
-    let bytes = unsigned(object, "bytes")
-        .filter(|&bytes| is_write(rwbs) && !has_no_sectors && (bytes > 0 || event == EventName::BlockComplete));
-    // If a block-layer event lacks data, sector or source sector, it did not count as a write when the log was written.
-    // A sector that needs all 64 bits is a string in the log, and counts as absent.
-    let is_absent = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
-    let is_of_block_layer = matches!(
-        event,
-        EventName::BlockSubmit
-            | EventName::BlockIssue
-            | EventName::BlockComplete
-            | EventName::BlockBioComplete
-            | EventName::BlockRemap
-    );
-    if is_of_block_layer && (bytes.is_none() || object.get("sector").is_none_or(is_absent))
-        || event == EventName::BlockRemap && !object.contains_key("from_sector")
-    {
+    // The fields of an event that was not used are as the tracer has them.
+    let has_dev = object.get("dev").is_none_or(Value::is_string);
+    if event.is_of_block_layer() && (BioFlags::of_operation(rwbs).is_none() || !has_dev) {
         return Some(Kind::Other);
     }
     let is_true = |key| object.get(key).and_then(Value::as_bool) == Some(true);
@@ -371,16 +357,27 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             by_thread: true,
         },
         EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
-        EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes?, flags: BioFlags::of_rwbs(rwbs) },
-        EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes: bytes? },
-        EventName::BlockComplete | EventName::BlockBioComplete => {
-            let error = object.get("error").and_then(Value::as_i64).and_then(errno);
-            let is_bio = event == EventName::BlockBioComplete;
-            Kind::BlockComplete { dev, sector, bytes: bytes?, flags: BioFlags::of_rwbs(rwbs), error, is_bio }
-        }
-        EventName::BlockRemap => {
-            let from_sector = used("from_sector").and_then(Value::as_i64)?;
-            Kind::BlockRemap { dev, sector, bytes: bytes?, from_dev, from_sector }
+        EventName::BlockSubmit
+        | EventName::BlockInsert
+        | EventName::BlockIssue
+        | EventName::BlockComplete
+        | EventName::BlockBioComplete
+        | EventName::BlockDone
+        | EventName::BlockRemap => {
+            // The kernel's own `bytes` are those of a command that is no read and no write.
+            let sectors = unsigned(object, "nr_sector").and_then(|sectors| sectors.checked_mul(SECTOR_BYTES));
+            let Some(bytes) = sectors.or(unsigned(object, "bytes")) else { return Some(Kind::Other) };
+            let from_sector = used("from_sector").and_then(Value::as_i64);
+            let block = BlockFields {
+                dev,
+                // A sector that needs all 64 bits is a text in the log.
+                sector: Some(sector).filter(|&sector| sector >= 0),
+                bytes,
+                rwbs,
+                error: object.get("error").and_then(Value::as_i64).and_then(errno),
+                from: from_sector.map(|sector| (from_dev, sector)),
+            };
+            block.kind(event)
         }
         EventName::Mark => {
             // The binary ring buffer names the text `buf`.
@@ -472,8 +469,12 @@ fn stack(object: &Map<String, Value>, names: &mut Names) -> NameId {
     names.intern(lines.join("\n").as_bytes())
 }
 
-fn extras(object: &Map<String, Value>, event: Option<EventName>, batch: &mut Batch) {
+fn extras(object: &Map<String, Value>, event: Option<EventName>, kind: Kind, batch: &mut Batch) {
     let is_field = |key: &str, value: &Value| {
+        // As the tracer prints it.
+        if key == "sector" && kind.is_without_sector() {
+            return false;
+        }
         // An exit that is printed as `fsync ret 0` has the name of an entry.
         let is_exit = key == "ret" && matches!(event, Some(EventName::Enter(_)));
         KNOWN.contains(&key)

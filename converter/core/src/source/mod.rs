@@ -6,6 +6,7 @@ mod batch;
 mod binary;
 pub mod blkparse;
 pub mod blktrace;
+mod block_event;
 pub mod bpftrace_json;
 pub mod bpftrace_text;
 mod cursor;

@@ -202,9 +202,12 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::Switch => "its data has no `prev_pid=N prev_state=STATE next_pid=N`",
             EventName::Wake => "its data has no `pid=N`",
             EventName::LockWait | EventName::LockWaitEnd => "its data is not that of a lock",
-            EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockBioComplete => {
-                "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`"
-            }
+            EventName::BlockSubmit
+            | EventName::BlockInsert
+            | EventName::BlockIssue
+            | EventName::BlockComplete
+            | EventName::BlockBioComplete
+            | EventName::BlockDone => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
             EventName::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
         },
     }

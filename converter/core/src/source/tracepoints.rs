@@ -2,17 +2,16 @@
 
 use std::borrow::Cow;
 
+use super::block_event::{BlockFields, SECTOR_BYTES};
 use super::bpftrace_text::{sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{DynamicEvent, throttle, work_start};
-use super::event_names::{EventName, MARKER, errno, errno_of_status, is_write};
+use super::event_names::{EventName, MARKER, errno, errno_of_status};
 use super::{escape, markers};
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
 use crate::event::{Dev, FastCommitStatus, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
 use crate::names::{NameId, Names};
-
-const SECTOR_BYTES: u64 = 512;
 
 macro_rules! fields {
     ($($variant:ident $name:literal)*) => {
@@ -179,11 +178,7 @@ impl Tracepoint {
             EventName::Enter(_) => name.starts_with(b"sys_enter_"),
             EventName::Exit(_) => name.starts_with(b"sys_exit_"),
             EventName::Start | EventName::End => name.starts_with(b"sync_"),
-            EventName::BlockSubmit
-            | EventName::BlockIssue
-            | EventName::BlockComplete
-            | EventName::BlockBioComplete
-            | EventName::BlockRemap => name.starts_with(b"block_"),
+            event if event.is_of_block_layer() => name.starts_with(b"block_"),
             _ => true,
         };
         is_tracepoint.then_some(Self::Named(event))
@@ -203,13 +198,7 @@ impl Tracepoint {
         match self {
             Self::RawEnter | Self::RawExit => b"raw_syscalls",
             Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
-            Self::Named(
-                EventName::BlockSubmit
-                | EventName::BlockIssue
-                | EventName::BlockComplete
-                | EventName::BlockBioComplete
-                | EventName::BlockRemap,
-            ) => b"block",
+            Self::Named(event) if event.is_of_block_layer() => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_)) => b"jbd2",
@@ -252,9 +241,11 @@ impl Tracepoint {
                 EventName::FastCommitStart | EventName::FastCommitStop => &[Dev],
                 EventName::Throttle => &[Pause],
                 EventName::BlockSubmit
+                | EventName::BlockInsert
                 | EventName::BlockIssue
                 | EventName::BlockComplete
-                | EventName::BlockBioComplete => &[Dev, Sector, Sectors, Rwbs],
+                | EventName::BlockBioComplete
+                | EventName::BlockDone => &[Dev, Sector, Sectors, Rwbs],
                 EventName::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
                 _ => &[],
             },
@@ -264,11 +255,16 @@ impl Tracepoint {
     /// Names of the tracepoint fields that the event stores. All others become extras.
     pub(super) fn fields(self, kind: Kind) -> &'static [&'static str] {
         match (self, kind) {
-            // An unused event, such as a block-layer read, keeps all of its fields.
+            // An unused event, such as a discard, keeps all of its fields.
             // The low-level log holds all fields of a dynamic event.
             (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => &[],
             (Self::RawExit, _) => &["ret"],
             (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len", "dev", "ino"],
+            // The log has all ones as the tracer prints them.
+            (Self::Named(EventName::BlockRemap), kind) if kind.is_without_sector() => {
+                &["dev", "bytes", "old_dev", "old_sector"]
+            }
+            (Self::Named(_), kind) if kind.is_without_sector() => &["dev", "bytes"],
             // The source device and sector have other names in the tracepoint.
             (Self::Named(EventName::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
             (Self::Named(EventName::WaitStart(_) | EventName::WaitEnd(_)), _) => &["id", "tid"],
@@ -400,31 +396,25 @@ impl Tracepoint {
             EventName::Mark => markers::kind(fields.text(Field::Buf)?, names),
             EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
             EventName::BlockSubmit
+            | EventName::BlockInsert
             | EventName::BlockIssue
             | EventName::BlockComplete
             | EventName::BlockBioComplete
+            | EventName::BlockDone
             | EventName::BlockRemap => {
-                let bytes = number(Field::Sectors)?.checked_mul(SECTOR_BYTES)?;
-                let (dev, sector) = (fields.dev(Field::Dev)?, sector(number(Field::Sector)?));
-                let rwbs = fields.text(Field::Rwbs)?;
-                let is_used = is_write(rwbs) && (bytes > 0 || event == EventName::BlockComplete);
-                if !is_used || sector == NO_SECTOR {
-                    return Some(Kind::Other);
-                }
-                match event {
-                    EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes, flags: BioFlags::of_rwbs(rwbs) },
-                    EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes },
-                    EventName::BlockComplete | EventName::BlockBioComplete => {
-                        let error = number(Field::Error).and_then(|error| errno(error as i64));
-                        let is_bio = event == EventName::BlockBioComplete;
-                        Kind::BlockComplete { dev, sector, bytes, flags: BioFlags::of_rwbs(rwbs), error, is_bio }
-                    }
-                    _ => {
-                        let from_dev = fields.dev(Field::FromDev)?;
-                        let from_sector = i64::try_from(number(Field::FromSector)?).ok()?;
-                        Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector }
-                    }
-                }
+                let from = match event {
+                    EventName::BlockRemap => Some((fields.dev(Field::FromDev)?, number(Field::FromSector)?)),
+                    _ => None,
+                };
+                let block = BlockFields {
+                    dev: fields.dev(Field::Dev)?,
+                    sector: i64::try_from(number(Field::Sector)?).ok(),
+                    bytes: number(Field::Sectors)?.checked_mul(SECTOR_BYTES)?,
+                    rwbs: fields.text(Field::Rwbs)?,
+                    error: number(Field::Error).and_then(|error| errno(error as i64)),
+                    from: from.and_then(|(dev, sector)| Some((dev, i64::try_from(sector).ok()?))),
+                };
+                block.kind(event)
             }
         })
     }

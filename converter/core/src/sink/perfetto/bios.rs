@@ -7,7 +7,7 @@ use super::human;
 use super::proto::{event, fixed64};
 use super::{Arrows, PerfettoTrace};
 use crate::error::Result;
-use crate::event::bio_flags::BioFlags;
+use crate::event::bio_flags::Direction;
 use crate::event::{NO_ID, UNKNOWN_TASK};
 use crate::names::{NameId, Names};
 use crate::rows::derived::{Written, column, derive_bio};
@@ -26,19 +26,23 @@ pub(super) enum Cause {
     Journal,
     Unknown,
     Background,
+    Read,
 }
 
 impl Cause {
-    pub(super) const COUNT: usize = 4;
+    pub(super) const COUNT: usize = 5;
 
     fn of(bio: &Bio, names: &Names) -> Self {
+        if bio.direction() == Direction::Read {
+            return Self::Read;
+        }
         if bio.sync_id.is_some() {
             return Self::Sync;
         }
         let comm = names.get(bio.comm);
         if JOURNALS.iter().any(|journal| comm.starts_with(journal)) {
             Self::Journal
-        } else if bio.is_unsubmitted || bio.id == NO_ID && bio.ino == 0 {
+        } else if bio.is_request || bio.id == NO_ID && bio.ino == 0 {
             // Nothing says which sync it is of, nor that it is of none.
             Self::Unknown
         } else {
@@ -68,7 +72,7 @@ impl PerfettoTrace {
             sums.add(&values);
             arrows.add(bio);
         }
-        let begin = if bio.is_unsubmitted { bio.issue } else { bio.submit };
+        let begin = bio.submit.or(bio.issue.filter(|_| bio.is_request));
         let (track, end) = match (begin, bio.complete) {
             (Some(begin), Some(complete)) => {
                 let end = complete.max(begin);
@@ -94,7 +98,7 @@ impl PerfettoTrace {
                 counters(b, &[(bios_track, u64::from(bios)), (bytes_track, bytes)]);
             }
             row_values(b, &values, left_out, ids.bio, (interner, ids, names));
-            if bio.is_unsubmitted {
+            if bio.is_request {
                 value(b, ids.unsubmitted, Value::Int(1), interner, names);
             }
             if let Some(iid) = name_iid {
@@ -119,14 +123,15 @@ impl PerfettoTrace {
         let owner = if bio.tid == UNKNOWN_TASK { bio.pid } else { bio.tid };
         let file = if path.is_some() || ino != 0 { File::Of(path, ino) } else { File::None(bio.comm, owner) };
         let size = (bio.extent.folios > 0 || bio.extent.bytes > 0).then_some(bio.extent.bytes);
-        let flush = size.is_none() && bio.flags.is_some_and(|flags| flags.contains(BioFlags::PREFLUSH));
-        let key = (size, flush, file, missing.map(|m| m as u8), bio.failure());
+        let direction = bio.direction();
+        let key = (size, direction, file, missing.map(|m| m as u8), bio.failure());
         let Self { event_names, interner, .. } = self;
         *event_names.bios.entry(key).or_insert_with(|| {
-            let mut name = match size {
-                Some(bytes) => human::size(bytes) + " ",
-                None if flush => "flush ".to_owned(),
-                None => String::new(),
+            let mut name = match (size, direction) {
+                (_, Direction::Flush) => "flush ".to_owned(),
+                (Some(bytes), Direction::Read) => format!("read {} ", human::size(bytes)),
+                (Some(bytes), Direction::Write) => human::size(bytes) + " ",
+                (None, _) => String::new(),
             };
             match file {
                 File::Of(path, _) if path.is_some() => name += file_of(&names.text(path)),

@@ -51,7 +51,7 @@ pub(crate) const CATEGORIES: [(Category, &str); 17] = [
 ];
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.
-const IMPLIED_COLUMNS: &[&str] = &["ts_ns", "dur_ns", "start_ns", "unmatched", "origin"];
+const IMPLIED_COLUMNS: &[&str] = &["ts_ns", "dur_ns", "start_ns", "unmatched", "origin", "direction", "is_request"];
 
 /// The interned names of debug annotations: those of each table's columns, and single ones.
 #[derive(Default)]
@@ -66,7 +66,7 @@ pub(super) struct AnnotationNames {
     pub(super) open: u64,
     pub(super) mark_id: u64,
     pub(super) text: u64,
-    /// Of a bio: `Bio::is_unsubmitted`.
+    /// Of a bio: `Bio::is_request`.
     pub(super) unsubmitted: u64,
     /// Of a row that holds all its values.
     pub(super) full: u64,

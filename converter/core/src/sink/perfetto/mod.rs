@@ -29,6 +29,7 @@ use self::tracks::{DeviceTracks, Lanes, Unowned, rank};
 use super::{Group, RunFacts, Sink};
 use crate::by_device::ByDevice;
 use crate::error::Result;
+use crate::event::bio_flags::Direction;
 use crate::event::{Dev, Op};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
@@ -46,7 +47,7 @@ pub(crate) const CHECKSUM_KEY: &str = "crc32";
 /// its error.
 type RequestKey = (NameId, Option<Op>, NameId, u64, Option<u8>, Option<i64>);
 /// What the name of a bio is made from: its size, whether it is a flush, its file or else its thread, what is missing, its error.
-type BioKey = (Option<u64>, bool, File, Option<u8>, Option<i64>);
+type BioKey = (Option<u64>, Direction, File, Option<u8>, Option<i64>);
 
 /// The bios of a request that arrows lead to if it has many: (time of the begin or duration, `bio_id`).
 #[derive(Clone, Copy, Default)]

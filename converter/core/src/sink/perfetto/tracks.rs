@@ -388,6 +388,7 @@ impl PerfettoTrace {
                 "The recording says neither that a sync caused them, nor that none did.",
             ),
             Cause::Background => ("background writeback", "background", "Bios that no sync request caused."),
+            Cause::Read => ("reads", "read", "Bios that read. They use the device too, so syncs may wait behind them."),
         };
         let group = self.devices[device].group;
         let uuid = self.merged_track(group, cause as i64, name, merge_key, description)?;

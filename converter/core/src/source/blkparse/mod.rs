@@ -17,16 +17,15 @@ use memchr::{memchr, memrchr};
 
 use self::splits::{SplitBio, SplitBios};
 use super::blktrace::Fields;
+use super::block_event::{BlockFields, SECTOR_BYTES};
 use super::cursor::{Cursor, whole};
-use super::event_names::{errno, is_write};
+use super::event_names::{EventName, errno};
 use super::{Batch, Explanation, Lines, NoteKind, Problem, Reader, Source, SourceOptions, blktrace};
 use crate::error::Result;
-use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input_file::Input;
 use crate::names::NameId;
 
-const SECTOR_BYTES: u64 = 512;
 /// blkparse prints this for a process without a name notification.
 const NO_NAME: &[u8] = b"(null)";
 /// Starts of the statistics lines after the events. Only the number of skipped events adds to what the events say.
@@ -275,22 +274,19 @@ impl<'a> Line<'a> {
 
     #[inline]
     fn kind(&self) -> Kind {
-        let (dev, bytes) = (self.dev, self.sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES));
-        let is_used = is_write(self.rwbs) && (bytes > 0 || self.action == b"C");
-        let Some(sector) = self.sector.filter(|&sector| sector >= 0 && is_used) else {
+        // A SCSI command has no place.
+        let Some(event) = EventName::of_action(self.action).filter(|_| self.command.is_none()) else {
             return Kind::Other;
         };
-        let flags = BioFlags::of_rwbs(self.rwbs);
-        match (self.action, self.from) {
-            (b"Q", _) => Kind::BlockSubmit { dev, sector, bytes, flags },
-            (b"D", _) => Kind::BlockIssue { dev, sector, bytes },
-            (b"C", _) => {
-                let error = self.error.and_then(errno);
-                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false }
-            }
-            (b"A", Some((from_dev, from_sector))) => Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector },
-            _ => Kind::Other,
-        }
+        let block = BlockFields {
+            dev: self.dev,
+            sector: self.sector.filter(|&sector| sector >= 0),
+            bytes: self.sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES),
+            rwbs: self.rwbs,
+            error: self.error.and_then(errno),
+            from: self.from,
+        };
+        block.kind(event)
     }
 
     fn event(&self, options: &SourceOptions, batch: &mut Batch) {

@@ -118,7 +118,7 @@ impl StatefulPass for SplitBios {
                 self.split(&split);
             }
             match &mut event.kind {
-                Kind::BlockIssue { dev, sector, bytes } => self.issue(*dev, *sector, *bytes),
+                Kind::BlockIssue { dev, sector, bytes, .. } if *bytes > 0 => self.issue(*dev, *sector, *bytes),
                 Kind::BlockComplete { dev, sector, bytes, .. } if *bytes > 0 => {
                     let start = self.complete(*dev, *sector, *bytes);
                     *bytes -= (start - *sector).unsigned_abs() * SECTOR_BYTES;

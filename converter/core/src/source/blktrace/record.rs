@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Kind, NO_SECTOR};
-use crate::source::event_names::errno;
+use crate::source::block_event::BlockFields;
+use crate::source::event_names::{EventName, errno};
 
 /// Category bits of an action, above its lower 16 bits.
 pub(super) mod category {
@@ -26,6 +26,8 @@ const HAS_CGROUP: u64 = 1 << 8;
 const ACTIONS: [&str; 20] =
     ["", "Q", "M", "F", "G", "S", "R", "D", "C", "P", "U", "UT", "I", "X", "B", "A", "abort", "drv_data", "ZP", "ZU"];
 const NOTIFICATIONS: [&str; 3] = ["process", "timestamp", "m"];
+/// The letters that `rwbs` has at most.
+const MAX_RWBS: usize = 7;
 /// Version and byte order, from the magic of each record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -180,36 +182,28 @@ impl<'a> Record<'a> {
 
     #[inline]
     pub(super) fn kind(&self) -> Kind {
-        let without_data = category::DISCARD | category::WRITE_ZEROES | category::PC | category::NOTIFY;
-        let name = self.name();
-        if !self.is(category::WRITE) || self.is(without_data) || self.bytes == 0 && name != Some("C") {
+        if self.is(category::PC | category::NOTIFY) {
             return Kind::Other;
         }
-        let flags = self.flags();
-        let (dev, bytes) = (self.dev(), u64::from(self.bytes));
-        let Ok(sector) = i64::try_from(self.sector) else { return Kind::Other };
-        match name {
-            Some("Q") => Kind::BlockSubmit { dev, sector, bytes, flags },
-            Some("D") => Kind::BlockIssue { dev, sector, bytes },
-            Some("C") => {
-                let error = errno(i64::from(self.error));
-                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false }
-            }
-            Some("A") if self.is_remap() => {
-                let from_sector = i64::try_from(self.data_u64(8)).unwrap_or(NO_SECTOR);
-                Kind::BlockRemap { dev, sector, bytes, from_dev: Dev(self.data_u32(0)), from_sector }
-            }
-            _ => Kind::Other,
+        let Some(event) = self.name().and_then(|name| EventName::of_action(name.as_bytes())) else {
+            return Kind::Other;
+        };
+        let from_sector = || i64::try_from(self.data_u64(8)).unwrap_or(NO_SECTOR);
+        let mut letters = [0; MAX_RWBS];
+        let mut len = 0;
+        for (to, letter) in letters.iter_mut().zip(self.rwbs()) {
+            *to = letter;
+            len += 1;
         }
-    }
-
-    fn flags(&self) -> BioFlags {
-        BioFlags::default()
-            .with(BioFlags::PREFLUSH, self.is(category::FLUSH))
-            .with(BioFlags::FUA, self.is(category::FUA))
-            .with(BioFlags::AHEAD, self.is(category::AHEAD))
-            .with(BioFlags::SYNC, self.is(category::SYNC))
-            .with(BioFlags::META, self.is(category::META))
+        let block = BlockFields {
+            dev: self.dev(),
+            sector: i64::try_from(self.sector).ok(),
+            bytes: u64::from(self.bytes),
+            rwbs: &letters[..len],
+            error: errno(i64::from(self.error)),
+            from: self.is_remap().then(|| (Dev(self.data_u32(0)), from_sector())),
+        };
+        block.kind(event)
     }
 
     /// The RWBS letters, as blkparse prints them.

@@ -87,8 +87,10 @@ pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batc
         kind,
         Kind::Other
             | Kind::BlockSubmit { .. }
+            | Kind::BlockInsert { .. }
             | Kind::BlockIssue { .. }
             | Kind::BlockComplete { .. }
+            | Kind::BlockDone { .. }
             | Kind::BlockRemap { .. }
             | Kind::BioComplete { .. }
     );
@@ -251,7 +253,7 @@ impl<'a> Meaning<'a> {
 
     /// Returns whether its event has a field for this pair.
     fn has_field_for(&self, key: &[u8], kind: Kind) -> bool {
-        if kind == Kind::Other {
+        if kind == Kind::Other || key == b"sector" && kind.is_without_sector() {
             return false;
         }
         let fields = [self.event.fields(), Tracepoint::Named(self.event).fields(kind)];
@@ -303,9 +305,12 @@ fn missing_field(event: EventName) -> &'static str {
         EventName::StartWithoutId => "its `ino` or `ret` is not a number",
         EventName::EndWithoutId => "the end of a file system's sync has no `ret`; print (\"ret\", args.ret)",
         EventName::Enter(_) | EventName::Exit(_) => "its `ret` is not a number",
-        EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockBioComplete => {
-            "its `dev`, `sector`, `nr_sector` or `rwbs` is missing or out of range"
-        }
+        EventName::BlockSubmit
+        | EventName::BlockInsert
+        | EventName::BlockIssue
+        | EventName::BlockComplete
+        | EventName::BlockBioComplete
+        | EventName::BlockDone => "its `dev`, `sector`, `nr_sector` or `rwbs` is missing or out of range",
         EventName::BlockRemap => {
             "its `dev`, `sector`, `nr_sector`, `rwbs`, `old_dev` or `old_sector` is missing or out of range"
         }

@@ -125,9 +125,11 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::FastCommitStop
         | EventName::Throttle
         | EventName::BlockSubmit
+        | EventName::BlockInsert
         | EventName::BlockIssue
         | EventName::BlockComplete
         | EventName::BlockBioComplete
+        | EventName::BlockDone
         | EventName::BlockRemap
         | EventName::Mark => "not an event of this format",
     }

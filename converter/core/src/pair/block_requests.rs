@@ -1,0 +1,186 @@
+//! Requests of the block layer whose bios are not in the log: they are rows themselves.
+//!
+//! Many recordings have requests only, and every recording begins while some are in flight. Where a request begins, or is handed to the
+//! driver, or is complete, what no bio covers of its sectors becomes a row.
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::{Out, Pairer, Slot};
+use crate::block_queue::{Completion, Gap};
+use crate::error::Result;
+use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::{Dev, Event};
+use crate::location::Location;
+use crate::losses::Reason;
+use crate::names::NameId;
+use crate::rows::{Bio, Confidence};
+
+/// Complete rows that are held back until it is certain that no event of a file system reports bios.
+const MAX_HELD: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct BlockRequests {
+    /// Devices to which the log records submits, and whether these are reads.
+    submits: HashSet<(Dev, bool), FixedState>,
+    /// Those of them on which a bio has completed that was submitted in the log.
+    completed: HashSet<(Dev, bool), FixedState>,
+    /// The first log that reports requests of a device without their bios, by device and whether they are reads. Others report the same ones.
+    logs: HashMap<(Dev, bool), usize, FixedState>,
+    held: Vec<HeldRequest>,
+    /// Rows are no longer held back.
+    is_certain: bool,
+    /// Requests that begin, or enter the queue of the scheduler, are recorded: they do so in the thread that submits.
+    pub(super) sees_inserts: bool,
+}
+
+/// A complete row that is held back.
+#[derive(Debug)]
+struct HeldRequest {
+    row: Bio,
+    location: Location,
+    /// It was in flight when the log began.
+    began_before: bool,
+}
+
+/// Where a request of the block layer is when its first event comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It begins, or enters the queue of the scheduler.
+    Inserted,
+    /// It is handed to the driver.
+    Issued,
+}
+
+impl Pairer {
+    /// Notes that the log records submits to a device.
+    pub(super) fn note_submits(&mut self, dev: Dev, flags: BioFlags) {
+        self.block_requests.submits.insert((dev, flags.contains(BioFlags::READ)));
+    }
+
+    /// Notes that a bio has completed that was submitted in the log.
+    pub(super) fn note_completed(&mut self, dev: Dev, flags: BioFlags) {
+        self.block_requests.completed.insert((dev, flags.contains(BioFlags::READ)));
+    }
+
+    /// Whether requests of a device that no bio covers are rows. The bios of writes are known where a file system or probes report them.
+    pub(super) fn makes_requests_of(&mut self, dev: Dev, flags: BioFlags) -> bool {
+        let is_read = flags.contains(BioFlags::READ);
+        let are_known = !is_read && (self.sees_bios || self.probes.sees_bios);
+        let log = self.provenance.log;
+        !are_known && *self.block_requests.logs.entry((dev, is_read)).or_insert(log) == log
+    }
+
+    /// Opens a row for each part of a request that no bio covers.
+    pub(super) fn open_requests(&mut self, e: &Event, dev: Dev, gaps: Vec<Gap>, flags: BioFlags, stage: Stage) {
+        if gaps.is_empty() || !self.makes_requests_of(dev, flags) {
+            return;
+        }
+        for (sector, bytes) in gaps {
+            let slot = self.open_request_row(e, (dev, sector), bytes, (flags, stage));
+            let queue = self.queue_of(flags);
+            queue.queue((dev, sector), bytes, flags, e.ts, slot);
+            if stage == Stage::Issued {
+                queue.issue(dev, sector, bytes, e.ts);
+            }
+        }
+    }
+
+    fn open_request_row(
+        &mut self,
+        e: &Event,
+        target: (Dev, i64),
+        bytes: u64,
+        (flags, stage): (BioFlags, Stage),
+    ) -> Slot {
+        // Any thread may hand a request to the driver, so whose it is then follows only where those that are inserted are recorded: the
+        // others go straight to the driver.
+        let is_by_submitter = stage == Stage::Inserted || self.block_requests.sees_inserts;
+        let slot = self.open_block_bio_of(e, target, bytes, flags, is_by_submitter);
+        let bio = &mut self.bios[slot];
+        bio.row.is_request = true;
+        bio.row.queue_unknown = stage == Stage::Issued;
+        bio.row.confidence = Confidence::Inferred;
+        slot
+    }
+
+    /// Writes a row for each part of a completed request that no bio covers: the request began before the log, or its other events are lost.
+    pub(super) fn complete_requests(
+        &mut self,
+        completion: &Completion,
+        gaps: Vec<Gap>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let &Completion { dev, flags, error, ts, .. } = completion;
+        if gaps.is_empty() || !self.makes_requests_of(dev, flags) {
+            return Ok(());
+        }
+        for (sector, bytes) in gaps {
+            let slot = self.open_unknown_block_bio((dev, sector), bytes, flags, ts);
+            self.bios[slot].row.is_request = true;
+            self.end_block_bio(slot, ts, (None, error), out)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on the row of a bio, unless it is a request whose bios a file system may report yet.
+    pub(super) fn write_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        let bio = &self.bios[slot];
+        if !bio.row.is_request {
+            return out.sink.bio(&bio.row, out.names);
+        }
+        let is_read = bio.row.direction() == Direction::Read;
+        let are_known = !is_read && (self.sees_bios || self.probes.sees_bios);
+        if are_known {
+            return Ok(());
+        }
+        let key = (bio.row.dev, is_read);
+        let began_before = bio.row.submit.is_none() && !self.block_requests.completed.contains(&key);
+        let held = HeldRequest { row: bio.row.clone(), location: bio.location, began_before };
+        let requests = &mut self.block_requests;
+        requests.is_certain |= !requests.submits.is_empty() || requests.held.len() >= MAX_HELD;
+        if is_read || requests.is_certain {
+            self.release_requests(out)?;
+            return self.write_request(&held, out);
+        }
+        requests.held.push(held);
+        Ok(())
+    }
+
+    /// Writes the rows that were held back, or forgets them if a file system reports bios.
+    pub(super) fn release_requests(&mut self, out: &mut Out<'_>) -> Result<()> {
+        let held = std::mem::take(&mut self.block_requests.held);
+        if self.sees_bios || self.probes.sees_bios {
+            return Ok(());
+        }
+        held.iter().try_for_each(|held| self.write_request(held, out))
+    }
+
+    fn write_request(&mut self, held: &HeldRequest, out: &mut Out<'_>) -> Result<()> {
+        let &HeldRequest { ref row, location, began_before } = held;
+        let key = (row.dev, row.direction() == Direction::Read);
+        // What is known by its completion only is a row where nothing else is recorded. Else its bio began before the log, or is a row that
+        // was given up.
+        if row.submit.is_some() || !self.block_requests.submits.contains(&key) {
+            out.sink.bio(row, out.names)?;
+        }
+        let Some(complete) = row.complete else { return Ok(()) };
+        let reason = if !self.block_requests.submits.contains(&key) {
+            Reason::SubmitsMissing
+        } else if began_before {
+            Reason::OtherCompletion
+        } else {
+            Reason::UnmatchedComplete
+        };
+        let (dev, sector) = (row.dev, row.sector);
+        self.count(reason, complete, location, || format!("a request of dev {dev} sector {sector}"));
+        Ok(())
+    }
+
+    /// Visits every name of the rows that are held back.
+    pub(super) fn visit_held_requests(&self, f: &mut dyn FnMut(NameId)) {
+        self.block_requests.held.iter().flat_map(|held| [held.row.path, held.row.request_file.0]).for_each(f);
+    }
+}

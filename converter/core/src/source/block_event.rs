@@ -1,0 +1,51 @@
+//! Events of the block layer: which of them are used, whatever format they come in.
+
+use super::event_names::EventName;
+use crate::event::bio_flags::BioFlags;
+use crate::event::{Dev, Kind, NO_SECTOR};
+
+pub(super) const SECTOR_BYTES: u64 = 512;
+
+/// What an event of the block layer says.
+pub(super) struct BlockFields<'a> {
+    pub(super) dev: Dev,
+    /// `None` if it has none: flushes have all ones there.
+    pub(super) sector: Option<i64>,
+    pub(super) bytes: u64,
+    pub(super) rwbs: &'a [u8],
+    pub(super) error: Option<i32>,
+    /// Where a bio is redirected from.
+    pub(super) from: Option<(Dev, i64)>,
+}
+
+impl BlockFields<'_> {
+    /// Makes the event. Writes and reads need a place on the device; flushes have none. Everything else, such as a discard, is not used.
+    #[inline]
+    pub(super) fn kind(&self, event: EventName) -> Kind {
+        let &Self { dev, bytes, error, .. } = self;
+        let Some(flags) = BioFlags::of_operation(self.rwbs) else { return Kind::Other };
+        let has_place = self.sector.is_some() && bytes > 0;
+        let is_read = flags.contains(BioFlags::READ);
+        let is_flush = bytes == 0 && flags.contains(BioFlags::PREFLUSH) && !is_read;
+        let sector = self.sector.unwrap_or(NO_SECTOR);
+        match (event, self.from) {
+            (EventName::BlockSubmit, _) if has_place || is_flush => Kind::BlockSubmit { dev, sector, bytes, flags },
+            (EventName::BlockInsert, _) if has_place || is_flush => Kind::BlockInsert { dev, sector, bytes, flags },
+            (EventName::BlockIssue, _) if has_place || flags.contains(BioFlags::FLUSH) => {
+                Kind::BlockIssue { dev, sector, bytes, flags }
+            }
+            // A write is complete without a length when the flush after it is done, and so is a flush.
+            (EventName::BlockComplete, _) if has_place || bytes == 0 && !is_read => {
+                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false }
+            }
+            (EventName::BlockBioComplete, _) if has_place || is_flush => {
+                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: true }
+            }
+            (EventName::BlockDone, _) if self.sector.is_some() => Kind::BlockDone { dev, sector, flags },
+            (EventName::BlockRemap, Some((from_dev, from_sector))) if has_place || is_flush => {
+                Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags }
+            }
+            _ => Kind::Other,
+        }
+    }
+}
