@@ -153,9 +153,147 @@ def test_a_request_without_an_end_event_ends_with_its_call(
     (row,) = result["sync"]
     assert (row["dur_ns"], row["ret"], row["confidence"]) == (60, 0, "inferred")
     assert row["datasync"] is datasync
-    # ext4 has an event for the end, so a missing one is a loss.
-    result = tables(call(100, 1, start(110, datasync=0)), tmp_path, "lost")
-    assert (result["sync"][0]["incomplete"], losses(result)) == ("end", {"end_missing": 1})
+    # A recording of ext4 may hold ends. Then a missing one is a loss.
+    ended = call(10, 1, start(20, datasync=0), end(30))
+    result = tables([*ended, *call(100, 1, start(110, datasync=0))], tmp_path, "lost")
+    assert [row["incomplete"] for row in result["sync"]] == [None, "end"]
+    assert losses(result) == {"end_missing": 1}
+    # Without any, the calls say when the syncs ended.
+    (row,) = tables(call(100, 1, start(110, datasync=0)), tmp_path, "unrecorded")["sync"]
+    assert (row["dur_ns"], row["syscall_ns"], row["confidence"]) == (20, 20, "inferred")
+
+
+SYNC = "ext4_sync_file_{}: dev 254,16 ino {} "
+
+
+def enter(ino: int) -> str:
+    return SYNC.format("enter", ino) + "parent 2 datasync 0 "
+
+
+def leave(ino: int) -> str:
+    return SYNC.format("exit", ino) + "ret 0"
+
+
+def ring_buffer(folder: Path, *events: tuple[float, str]) -> dict[str, coretools.Rows]:
+    """The tables of a text of the ring buffer. All events are of one thread; a completion may be of any."""
+    lines = [f"              wl-262     [000] ..... {ts:12.6f}: {event}\n" for ts, event in events]
+    return text_tables(folder, "# tracer: nop\n#\n" + "".join(lines))
+
+
+def text_tables(folder: Path, text: str) -> dict[str, coretools.Rows]:
+    (folder / "trace.txt").write_text(text)
+    _core.convert([str(folder / "trace.txt")], f"{folder}/text/")
+    return coretools.tables(folder / "text")
+
+
+def bounds(result: dict[str, coretools.Rows]) -> list[tuple[Any, ...]]:
+    """Inode, length and what is missing of each request."""
+    return [(row["ino"], row["dur_ns"], row["incomplete"]) for row in result["sync"]]
+
+
+def test_the_next_start_of_a_thread_says_that_an_end_was_lost(tmp_path: Path) -> None:
+    """A thread is in one sync function at a time."""
+    for second in (14, 13):
+        # The next sync is of another file, or of the same one.
+        events = [(20.5, enter(13)), (30.5, enter(second)), (30.502, leave(second))]
+        result = ring_buffer(tmp_path, *events)
+        assert bounds(result) == [(13, None, "end"), (second, 2_000_000, None)]
+        assert losses(result) == {"end_missing": 1}
+
+
+def test_an_end_of_another_file_is_of_a_request_whose_start_was_lost(tmp_path: Path) -> None:
+    result = ring_buffer(tmp_path, (20.5, enter(13)), (30.502, leave(14)))
+    assert bounds(result) == [(13, None, "end"), (14, None, "start")]
+    assert losses(result) == {"end_missing": 1, "start_missing": 1}
+    # Of the same number on another device.
+    other = "ext4_sync_file_exit: dev 254,32 ino 13 ret 0"
+    result = ring_buffer(tmp_path, (20.5, enter(13)), (30.502, other))
+    assert [(row["dev"], row["incomplete"]) for row in result["sync"]] == [
+        ("254,16", "end"),
+        ("254,32", "start"),
+    ]
+
+
+def test_a_recording_that_is_there_twice_has_each_sync_once(tmp_path: Path) -> None:
+    once = [(20.5, enter(13)), (20.502, leave(13)), (20.503, enter(13)), (20.504, leave(13))]
+    result = ring_buffer(tmp_path, *once, *once)
+    assert bounds(result) == [(13, 2_000_000, None), (13, 1_000_000, None)]
+    assert losses(result) == {"duplicate_start": 2, "duplicate_end": 2}
+
+
+def test_a_late_start_does_not_lengthen_a_sync(tmp_path: Path) -> None:
+    """Lines of another thread have moved the reorder window on when the start comes."""
+    line = "              wl-{} [000] ..... {:12.6f}: {}\n"
+    # The window moves with each chunk of 1 MB.
+    filler = "".join(line.format(7, 100 + number / 1000, enter(99)) for number in range(12_000))
+    text = (
+        line.format(262, 90.5, enter(13))
+        + filler
+        + line.format(262, 80.0, enter(13))
+        + filler
+        + line.format(262, 112.5, leave(13))
+    )
+    result = text_tables(tmp_path, "# tracer: nop\n#\n" + text)
+    own = [row for row in result["sync"] if row["ino"] == 13]
+    assert [(row["start_ns"], row["dur_ns"]) for row in own] == [(90_500_000_000, 22_000_000_000)]
+    assert losses(result)["late_event"] >= 1
+
+
+@pytest.mark.parametrize("inodes", [(13, 13, 13, 13), (13, 14, 13, 14)])
+def test_each_start_is_a_sync_where_no_ends_are_recorded(
+    inodes: tuple[int, ...], tmp_path: Path
+) -> None:
+    events = [(20.5 + number / 10, enter(ino)) for number, ino in enumerate(inodes)]
+    result = ring_buffer(tmp_path, *events)
+    assert bounds(result) == [(ino, None, "end") for ino in inodes]
+    assert losses(result) == {"ends_not_recorded": 4}
+
+
+@pytest.mark.parametrize("start_of", [enter, "xfs_file_fsync: dev 254:16 ino {:#x}".format])
+def test_a_sync_whose_end_is_unknown_has_the_bios_until_the_next(
+    start_of: Any, tmp_path: Path
+) -> None:
+    def bio(ts: float, sector: int, done: float) -> list[tuple[float, str]]:
+        return [
+            (ts, f"block_bio_queue: 254,16 WS {sector} + 8 [wl]"),
+            (done, f"block_rq_complete: 254,16 WS () {sector} + 8 [0]"),
+        ]
+
+    events = [(20.0, start_of(13)), *bio(20.0003, 8, 20.0013)]
+    events += [(20.1, start_of(14)), *bio(20.1003, 16, 20.1023), *bio(20.1030, 24, 20.1040)]
+    # Nothing has been in flight for long: the thread may have left the sync, and writes something else.
+    events += bio(20.19, 80, 20.191)
+    result = ring_buffer(tmp_path, *events)
+    assert [(row["ino"], row["bytes"], row["bios"]) for row in result["sync"]] == [
+        (13, 4096, 1),
+        (14, 8192, 2),
+    ]
+    assert {(row["confidence"], row["incomplete"]) for row in result["sync"]} == {
+        ("inferred", "end")
+    }
+    assert [(row["sector"], row["sync_id"]) for row in result["bio"]] == [
+        (8, 1), (16, 2), (24, 2), (80, None)
+    ]  # fmt: skip
+    assert losses(result) == {"ends_not_recorded": 2}
+
+
+def test_the_ends_of_one_file_system_do_not_stand_for_those_of_another(tmp_path: Path) -> None:
+    events = [(20.0, enter(13)), (20.1, leave(13)), (20.2, enter(13))]
+    events += [(20.0 + number, "xfs_file_fsync: dev 254:32 ino 0x5") for number in (1, 2)]
+    result = ring_buffer(tmp_path, *events)
+    assert losses(result) == {"end_missing": 1, "ends_not_recorded": 2}
+
+
+def test_the_end_of_a_sync_of_f2fs_says_whether_it_is_for_data(tmp_path: Path) -> None:
+    of = "dev = (254,16), ino = 4, "
+    begin = f"f2fs_sync_file_enter: {of}pino = 3, i_mode = 0x81a4, i_size = 12288, i_nlink = 1, i_blocks = 32, i_advise = 0x0"
+    for datasync, why in ((1, "cp_reason: no needed"), (0, "checkpoint is not needed")):
+        finish = f"f2fs_sync_file_exit: {of}{why}, datasync = {datasync}, ret = 0"
+        (row,) = ring_buffer(tmp_path, (20.0, begin), (20.1, finish))["sync"]
+        assert (row["datasync"], row["incomplete"]) == (datasync == 1, None)
+        # Also if the start was lost.
+        (row,) = ring_buffer(tmp_path, (20.1, finish))["sync"]
+        assert (row["datasync"], row["ino"], row["incomplete"]) == (datasync == 1, 4, "start")
 
 
 def test_a_log_write_of_the_syncing_thread_ends_with_its_flush(tmp_path: Path) -> None:

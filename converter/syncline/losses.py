@@ -17,6 +17,7 @@ _PART_OF = {
     "never_submitted": _BIOS,
     "start_missing": _REQUESTS,
     "end_missing": _REQUESTS,
+    "ends_not_recorded": _REQUESTS,
     "duplicate_start": ("starts", ("events.sync_start",)),
     "duplicate_end": ("ends", ("events.sync_end",)),
     "unmatched_complete": ("completions", ("events.bio_complete", "events.block_complete")),

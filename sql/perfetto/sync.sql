@@ -32,7 +32,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- call.
   op STRING,
   -- True if the file system was asked to sync only data and the metadata needed
-  -- to read it. Null if the start is missing or does not record it.
+  -- to read it. Null if it is not recorded, and if the event that has it is
+  -- missing: the start, or the end of f2fs.
   datasync BOOL,
   -- Path of the file. Null if unknown.
   path STRING,

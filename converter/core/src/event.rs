@@ -272,8 +272,9 @@ pub enum Kind {
     BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool, bytes: u64, flags: Option<BioFlags> },
     /// A bio is complete. `bio` is 0 where the source has no address. `error`: 0 or a negative errno; `None` where the source records none.
     BioComplete { bio: u64, sector: i64, dev: Dev, error: Option<i32> },
-    /// The file system's sync function returns.
-    SyncEnd { id: u64, ret: i64 },
+    /// The file system's sync function returns. Without an id, the file says which request ends: `ino` is 0 and `dev` unknown where the
+    /// source does not record it. `datasync`: `None` where the end does not record it.
+    SyncEnd { id: u64, ret: i64, fs: NameId, dev: Dev, ino: u64, datasync: Option<bool> },
     /// A flusher thread begins background writeback of an inode. Events with this id belong to no request.
     WbStart { id: u64 },
     /// Background writeback of an inode ends.
@@ -387,6 +388,7 @@ impl Kind {
             }
             Self::CallExit { stack, .. } => f(stack),
             Self::Mark { name, .. } => f(name),
+            Self::SyncEnd { fs, .. } => f(fs),
             Self::SyncStart { path, fs, .. } => {
                 f(path);
                 f(fs);
@@ -430,6 +432,11 @@ impl Kind {
 
     pub fn exit(op: Op, ret: Option<i64>) -> Self {
         Self::CallExit { op, ret, stack: NameId::NONE, untimed: false }
+    }
+
+    /// The end of the request with this id.
+    pub fn end(id: u64, ret: i64) -> Self {
+        Self::SyncEnd { id, ret, fs: NameId::NONE, dev: Dev::UNKNOWN, ino: 0, datasync: None }
     }
 }
 

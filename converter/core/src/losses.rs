@@ -66,6 +66,8 @@ reasons! {
         "requests whose start is not in the log: the log begins during the request, or the event was lost"
     EndMissing "end_missing" Loss
         "requests whose end is not in the log: the log ends during the request, or the event was lost"
+    EndsNotRecorded "ends_not_recorded" Loss
+        "requests without an end in a log that records no end of such a sync; record ext4_sync_file_exit or f2fs_sync_file_exit too, and for xfs and btrfs, which have no event of the end, sys_exit_fsync and sys_exit_fdatasync"
     DuplicateStart "duplicate_start" Loss
         "second starts of an open request: the line is in the log twice"
     DuplicateEnd "duplicate_end" Loss
@@ -111,6 +113,17 @@ pub struct LossCount {
     pub example: Option<String>,
 }
 
+impl LossCount {
+    pub fn add(&mut self, count: u64, ts: Option<i64>) {
+        // A tracer may report any number; a column holds 63 bits.
+        self.count = self.count.saturating_add(count).min(i64::MAX as u64);
+        if let Some(ts) = ts {
+            self.first_ts = Some(self.first_ts.map_or(ts, |first| first.min(ts)));
+            self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Losses {
     counts: Vec<LossCount>,
@@ -125,23 +138,23 @@ impl Default for Losses {
 impl Losses {
     pub fn add(&mut self, reason: Reason, count: u64, ts: Option<i64>) -> &mut LossCount {
         let loss = &mut self.counts[reason as usize];
-        // A tracer may report any number; a column holds 63 bits.
-        loss.count = loss.count.saturating_add(count).min(i64::MAX as u64);
-        if let Some(ts) = ts {
-            loss.first_ts = Some(loss.first_ts.map_or(ts, |first| first.min(ts)));
-            loss.last_ts = Some(loss.last_ts.map_or(ts, |last| last.max(ts)));
-        }
+        loss.add(count, ts);
         loss
     }
 
     /// Adds the losses of another stage.
     pub fn merge(&mut self, others: &Self) {
         for (reason, from) in others.iter() {
-            let loss = self.add(reason, from.count, from.first_ts);
-            loss.last_ts = loss.last_ts.max(from.last_ts);
-            if loss.example.is_none() {
-                loss.example.clone_from(&from.example);
-            }
+            self.merge_one(reason, from);
+        }
+    }
+
+    /// Adds what was counted for one reason elsewhere.
+    pub fn merge_one(&mut self, reason: Reason, from: &LossCount) {
+        let loss = self.add(reason, from.count, from.first_ts);
+        loss.last_ts = loss.last_ts.max(from.last_ts);
+        if loss.example.is_none() {
+            loss.example.clone_from(&from.example);
         }
     }
 

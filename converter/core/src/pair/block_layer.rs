@@ -74,6 +74,7 @@ impl Pairer {
             .filter(|&slot| self.requests[slot].row.start.is_some())
             // Probes have reported all bios of the sync, so this one is of another kind.
             .filter(|&slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios)
+            .filter(|&slot| !self.may_have_ended(slot, e.ts))
             // After the end of every log that reports the thread it is unknown whether it is still in the request.
             .filter(|_| self.provenance.thread_is_covered);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));

@@ -121,18 +121,18 @@ impl Pairer {
         self.flush(task_id, out)
     }
 
-    /// Ends the open request of a file system whose tracepoints report the start of a sync and not its end: it ends with the call.
+    /// Ends the open request of a thread with its call, if its file system has reported no end of a sync until now.
     fn end_request_with_call(&mut self, e: &Event, task: u32, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
         let Some(slot) = self.open_request_without_id(task) else { return Ok(()) };
         if self.requests[slot].probe.is_some() {
             return Ok(());
         }
         let row = &mut self.requests[slot].row;
-        if row.start.is_none() || !matches!(out.names.get(row.fs), b"btrfs" | b"xfs") {
+        if row.start.is_none() || self.ends.are_seen(row.fs) {
             return Ok(());
         }
         row.confidence = row.confidence.max(Confidence::Inferred);
-        self.sync_end(e, NO_ID, ret, out)
+        self.end_request(e, slot, ret, out)
     }
 
     /// Passes on the groups of a task that are final, and its waits in writes, in their order.

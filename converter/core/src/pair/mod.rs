@@ -15,6 +15,7 @@
 //! - `phases`: what the time of a request went to
 //! - `bios`: bios that the file system reports, by address
 //! - `files`: which file the page cache in a bio is of
+//! - `ends`: ends of requests without an id
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
 //! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
@@ -29,6 +30,7 @@ mod block_requests;
 mod calls;
 mod commits;
 mod damaged;
+mod ends;
 mod files;
 mod flushes;
 mod journals;
@@ -54,6 +56,7 @@ use self::bios::{Bios, set_issue};
 use self::block_requests::BlockRequests;
 use self::commits::Commits;
 use self::damaged::HeldEvent;
+use self::ends::Ends;
 pub use self::files::{Files, Writers};
 use self::flushes::Flushes;
 use self::journals::Journals;
@@ -115,6 +118,7 @@ pub struct Pairer {
     devices_below: DevicesBelow,
     /// By thread: from which device and to where it has redirected a bio last.
     last_remaps: Map<u32, (Dev, (Dev, i64))>,
+    ends: Ends,
     commits: Commits,
     journals: Journals,
     file_completions: FileCompletions,
@@ -170,6 +174,7 @@ impl Pairer {
             block_requests: BlockRequests::default(),
             devices_below,
             last_remaps: Map::default(),
+            ends: Ends::default(),
             commits: Commits::default(),
             journals: Journals::default(),
             file_completions: FileCompletions::default(),
@@ -225,7 +230,7 @@ impl Pairer {
             Kind::CallEnter { .. } => self.call_enter(event, out),
             Kind::CallExit { .. } => self.call_exit(event, out),
             Kind::SyncStart { .. } => self.sync_start(event, out),
-            Kind::SyncEnd { id, ret } => self.sync_end(event, id, Some(ret), out),
+            Kind::SyncEnd { .. } => self.sync_end(event, out),
             Kind::WbStart { id } => {
                 self.remember_background(id);
                 Ok(())
@@ -309,6 +314,7 @@ impl Pairer {
             }
             self.flush(id, out)?;
         }
+        self.ends.finish(&mut self.losses);
         self.finish_write_waits(out)
     }
 

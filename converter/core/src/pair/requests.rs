@@ -10,9 +10,10 @@ use super::threads::Watch;
 use super::waits::{OpenWaits, reported_waits};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
 use crate::error::Result;
-use crate::event::{Event, Kind, NO_ID, WaitKind};
+use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
 use crate::losses::Reason;
+use crate::names::NameId;
 use crate::recent::Recent;
 use crate::rows::{Bio, Call, CallOf, Confidence, Ranges, Request};
 
@@ -325,7 +326,21 @@ impl Pairer {
                 return Ok(());
             }
         }
-        let found = self.find_own_request(task, id);
+        let mut found = self.find_own_request(task, id);
+        if let Some(slot) = found
+            && id == NO_ID
+            && self.requests[slot].probe.is_none()
+        {
+            let row = &self.requests[slot].row;
+            if row.start > Some(e.ts) {
+                // It is counted as late. The request after it is open, and its own end has come or was lost.
+                return Ok(());
+            }
+            // A thread is in one sync function at a time, so the end of the open request was lost, unless this is its start again.
+            if (row.start, row.fs, row.dev, row.ino) != (Some(e.ts), fs, dev, ino) {
+                found = None;
+            }
+        }
         let slot = match found {
             Some(slot) if self.requests[slot].probe.is_some() => {
                 self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's start".to_owned());
@@ -387,8 +402,12 @@ impl Pairer {
         true
     }
 
-    pub(super) fn sync_end(&mut self, e: &Event, id: u64, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn sync_end(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
+        let Kind::SyncEnd { id, ret, fs, dev, ino, datasync } = e.kind else { return Ok(()) };
         let task = self.tasks.id_of(e);
+        if id == NO_ID {
+            self.ends.see(fs);
+        }
         if id == NO_ID && self.tasks.get_mut(task).is_some_and(|task| std::mem::take(&mut task.has_nested_start)) {
             self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
             return Ok(());
@@ -402,13 +421,35 @@ impl Pairer {
                 self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
                 return Ok(());
             }
-            Some(slot) => slot,
-            None if self.requests.has_ended(task, id) => {
+            // It is counted as late.
+            Some(slot) if id == NO_ID && self.requests[slot].row.start > Some(e.ts) => return Ok(()),
+            Some(slot) if id != NO_ID || self.may_be_of(slot, fs, (dev, ino)) => slot,
+            None if self.requests.has_ended(task, id)
+                || id == NO_ID && self.tasks.has_just_ended(task, (e.ts, dev, ino)) =>
+            {
                 return self.lose(Reason::DuplicateEnd, e.ts, out, || format!("exit{}", of_request(id)));
             }
-            None => self.open_orphan(e, id, out)?,
+            // The start of its request was lost, and so was the end of the one that is open.
+            _ => self.open_orphan(e, id, out)?,
         };
-        self.end_request(e, slot, ret, out)
+        let row = &mut self.requests[slot].row;
+        row.datasync = datasync.or(row.datasync);
+        if row.start.is_none() && id == NO_ID {
+            (row.dev, row.ino) = (dev, ino);
+        }
+        self.end_request(e, slot, Some(ret), out)?;
+        if id == NO_ID {
+            self.tasks.by_id.entry(task).or_default().ended = Some((e.ts, dev, ino));
+        }
+        Ok(())
+    }
+
+    /// Whether the end of a sync function may be that of an open request without an id: both are of one file, as far as that is recorded.
+    fn may_be_of(&self, slot: Slot, fs: NameId, (dev, ino): (Dev, u64)) -> bool {
+        let row = &self.requests[slot].row;
+        let is_same_dev = row.dev == dev || !row.dev.is_known() || !dev.is_known();
+        let is_same_ino = row.ino == ino || row.ino == 0 || ino == 0;
+        row.fs == fs && is_same_dev && is_same_ino
     }
 
     /// Ends a request.
@@ -577,16 +618,19 @@ impl Pairer {
         let open = &self.requests[slot];
         let (id, first, location) = (open.row.id, open.row.first_event, open.location);
         let (has_start, has_end) = (open.row.start.is_some(), open.row.end.is_some());
+        let (is_without_id, fs) = (has_start && id == NO_ID && open.probe.is_none(), open.row.fs);
         if !has_start {
             self.count(Reason::StartMissing, first, location, || first_event_of(id));
         }
         for (wait, start) in torn_waits {
             self.count(Reason::UnmatchedWait, start, location, || format!("{}{}", wait.name(), of_request(id)));
         }
-        if !has_end {
-            self.count(Reason::EndMissing, first, location, || {
-                if has_start { format!("start{}", of_request(id)) } else { first_event_of(id) }
-            });
+        let what = || if has_start { format!("start{}", of_request(id)) } else { first_event_of(id) };
+        if !has_end && is_without_id {
+            let locations = &self.locations;
+            self.ends.count_missing(fs, first, || locations.describe(location, &what()));
+        } else if !has_end {
+            self.count(Reason::EndMissing, first, location, what);
         }
         self.requests.unlink(slot);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{Map, Slot};
-use crate::event::{Event, UNKNOWN_TASK};
+use crate::event::{Dev, Event, UNKNOWN_TASK};
 use crate::location::Location;
 use crate::rows::Call;
 
@@ -70,6 +70,8 @@ pub(super) struct Task {
     pub(super) is_watched: bool,
     /// The kernel reports the open request at two tracepoints, with an id and without. The start without an id has been seen.
     pub(super) has_nested_start: bool,
+    /// When its last request without an id ended, and of which file.
+    pub(super) ended: Option<(i64, Dev, u64)>,
 }
 
 pub(super) struct Tasks {
@@ -106,6 +108,11 @@ impl Tasks {
     /// The request that a task has open.
     pub(super) fn open_request(&self, id: u32) -> Option<Slot> {
         self.by_id.get(&id)?.open_request
+    }
+
+    /// Whether the last request without an id of a task ended at this time and is of this file.
+    pub(super) fn has_just_ended(&self, id: u32, end: (i64, Dev, u64)) -> bool {
+        self.by_id.get(&id).is_some_and(|task| task.ended == Some(end))
     }
 
     /// Notes that a task that may overlap has an open call.

@@ -299,6 +299,7 @@ impl Adopter<'_> {
                 }
             }
             Kind::Mark { name, .. } => adopted.name(name, batch, names),
+            Kind::SyncEnd { fs, .. } => adopted.name(fs, batch, names),
             Kind::CallExit { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
             _ => {}
         }

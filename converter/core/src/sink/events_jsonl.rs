@@ -217,7 +217,17 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
         Kind::Probe(Probe::SyncEnter { path, .. }) => name(buffer, "path", path, names),
         // The text of a mark is an extra field, and so are the fields of a probe and of the scheduler.
         Kind::Probe(_) | Kind::Thread(_) | Kind::Mark { .. } | Kind::Other => {}
-        Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
+        // The name of the event says of which file system it is.
+        Kind::SyncEnd { id: NO_ID, ret, fs: _, dev, ino, datasync } => {
+            number(buffer, "ret", ret);
+            device(buffer, dev);
+            if ino != 0 {
+                number(buffer, "ino", ino);
+            }
+            if let Some(datasync) = datasync {
+                number(buffer, "datasync", u8::from(datasync));
+            }
+        }
         // The fields `rwbs` and `error` of the tracer have the rest.
         Kind::BlockDone { dev, sector, .. } => {
             device(buffer, dev);
@@ -242,7 +252,7 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             device_field(buffer, "from_dev", from_dev);
             number(buffer, "from_sector", from_sector);
         }
-        Kind::SyncEnd { id, ret } => {
+        Kind::SyncEnd { id, ret, .. } => {
             number(buffer, "id", id);
             number(buffer, "ret", ret);
         }

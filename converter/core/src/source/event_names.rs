@@ -228,7 +228,8 @@ impl EventName {
             Self::BlockDone => &["dev", "sector"],
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
-            Self::Exit(_) | Self::EndWithoutId => &["ret"],
+            Self::Exit(_) => &["ret"],
+            Self::EndWithoutId => &["ret", "dev", "ino", "datasync"],
             // What they need are extra fields, from which they are decoded again.
             Self::Mark
             | Self::WorkStart

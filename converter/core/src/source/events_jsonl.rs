@@ -13,7 +13,7 @@ use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields, is_on_tracepoint};
 use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background};
-use super::tracepoints::{fast_commit, printed_fast_commit, printed_switch, thread_event};
+use super::tracepoints::{fast_commit, file_system, printed_fast_commit, printed_switch, thread_event};
 use super::write_events::WriteEventName;
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
@@ -297,6 +297,8 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         None => None,
     };
     let dev = match used("dev") {
+        // An end had no field for it before, and kept the tracer's number.
+        Some(Value::Number(number)) if event == EventName::EndWithoutId => Dev(u32::try_from(number.as_u64()?).ok()?),
         Some(value) => device(value.as_str()?.as_bytes())?,
         None => Dev::UNKNOWN,
     };
@@ -343,7 +345,7 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             let error = object.get("status").and_then(Value::as_i64).and_then(errno_of_status);
             Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev, error }
         }
-        EventName::End => Kind::SyncEnd { id: id?, ret: ret? },
+        EventName::End => Kind::end(id?, ret?),
         EventName::FsStart => whole_fs(id?, dev, name(object, "fs", names)),
         EventName::StartWithoutId => Kind::SyncStart {
             id: NO_ID,
@@ -356,7 +358,14 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             datasync: unsigned(object, "datasync").unwrap_or(0) == 1,
             by_thread: true,
         },
-        EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
+        EventName::EndWithoutId => Kind::SyncEnd {
+            id: NO_ID,
+            ret: ret?,
+            fs: names.intern(file_system(object.get("event").and_then(Value::as_str).unwrap_or_default().as_bytes())),
+            dev,
+            ino: unsigned(object, "ino").unwrap_or(0),
+            datasync: unsigned(object, "datasync").map(|datasync| datasync == 1),
+        },
         EventName::BlockSubmit
         | EventName::BlockInsert
         | EventName::BlockIssue

@@ -347,7 +347,7 @@ impl Tracepoint {
                 let error = number(Field::Status).and_then(|status| errno_of_status(status as i64));
                 Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN, error }
             }
-            EventName::End => Kind::SyncEnd { id: id()?, ret: number(Field::Ret)? as i64 },
+            EventName::End => Kind::end(id()?, number(Field::Ret)? as i64),
             EventName::WbStart => Kind::WbStart { id: id()? },
             EventName::WbEnd => Kind::WbEnd { id: id()? },
             EventName::WaitStart(wait) => {
@@ -394,7 +394,14 @@ impl Tracepoint {
                 by_thread: true,
             },
             EventName::Mark => markers::kind(fields.text(Field::Buf)?, names),
-            EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
+            EventName::EndWithoutId => Kind::SyncEnd {
+                id: NO_ID,
+                ret: number(Field::Ret)? as i64,
+                fs: names.intern(file_system(name)),
+                dev: fields.dev(Field::Dev).unwrap_or(Dev::UNKNOWN),
+                ino: number(Field::Ino).unwrap_or(0),
+                datasync: number(Field::Datasync).map(|datasync| datasync != 0),
+            },
             EventName::BlockSubmit
             | EventName::BlockInsert
             | EventName::BlockIssue
@@ -490,7 +497,7 @@ fn sector(number: u64) -> i64 {
 }
 
 /// Returns the file system that the name of a tracepoint begins with.
-fn file_system(name: &[u8]) -> &'static [u8] {
+pub(super) fn file_system(name: &[u8]) -> &'static [u8] {
     const NAMES: [&[u8]; 4] = [b"ext4", b"f2fs", b"btrfs", b"xfs"];
     NAMES.into_iter().find(|fs| name.starts_with(fs)).unwrap_or_default()
 }

@@ -186,7 +186,7 @@ pub(super) fn parse_fast_data(event: EventName, data: &[u8]) -> Option<(Kind, &[
             cursor.literal(b" id ")?;
             let id = request_id(cursor.decimal()?)?;
             cursor.literal(b" ret ")?;
-            Kind::SyncEnd { id, ret: cursor.signed()? }
+            Kind::end(id, cursor.signed()?)
         }
         EventName::Enter(op) => Kind::enter(op),
         EventName::Exit(op) => Kind::exit(op, None),
@@ -258,7 +258,7 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
             fields.path?;
             sync_start(fields.id?, fields.start?, fields.end?, fields.datasync?, fields.dev, fields.ino)
         }
-        EventName::End => Kind::SyncEnd { id: fields.id?, ret: fields.ret? },
+        EventName::End => Kind::end(fields.id?, fields.ret?),
         EventName::FsStart => whole_fs(fields.id?, fields.dev, NameId::NONE),
         EventName::WbStart => Kind::WbStart { id: fields.id? },
         EventName::WbEnd => Kind::WbEnd { id: fields.id? },

@@ -501,7 +501,7 @@ mod tests {
             let batch = parse(line.as_bytes());
             assert_eq!((batch.events.len(), batch.notes.len()), (0, 1), "{line}");
         }
-        assert_eq!(one(b"1 2 wl exit id 18446744073709551614 ret 0").1, Kind::SyncEnd { id: u64::MAX - 1, ret: 0 });
+        assert_eq!(one(b"1 2 wl exit id 18446744073709551614 ret 0").1, Kind::end(u64::MAX - 1, 0));
     }
 
     #[test]
