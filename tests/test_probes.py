@@ -630,6 +630,21 @@ def test_a_lost_end_of_an_outer_function(tmp_path: Path) -> None:
     assert [(row["ino"], row["incomplete"]) for row in rows["sync"]] == [(7, "end"), (7, None)]
 
 
+def test_a_file_system_on_a_disk_syncs_no_other_file(tmp_path: Path) -> None:
+    """The function of one file on a disk calls that of another neither on another disk nor on the same one."""
+    other, on = 254 << 20 | 32, ' fs="ext4"'
+    for inner in (
+        enter(8, dev=other, more=on),
+        enter(8, "xfs_file_fsync", dev=other, more=' fs="xfs"'),
+        enter(8, "vfs_fsync_range", more=on),
+    ):
+        function = inner.split("(")[1].split("+")[0]
+        rows = converted(tmp_path, [(1, enter(7, more=on)), (1, inner), (1, leave(function))])
+        found = [(row["ino"], row["dur_ns"], row["incomplete"]) for row in rows["sync"]]
+        assert found == [(7, None, "end"), (8, 1000, None)]
+        assert losses(rows) == {"end_missing": 1}
+
+
 def test_a_call_ends_the_sync_functions_in_it(tmp_path: Path) -> None:
     rows = converted(
         tmp_path,

@@ -10,11 +10,29 @@ const MAX_DEPTH: usize = 8;
 /// A request by its slot, and its `sync_id` to know whether the slot is still its own.
 pub(super) type Owner = Option<(Slot, u64)>;
 
+/// A sync function that a thread is in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SyncFunction {
+    pub(super) name: NameId,
+    /// What it syncs.
+    pub(super) file: (Dev, u64),
+    /// Its file system is on a disk, and no other is below it.
+    pub(super) is_on_disk: bool,
+}
+
+impl SyncFunction {
+    /// Whether it may have called another one. A file system on a disk passes its file on to a function of its own only.
+    fn may_call(&self, inner: &Self) -> bool {
+        let is_same_ino = self.file.1 == inner.file.1 || self.file.1 == 0 || inner.file.1 == 0;
+        !self.is_on_disk || self.file.0 == inner.file.0 && is_same_ino
+    }
+}
+
 /// What is known of a request that probes report.
 #[derive(Debug, Default)]
 pub(super) struct ProbeRequest {
-    /// The sync functions that its thread is in, with the device of each.
-    pub(super) functions: Vec<(NameId, Dev)>,
+    /// The sync functions that its thread is in, the innermost last.
+    pub(super) functions: Vec<SyncFunction>,
     /// The files that these functions sync, or have synced.
     pub(super) files: Vec<(Dev, u64)>,
     pub(super) whole_fs: bool,
@@ -34,17 +52,19 @@ impl ProbeRequest {
     }
 
     /// A sync function is entered.
-    pub(super) fn enter(&mut self, function: NameId, file: (Dev, u64)) {
-        self.functions.push((function, file.0));
+    pub(super) fn enter(&mut self, function: SyncFunction) {
+        let file = function.file;
+        self.functions.push(function);
         if !self.files.contains(&file) && self.files.len() < MAX_DEPTH {
             self.files.push(file);
         }
     }
 
     /// Whether a sync function is called by the one that the thread is in. Otherwise the end of that was lost.
-    pub(super) fn is_inner(&self, function: NameId, dev: Dev) -> bool {
-        let is_recursion = |&(outer, on): &(NameId, Dev)| outer == function && on == dev;
-        !self.functions.is_empty() && self.functions.len() < MAX_DEPTH && !self.functions.iter().any(is_recursion)
+    pub(super) fn is_inner(&self, function: &SyncFunction) -> bool {
+        let is_recursion = |outer: &SyncFunction| outer.name == function.name && outer.file.0 == function.file.0;
+        let is_called = self.functions.last().is_some_and(|outer| outer.may_call(function));
+        is_called && self.functions.len() < MAX_DEPTH && !self.functions.iter().any(is_recursion)
     }
 
     /// Whether a folio is of a file that is being synced.

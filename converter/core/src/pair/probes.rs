@@ -2,7 +2,7 @@
 //! threads, `probe_bios` the bios.
 
 use super::probe_bios::FillingBios;
-use super::probe_request::ProbeRequest;
+use super::probe_request::{ProbeRequest, SyncFunction};
 use super::requests::OpenRequest;
 use super::{Map, Out, Pairer, Slot};
 use crate::error::Result;
@@ -117,13 +117,15 @@ impl Pairer {
             return Ok(());
         };
         self.files.see(dev, ino, generation, path);
+        let is_on_disk = reported_waits(out.names.get(fs), false) != (false, false);
+        let entered = SyncFunction { name: function, file: (dev, ino), is_on_disk };
         let task = self.tasks.id_of(e);
         if let Some(slot) = self.tasks.open_request(task) {
             let open = &mut self.requests[slot];
             match &mut open.probe {
-                Some(state) if state.is_inner(function, dev) => {
+                Some(state) if state.is_inner(&entered) => {
                     // The outer function gives the bounds. The inner one is that of the file system which has the data.
-                    state.enter(function, (dev, ino));
+                    state.enter(entered);
                     let row = &mut open.row;
                     if ino != 0 && !state.whole_fs {
                         (row.dev, row.ino) = (dev, ino);
@@ -153,7 +155,7 @@ impl Pairer {
         self.requests.in_flight += 1;
         let in_flight = self.requests.in_flight;
         let mut state = ProbeRequest::new(whole_fs);
-        state.enter(function, (dev, ino));
+        state.enter(entered);
         let open = &mut self.requests[slot];
         open.probe = Some(state);
         let row = &mut open.row;
