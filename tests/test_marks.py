@@ -153,7 +153,7 @@ def text_of(*events: str, tid: int = 7) -> bytes:
 def test_printed_texts(event: str, name: str | None, tmp_path: Path) -> None:
     result = tables(convert(tmp_path, text_of(event)))
     assert [row["name"] for row in result["mark"]] == ([] if name is None else [name])
-    assert not {row["reason"] for row in result["loss"]} - {"unmatched_call"}
+    assert not {row["reason"] for row in result["loss"]} - {"call_only"}
 
 
 def test_marks_nest_and_torn_ones_are_counted(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_long_log_is_read_in_chunks(tmp_path: Path) -> None:
     )
     result = core(tmp_path, body)
     assert len(body) > 2**20
-    assert [row["reason"] for row in result["loss"]] == ["unmatched_call"]
+    assert [row["reason"] for row in result["loss"]] == ["call_only"]
     assert len(result["call"]) == pairs - 1
     assert {row["stack"] for row in result["call"]} == {";".join(["fdatasync"] * 5)}
 

@@ -240,10 +240,10 @@ def test_a_log_that_is_cut_inside_a_stack_is_read(name: str, tmp_path: Path) -> 
 
 
 STACKS_OF_PERF = b"".join(
-    b"wl     254 [000]    52.52%d:      syscalls:sys_enter_fsync: fd: 0x00000003\n"
+    b"wl     254 [000]    52.%d:      syscalls:sys_enter_fsync: fd: 0x00000003\n"
     b"\tffffffff81 do_fsync+0x7 ([kernel.kallsyms])\n\tffffffff82 entry+0x7 ([kernel.kallsyms])\n\n"
-    b"wl     254 [000]    52.53%d:      syscalls:sys_exit_fsync: 0x0\n\n" % (n, n)
-    for n in range(1000, 1010)
+    b"wl     254 [000]    52.%d:      syscalls:sys_exit_fsync: 0x0\n\n" % (us, us + 5)
+    for us in range(521_000, 521_100, 10)
 )
 
 

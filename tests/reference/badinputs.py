@@ -484,8 +484,10 @@ def event_later_than_the_window() -> BadInput:
 def more_than_the_window_holds() -> BadInput:
     count = 300_000
     lines = [b"%d 5 wl fsync" % t for t in range(1000, 1000 + count)]
-    losses = {"late_event": 1, "unmatched_call": count + 1}
-    return BadInput(text(*lines, b"500 6 late fsync"), losses, call=count + 1)
+    # A log of calls alone has requests of which only the calls are known.
+    losses = {"late_event": 1, "call_only": count + 1, "ends_not_recorded": count + 1}
+    rows = {"sync": count + 1, "call": count + 1}
+    return BadInput(text(*lines, b"500 6 late fsync"), losses, **rows)
 
 
 # amounts

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tests.reference.thesis import COLUMNS
+
 Row = dict[str, Any]
 Names = str  # plain: realistic; odd: spaces, event names, UTF-8; hostile: any bytes
 
@@ -820,6 +822,11 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
             # The completion of a bio that is not in the log, or a second completion.
             losses["unmatched_complete"] += (not opening_lines(bio)) + bio.complete.double
 
+    # A log of calls alone does not say what they did: each is a request of which only the call is known.
+    of_calls = {id(line) for call in world.calls for line in (call.entry, call.exit)}
+    are_alone = all(id(line) in of_calls for line in world.lines if is_logged(line))
+    has_exits = any(is_logged(call.exit) for call in world.calls)
+    lone_rows: list[tuple[int, Row, Row]] = []
     call_rows = []
     for call in world.calls:
         exit_line = call.exit if is_logged(call.exit) else None
@@ -833,8 +840,19 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         row |= thread_columns(call.entry.pid) | {"comm": text(call.entry.comm), "op": call.op}
         row |= {"ret": dict(exit_line.data).get("ret") if exit_line else None, "stack": call.stack}
         row |= {"sync_id": sync_id[id(request)] if request else None, "unmatched": request is None}
-        losses["unmatched_call"] += request is None
+        losses["unmatched_call"] += request is None and not are_alone
         call_rows.append(row)
+        if are_alone:
+            losses["call_only"] += 1
+            losses["end_missing" if has_exits else "ends_not_recorded"] += exit_line is None
+            columns = ("ts_ns", "dur_ns", "tid", "pid", "comm", "op", "ret", "stack")
+            lone = dict.fromkeys(COLUMNS["sync"]) | {column: row[column] for column in columns}
+            lone |= {"syscall_ns": row["dur_ns"], "confidence": "unknown"}
+            lone |= {"incomplete": None if exit_line else "end"}
+            lone_rows.append((ns(exit_line or call.entry), row, lone))
+    for number, (_, row, lone) in enumerate(sorted(lone_rows, key=lambda each: each[0]), 1):
+        row |= {"sync_id": number, "unmatched": False}
+        sync_rows.append(lone | {"sync_id": number})
 
     lost = [
         {"line": text(render_head(line)), "why": line.lost} for line in world.lines if line.lost

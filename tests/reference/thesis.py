@@ -56,11 +56,13 @@ REASONS = {
     "never_submitted": ("loss", "folios were added to a bio whose submit is not in the log"),
     "start_missing": ("loss", "the sync_start of a request is not in the log"),
     "end_missing": ("loss", "the sync_end of a request is not in the log"),
+    "ends_not_recorded": ("loss", "a request has no end in a log without any end"),
     "duplicate_start": ("loss", "an open request has a second sync_start"),
     "duplicate_end": ("loss", "an id that has just ended has a second sync_end"),
     "damaged_id": ("loss", "an id is not that of the request that its thread is in"),
     "unmatched_exit": ("loss", "the exit of a sync call has no entry on that thread"),
     "unmatched_call": ("info", "a sync call has no request"),
+    "call_only": ("info", "only the call of a request is known"),
     "completed_after_end": ("info", "a bio completed after its request had ended"),
 }
 
@@ -471,6 +473,8 @@ class Pairing:
         self.in_flight: list[Bio] = []
         # Events that wait for the next event of their threads.
         self.held: list[Held] = []
+        # Calls that are requests of which only the call is known, in the order in which they returned.
+        self.lone_calls: list[Call] = []
 
     def run(self, events: list[Event]) -> None:
         for event in events:
@@ -499,8 +503,17 @@ class Pairing:
             end = bio.request.end if bio.request else None
             if bio.complete and end and bio.complete.ts > end.ts:
                 self.losses.add_event("completed_after_end", bio.complete)
+        # A log of calls alone does not say what they did. They are requests of which only the call is known.
+        are_alone = all(event.kind in ("call", "call_exit") for event in events)
+        self.lone_calls = sorted(self.calls, key=returned_at) if are_alone else []
         for call in self.calls:
-            if call.request is None:
+            if are_alone:
+                self.losses.add_event("call_only", call.entry)
+                if call.exit is None:
+                    has_exits = any(event.kind == "call_exit" for event in events)
+                    reason = "end_missing" if has_exits else "ends_not_recorded"
+                    self.losses.add_event(reason, call.entry)
+            elif call.request is None:
                 self.losses.add_event("unmatched_call", call.entry)
 
     # damaged ids
@@ -812,6 +825,11 @@ def matches(bio: Bio, complete: Event) -> bool:
     return [bio.submit.fields.get(k) for k in keys] == [complete.fields[k] for k in keys]
 
 
+def returned_at(call: Call) -> tuple[int, int]:
+    """When a call returned, or began if its exit is missing. Of equal ones, the first one comes first."""
+    return ((call.exit or call.entry).ts, call.entry.ts)
+
+
 def is_settled(request: Request) -> bool:
     return all(bio.complete is not None or bio.given_up for bio in request.bios)
 
@@ -899,6 +917,23 @@ def _sync_row(request: Request) -> Row:
     elif bios and not (all_submitted and all_complete):
         row["incomplete"] = "bio"
     return row
+
+
+def _lone_row(call: Call) -> Row:
+    """A request of which only the call is known."""
+    syscall_ns = call.exit.ts - call.entry.ts if call.exit else None
+    known = {
+        "ts_ns": call.entry.ts,
+        "dur_ns": syscall_ns,
+        "comm": call.entry.comm,
+        "op": call.entry.fields["op"],
+        "ret": call.exit.fields.get("ret") if call.exit else None,
+        "syscall_ns": syscall_ns,
+        "stack": _stack(call),
+        "confidence": "unknown",
+        "incomplete": None if call.exit else "end",
+    }
+    return dict.fromkeys(COLUMNS["sync"]) | known
 
 
 # The errors of include/linux/blk_types.h, as block/blk-core.c translates them.
@@ -995,13 +1030,18 @@ def read(
     for request in pairing.requests:
         row = _sync_row(request) | thread_columns(request.pid)
         tables.sync.append(row | {"sync_id": sync_id[id(request)]})
+    lone_id = {id(call): number for number, call in enumerate(pairing.lone_calls, 1)}
+    for call in pairing.lone_calls:
+        row = _lone_row(call) | thread_columns(call.entry.pid)
+        tables.sync.append(row | {"sync_id": lone_id[id(call)]})
     for number, bio in enumerate(pairing.bios, 1):
         row = _bio_row(bio) | thread_columns((bio.submit or bio.first_event()).pid)
         owner = sync_id[id(bio.request)] if bio.request else None
         tables.bio.append(row | {"bio_id": number, "sync_id": owner})
     for number, call in enumerate(pairing.calls, 1):
         row = _call_row(call) | thread_columns(call.entry.pid)
-        request_id = sync_id[id(call.request)] if call.request else None
+        request_id = sync_id[id(call.request)] if call.request else lone_id.get(id(call))
+        row["unmatched"] = request_id is None
         tables.call.append(row | {"call_id": number, "sync_id": request_id})
     for table, columns in COLUMNS.items():
         rows = getattr(tables, table)

@@ -47,6 +47,8 @@ pub struct MergedBatch {
     pub watermark: i64,
     /// Maximum number of events that may wait for the watermark.
     pub max_waiting: usize,
+    /// One of the inputs that have been opened says that its recorder follows syncs of a file system.
+    pub records_requests: bool,
     lane: usize,
 }
 
@@ -147,6 +149,7 @@ pub struct Merge {
     known_clocks: Clocks,
     clocks: HashMap<usize, Clock>,
     facts: Vec<(&'static str, String)>,
+    records_requests: bool,
 }
 
 impl Merge {
@@ -164,6 +167,7 @@ impl Merge {
             known_clocks: Clocks::default(),
             clocks: HashMap::new(),
             facts: Vec::new(),
+            records_requests: false,
         }
     }
 
@@ -263,6 +267,7 @@ impl Merge {
             consumed_bytes,
             watermark: self.watermark(),
             max_waiting: self.max_waiting(),
+            records_requests: self.records_requests,
             lane: at,
         })
     }
@@ -324,6 +329,7 @@ impl Merge {
             shift = Some(ClockShift::Offset(offset));
         }
         self.clocks.insert(index, clock);
+        self.records_requests |= reader.records_requests;
         for (key, value) in &reader.facts {
             if !self.facts.iter().any(|(known, _)| known == key) {
                 self.facts.push((key, value.clone()));

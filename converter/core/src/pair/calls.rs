@@ -1,5 +1,9 @@
 //! Sync calls: which requests were made in them, and the rows that leave together.
 
+use std::sync::Arc;
+
+use super::ends::OF_CALLS;
+use super::lone_calls::LoneCalls;
 use super::tasks::OpenGroup;
 use super::{LINGER_NS, MAX_LINGERING, Out, Pairer};
 use crate::dedup::CallDetail;
@@ -12,6 +16,9 @@ use crate::sink::{Group, GroupRequest};
 impl Pairer {
     pub(super) fn call_enter(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
         let Kind::CallEnter { op, stack, path, call_only } = e.kind else { return Ok(()) };
+        let is_lone = !call_only && self.lone_calls == LoneCalls::Requests;
+        let is_undecided = !call_only && self.lone_calls.are_undecided();
+        let call_only = call_only || is_lone;
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
         self.leave_write_waits(task_id, e.ts);
@@ -45,8 +52,12 @@ impl Pairer {
             self.tasks.note_overlapping(task_id);
         }
         let task = self.tasks.by_id.entry(task_id).or_default();
-        self.requests.in_flight += u32::from(call_only);
-        task.groups.push_back(OpenGroup::of_call(call, location, self.requests.in_flight));
+        self.requests.in_flight += u32::from(call_only || is_undecided);
+        let group = OpenGroup::of_call(call, location, self.requests.in_flight, is_undecided);
+        task.groups.push_back(OpenGroup { is_lone, ..group });
+        if is_undecided {
+            self.add_lone_call(out)?;
+        }
         if closed_a_call || may_overlap { self.flush(task_id, out) } else { Ok(()) }
     }
 
@@ -66,19 +77,20 @@ impl Pairer {
         {
             call.enter = enter;
         }
-        call.call_only = detail.call_only;
+        call.call_only = detail.call_only || self.lone_calls == LoneCalls::Requests;
         for &slot in &group.requests {
             if let Some(of) = self.requests[slot].call_of(call.call_id) {
                 of.stack = call.stack;
             }
         }
-        if !detail.call_only {
+        if !call.call_only && !group.is_undecided {
             group.leave_flight(&mut self.requests.in_flight);
         }
     }
 
     pub(super) fn call_exit(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
         let Kind::CallExit { op, ret, stack, untimed } = e.kind else { return Ok(()) };
+        self.ends.see(OF_CALLS);
         let task_id = self.tasks.id_of(e);
         self.end_request_with_call(e, task_id, ret, out)?;
         self.leave_request(task_id, out)?;
@@ -137,18 +149,30 @@ impl Pairer {
 
     /// Passes on the groups of a task that are final, and its waits in writes, in their order.
     pub(super) fn flush(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<()> {
-        if self.flush_groups(task_id, out)? { self.emit_write_waits(task_id, i64::MAX, out) } else { Ok(()) }
+        if self.flush_groups(task_id, usize::MAX, out)? {
+            self.emit_write_waits(task_id, i64::MAX, out)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Passes on the groups of a task that are final. Returns whether none is left.
-    fn flush_groups(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<bool> {
+    /// Passes on the first group of a task that is final.
+    pub(super) fn flush_one(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<()> {
+        if self.flush_groups(task_id, 1, out)? { self.emit_write_waits(task_id, i64::MAX, out) } else { Ok(()) }
+    }
+
+    /// Passes on groups of a task that are final, `limit` at most. Returns whether none is left.
+    fn flush_groups(&mut self, task_id: u32, limit: usize, out: &mut Out<'_>) -> Result<bool> {
         let may_overlap = self.tasks.may_overlap(task_id);
-        let mut at = 0;
+        let (mut at, mut passed) = (0, 0);
         loop {
             let Some(task) = self.tasks.get_mut(task_id) else { return Ok(true) };
             let Some(group) = task.groups.get(at) else { return Ok(at == 0) };
-            let is_final = !group.call_open && group.requests.iter().all(|&slot| self.requests[slot].settled);
-            if !is_final {
+            if passed == limit {
+                return Ok(false);
+            }
+            let are_settled = group.requests.iter().all(|&slot| self.requests[slot].settled);
+            if group.call_open || group.is_undecided || !are_settled {
                 if may_overlap {
                     // Overlapping requests have no order to keep.
                     at += 1;
@@ -157,6 +181,7 @@ impl Pairer {
                 return Ok(false);
             }
             let Some(mut group) = task.groups.remove(at) else { return Ok(false) };
+            passed += 1;
             self.emit_write_waits(task_id, group.since, out)?;
             self.emit(&mut group, out)?;
         }
@@ -230,8 +255,14 @@ impl Pairer {
         call.sync_id = Some(row.sync_id);
         let (op, enter) = (call.op.name(), call.enter);
         self.count(Reason::CallOnly, enter, group.location, || op.to_owned());
-        if row.missing().is_some() {
-            self.count(Reason::EndMissing, enter, group.location, || format!("{op} without its return"));
+        let (locations, location) = (Arc::clone(&self.locations), group.location);
+        let what = || format!("{op} without its return");
+        match row.missing() {
+            None => {}
+            Some(_) if group.is_lone => {
+                self.ends.count_missing(OF_CALLS, enter, || locations.describe(location, &what()))
+            }
+            Some(_) => self.count(Reason::EndMissing, enter, location, what),
         }
         Some(row)
     }

@@ -12,6 +12,9 @@ use crate::names::NameId;
 /// How long all bios of a request are complete until its thread may have left the request, where no end will say so.
 const MAX_IDLE_NS: i64 = 10_000_000;
 
+/// Stands for the file system where only calls are recorded.
+pub(super) const OF_CALLS: NameId = NameId::NONE;
+
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     /// By file system. There are few.

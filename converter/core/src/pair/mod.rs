@@ -5,6 +5,7 @@
 //!
 //! - `tasks`: threads, and the calls and requests of each
 //! - `calls`: sync calls, and the groups of rows that leave together
+//! - `lone_calls`: calls in inputs that report nothing of requests
 //! - `requests`: sync requests
 //! - `marks`: marks of the application
 //! - `names_in_use`: the names that open rows refer to
@@ -34,6 +35,7 @@ mod ends;
 mod files;
 mod flushes;
 mod journals;
+mod lone_calls;
 mod marks;
 mod names_in_use;
 mod phases;
@@ -60,6 +62,7 @@ use self::ends::Ends;
 pub use self::files::{Files, Writers};
 use self::flushes::Flushes;
 use self::journals::Journals;
+use self::lone_calls::LoneCalls;
 use self::marks::Marks;
 use self::probes::Probes;
 use self::requests::Requests;
@@ -119,6 +122,7 @@ pub struct Pairer {
     /// By thread: from which device and to where it has redirected a bio last.
     last_remaps: Map<u32, (Dev, (Dev, i64))>,
     ends: Ends,
+    lone_calls: LoneCalls,
     commits: Commits,
     journals: Journals,
     file_completions: FileCompletions,
@@ -175,6 +179,7 @@ impl Pairer {
             devices_below,
             last_remaps: Map::default(),
             ends: Ends::default(),
+            lone_calls: LoneCalls::Undecided(0),
             commits: Commits::default(),
             journals: Journals::default(),
             file_completions: FileCompletions::default(),
@@ -212,6 +217,7 @@ impl Pairer {
         self.now_before = self.now;
         self.now = self.now.max(event.ts);
         self.expire(out)?;
+        self.note_recorder(&event.kind, out)?;
         if !self.held.is_empty() {
             self.resolve_held(event, out)?;
         }
@@ -291,6 +297,7 @@ impl Pairer {
     /// Closes all that is open, at the end of the inputs.
     pub fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         self.finish_marks(out.names);
+        self.finish_lone_calls(out)?;
         self.release_held(out)?;
         self.finish_flushes(out)?;
         let mut bios = self.bios.take_all();

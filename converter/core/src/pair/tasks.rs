@@ -24,13 +24,19 @@ pub(super) struct OpenGroup {
     pub(super) in_flight: (u32, u32),
     /// It is counted in flight as a call-only request.
     pub(super) counts_in_flight: bool,
+    /// Whether its call is a call-only request or of no request is not known yet.
+    pub(super) is_undecided: bool,
+    /// The inputs report nothing of requests, so its call is one.
+    pub(super) is_lone: bool,
 }
 
 impl OpenGroup {
-    pub(super) fn of_call(call: Call, location: Location, in_flight: u32) -> Self {
+    pub(super) fn of_call(call: Call, location: Location, in_flight: u32, is_undecided: bool) -> Self {
         Self {
             since: call.enter,
-            counts_in_flight: call.call_only,
+            counts_in_flight: call.call_only || is_undecided,
+            is_undecided,
+            is_lone: false,
             call: Some(call),
             call_open: true,
             location,
@@ -48,6 +54,8 @@ impl OpenGroup {
             requests: vec![request],
             in_flight: (0, 0),
             counts_in_flight: false,
+            is_undecided: false,
+            is_lone: false,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::lone_calls::LoneCalls;
 use super::{Map, Out, Pairer};
 use crate::error::Result;
 use crate::event::probe::{WaitedFor, WriteWaitKind};
@@ -14,6 +15,8 @@ use crate::rows::{Confidence, WriteWait};
 const MIN_WAIT_NS: i64 = 1_000_000;
 /// The function that waits for the page cache of a file calls the one for a folio.
 const MAX_DEPTH: u32 = 2;
+/// Waits of a thread behind a call whose kind is undecided. With more, the inputs are taken to hold no request.
+const MAX_BEHIND_CALL: usize = 65_536;
 
 /// A wait that has not ended.
 #[derive(Debug)]
@@ -133,6 +136,9 @@ impl Pairer {
 
     /// Writes the waits of a thread, unless a sync before them has not been written.
     fn flush_write_waits(&mut self, task: u32, out: &mut Out<'_>) -> Result<()> {
+        if self.write_waits.ended.get(&task).is_some_and(|ended| ended.len() > MAX_BEHIND_CALL) {
+            self.decide_lone_calls(LoneCalls::Requests, out)?;
+        }
         let is_last = self.tasks.by_id.get(&task).is_none_or(|task| task.groups.is_empty());
         if is_last { self.emit_write_waits(task, i64::MAX, out) } else { Ok(()) }
     }

@@ -141,6 +141,10 @@ impl Pipeline for PairingPipeline<'_> {
             tally.check_thread_ids(batch, merged.lines_before)?;
         }
         self.pairing.dedup.observe(merged.input, &batch.events);
+        if merged.records_requests {
+            let Pairing { pairer, sink, .. } = &mut self.pairing;
+            pairer.records_requests(&mut Out { names: &self.adopter.names, sink: &mut **sink })?;
+        }
         self.adopter.start_batch(batch);
         for event in &batch.events {
             let event = self.adopter.adopt(*event, batch);

@@ -172,6 +172,8 @@ pub struct Reader {
     pub facts: Vec<(&'static str, String)>,
     /// Options for the pieces that follow this one, if its header sets them.
     pub piece_options: Option<SourceOptions>,
+    /// The input says that its recorder follows the syncs of some file system, even if there is none in it.
+    pub records_requests: bool,
 }
 
 /// Cuts an input into chunks. It runs on one thread at a time.

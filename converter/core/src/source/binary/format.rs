@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Cursor;
+use crate::source::dynamic_events::DynamicEvent;
+use crate::source::event_names::EventName;
+use crate::source::tracepoints::Tracepoint;
 
 /// The system of ftrace's own events: markers, prints, functions, stacks.
 pub(in crate::source) const FTRACE: &str = "ftrace";
@@ -45,6 +48,14 @@ pub(in crate::source) struct Format {
 }
 
 impl Format {
+    /// Whether it is the start of a sync of a file system.
+    pub(in crate::source) fn is_of_requests(&self) -> bool {
+        let name = self.name.as_bytes();
+        let is_start = |event| matches!(event, EventName::Start | EventName::FsStart | EventName::StartWithoutId);
+        matches!(Tracepoint::from_name(name), Some(Tracepoint::Named(event)) if is_start(event))
+            || matches!(DynamicEvent::from_name(name), Some(DynamicEvent::SyncEnter(_)))
+    }
+
     /// Parses the text of a `format` file; `None` if it is not one.
     pub(in crate::source) fn parse(system: &str, text: &str) -> Option<Self> {
         let (mut name, mut id, mut fields, mut symbols) = (None, None, Vec::new(), HashMap::new());

@@ -64,7 +64,8 @@ impl Source for Blktrace {
         let mut facts = vec![("clock", "monotonic".to_owned())];
         facts.extend(recording.realtime_offset_ns().map(|offset| ("realtime_offset_ns", offset.to_string())));
         let parse = Arc::new(Records { names: Arc::clone(&recording.names), keep_extras: options.keep_extras });
-        Ok(Reader { chunks: Box::new(recording), parse, stateful_pass: None, facts, piece_options: None })
+        let chunks = Box::new(recording);
+        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None, records_requests: false })
     }
 
     fn explain(&self, problem: Problem) -> Option<Explanation> {

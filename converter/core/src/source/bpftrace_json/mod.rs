@@ -20,7 +20,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use self::json::{Shape, Value};
-use super::bpftrace_text::{self, BpftraceText, introduce};
+use super::bpftrace_text::{self, BpftraceText, introduce, own_header};
 use super::cursor::{Cursor, whole};
 use super::{
     Batch, Explanation, InputTraits, Lines, NoteKind, Parse, Problem, Reader, Source, SourceOptions, StatefulPass,
@@ -67,9 +67,12 @@ impl Source for BpftraceJson {
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
-        let facts = introduce(&printed(input.head()), &mut options);
+        let text = printed(input.head());
+        let facts = introduce(&text, &mut options);
+        let follows_syncs = own_header(&text).is_some();
         let mut reader = Reader::of_text(cut, Arc::new(Parser { options }), input);
         reader.stateful_pass = Some(Box::new(Counts { in_hex: false }));
+        reader.records_requests = follows_syncs;
         reader.facts = facts;
         reader.piece_options = Some(options);
         Ok(reader)

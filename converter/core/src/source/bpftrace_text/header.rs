@@ -42,7 +42,7 @@ pub(in crate::source) fn introduce(head: &[u8], options: &mut SourceOptions) -> 
 }
 
 /// Returns the log from the header of our own recorders on, if it begins with one. Messages of bpftrace may precede the header.
-pub(super) fn own_header(head: &[u8]) -> Option<&[u8]> {
+pub(in crate::source) fn own_header(head: &[u8]) -> Option<&[u8]> {
     let mut rest = head;
     while let Some(end) = memchr(b'\n', rest) {
         if rest.starts_with(OWN) {

@@ -22,10 +22,8 @@ use memchr::memchr;
 
 pub(super) use self::fields::{device, sane_range, whole_fs};
 use self::fields::{find_event, find_other_event, parse_fast_data};
-pub(super) use self::header::introduce;
-use self::header::{
-    END, is_attach, is_header, is_map, is_mount, is_warning, lost_events, own_header, parse_event_count,
-};
+use self::header::{END, is_attach, is_header, is_map, is_mount, is_warning, lost_events, parse_event_count};
+pub(super) use self::header::{introduce, own_header};
 use super::cursor::Cursor;
 use super::escape;
 use super::event_names::{EventName, bio_flags, bio_size, extra_key};
@@ -75,7 +73,9 @@ impl Source for BpftraceText {
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
         let facts = introduce(input.head(), &mut options);
+        let follows_syncs = own_header(input.head()).is_some();
         let mut reader = Reader::of_lines(self, input, &options);
+        reader.records_requests = follows_syncs;
         reader.facts = facts;
         reader.piece_options = Some(options);
         Ok(reader)

@@ -24,6 +24,7 @@ use self::metadata::{Metadata, PerfEvent};
 use self::records::{Record, Records, kind};
 use self::round::{Held, Rounds};
 use self::tasks::{Comm, Files, KERNEL, NO_FILE, Tasks};
+use super::binary::format::Format;
 use super::binary::{ByteOrder, EventTypes, Functions, RecordTask};
 use super::perf_script::{attach_stack, push_line};
 use super::tracepoints::Machine;
@@ -69,6 +70,7 @@ impl Source for PerfData {
         let facts = facts_of(&metadata);
         let machine = metadata.release.as_deref().map(|release| metadata.arch.as_deref().unwrap_or(release));
         let formats = metadata.formats.take().unwrap_or_default();
+        let records_requests = formats.iter().any(Format::is_of_requests);
         let types = EventTypes::new(
             formats,
             metadata.order,
@@ -96,7 +98,7 @@ impl Source for PerfData {
             lost_samples: 0,
             has_ended: false,
         });
-        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None })
+        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None, records_requests })
     }
 
     fn explain(&self, problem: Problem) -> Option<Explanation> {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use self::file::{Buffer, Compression, Cpu, Stats, TraceDat, TscToNs};
 use self::page::{Lost, Shape};
+use super::binary::format::Format;
 use super::binary::{EventTypes, RecordTask, bad};
 use super::tracepoints::Machine;
 use super::{Batch, Chunks, Explanation, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
@@ -68,9 +69,10 @@ impl Source for TraceDatSource {
         let mut facts = vec![("clock", clock_name(clock).to_owned())];
         facts.extend(file.uname.clone().map(|uname| ("kernel", uname)));
         facts.extend(file.recorder.clone().map(|recorder| ("recorder", format!("trace-cmd {recorder}"))));
+        let records_requests = file.formats.iter().any(Format::is_of_requests);
         let chunks = Box::new(Pages::new(store, &file, path.clone()).map_err(fail)?);
         let parse = Arc::new(Records::new(file, options));
-        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None })
+        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None, records_requests })
     }
 
     fn explain(&self, problem: Problem) -> Option<Explanation> {
