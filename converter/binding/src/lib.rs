@@ -27,7 +27,7 @@ use syncline_core::sink::folded::folded_line;
 use syncline_core::sink::perf_script::write_sample;
 use syncline_core::sink::samples::{By, Weight};
 use syncline_core::sink::{Mark, PredictedWrite, Prediction};
-use syncline_core::source::{self, OtherEvents, SOURCES, Source, SourceOptions};
+use syncline_core::source::{self, OtherEvents, SOURCES, SourceOptions};
 use syncline_core::stacks::demangle;
 use syncline_core::stacks::flamegraph::{self, PALETTES, Stack, Style};
 use syncline_core::stacks::symbols::{self, Symbols};
@@ -341,7 +341,8 @@ fn check_compatible(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
     let mut files: Vec<OpenInput> = Vec::new();
     for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
         let Ok(file) = Input::open(path) else { continue };
-        let opened = OpenInput::new(file, source::by_name(SOURCES, format).map_err(|e| raise(&e))?);
+        let source = source::by_name(SOURCES, format).map_err(|e| raise(&e))?;
+        let opened = OpenInput::new(file, source).map_err(|e| raise(&e))?;
         open::check_distinct(&files, &opened).map_err(|e| raise(&e))?;
         files.push(opened);
     }
@@ -381,7 +382,8 @@ fn order_of_use(inputs: &[InputOf]) -> PyResult<Vec<usize>> {
     let mut files = Vec::new();
     for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
         let Ok(file) = Input::open(path) else { continue };
-        files.push(OpenInput::new(file, source::by_name(SOURCES, format).map_err(|e| raise(&e))?));
+        let source = source::by_name(SOURCES, format).map_err(|e| raise(&e))?;
+        files.push(OpenInput::new(file, source).map_err(|e| raise(&e))?);
     }
     let arranged: Vec<_> = arrange(files, SOURCES, &SourceOptions::default());
     let place = |path: &str| arranged.iter().position(|file| file.input.path == path).unwrap_or(arranged.len());
@@ -401,7 +403,7 @@ fn unresolved_addresses(py: Python<'_>, inputs: Vec<String>) -> PyResult<Vec<(u3
 #[pyfunction]
 fn detect_format(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
     let input = py.detach(|| Input::open(path)).map_err(|e| raise(&e))?;
-    Ok(source::detect(SOURCES, path, input.head()).ok().map(Source::name))
+    Ok(OpenInput::with_format(input, SOURCES, None).ok().map(|opened| opened.source.name()))
 }
 
 /// Returns the first of the files that are read together with a file whose name says that it is one of several; None if it is read by itself.

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub mod pasted;
+
+use self::pasted::{Pasted, Restored};
 use crate::error::{Error, Result};
 
 /// Small enough that a chunk, its events and the reorder window stay in the cache of one core; large enough that the lock around the reader
@@ -41,6 +44,8 @@ pub struct Input {
     consumed: Arc<AtomicU64>,
     /// The file, if it is a regular uncompressed file, which can be read at any offset.
     plain: Option<File>,
+    /// What has been undone in the text that `head` and `reader` give.
+    undone: Vec<Pasted>,
 }
 
 /// Returns the absolute path of a file, with all links resolved.
@@ -198,8 +203,27 @@ impl Input {
             head_taken: 0,
             consumed,
             plain: None,
+            undone: Vec::new(),
             is_compressed: gzip || zstd,
         })
+    }
+
+    /// Undoes what has happened to the lines of a text. It must not have been read yet.
+    pub fn undo(&mut self, pasted: Pasted) -> Result<()> {
+        if pasted == Pasted::default() {
+            return Ok(());
+        }
+        let len = self.head.len();
+        let whole = Cursor::new(std::mem::take(&mut self.head));
+        let inner = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        let mut reader = Restored::new(whole.chain(inner), pasted);
+        (&mut reader)
+            .take(len as u64)
+            .read_to_end(&mut self.head)
+            .map_err(|source| Error::Read { path: self.path.clone(), source })?;
+        self.reader = Box::new(reader);
+        self.undone.push(pasted);
+        Ok(())
     }
 
     /// Returns whether the other input is the same file or a copy of it, compressed or not. Compares heads and sizes.
@@ -237,6 +261,11 @@ impl Input {
     /// Returns the last bytes of the file, as many as a head has, decompressed. `None` if the file can be read only once. A compressed file
     /// is read whole.
     pub fn tail(&self) -> Option<Vec<u8>> {
+        let tail = self.raw_tail()?;
+        Some(self.undone.iter().fold(tail, |tail, pasted| pasted.undo(&tail)))
+    }
+
+    fn raw_tail(&self) -> Option<Vec<u8>> {
         if let Some(mut file) = self.plain.as_ref().and_then(|_| File::open(&self.path).ok()) {
             let len = file.metadata().ok()?.len();
             file.seek(SeekFrom::Start(len.saturating_sub(HEAD_BYTES as u64))).ok()?;

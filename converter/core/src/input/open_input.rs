@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::input::head::HeadEvents;
 use crate::input_file::Input;
+use crate::input_file::pasted::{Pasted, common_indent};
 use crate::source::{self, InputTraits, Source};
 
 /// An input with its format, before anything but its head has been read.
@@ -17,23 +18,44 @@ pub struct OpenInput {
 }
 
 impl OpenInput {
-    pub fn new(input: Input, source: &'static dyn Source) -> Self {
-        let traits = source.describe(&input);
-        Self { input, source, traits, given: 0, head_events: HeadEvents::default() }
+    pub fn new(mut input: Input, source: &'static dyn Source) -> Result<Self> {
+        restore(&mut input, &[source])?;
+        Ok(Self::of(input, source))
     }
 
     /// Finds the source of an input: the one with this name, or the first one that recognizes the input.
-    pub fn with_format(input: Input, sources: &[&'static dyn Source], name: Option<&str>) -> Result<Self> {
-        let source = match name {
-            Some(name) => {
-                let source = source::by_name(sources, name)?;
-                if input.head().is_empty() {
-                    return Err(Error::Empty { path: input.path });
-                }
-                source
-            }
-            None => source::detect(sources, &input.path, input.head())?,
+    pub fn with_format(mut input: Input, sources: &[&'static dyn Source], name: Option<&str>) -> Result<Self> {
+        let Some(name) = name else {
+            restore(&mut input, sources)?;
+            let source = source::detect(sources, &input.path, input.head())?;
+            return Ok(Self::of(input, source));
         };
-        Ok(Self::new(input, source))
+        let source = source::by_name(sources, name)?;
+        if input.head().is_empty() {
+            return Err(Error::Empty { path: input.path });
+        }
+        Self::new(input, source)
     }
+
+    fn of(input: Input, source: &'static dyn Source) -> Self {
+        let traits = source.describe(&input);
+        Self { input, source, traits, given: 0, head_events: HeadEvents::default() }
+    }
+}
+
+/// Undoes what a terminal, a mail or a page has done to the lines of a text, which is of one of these sources.
+fn restore(input: &mut Input, sources: &[&'static dyn Source]) -> Result<()> {
+    input.undo(Pasted::of(input.head()))?;
+    let indent = common_indent(input.head());
+    if indent == 0 {
+        return Ok(());
+    }
+    let find = |head: &[u8]| sources.iter().find(|source| source.sniff(head));
+    let indented = Pasted { indent, ..Pasted::default() };
+    if !find(input.head()).is_some_and(|source| source.has_indent(input.head()))
+        && find(&indented.undo(input.head())).is_some()
+    {
+        input.undo(indented)?;
+    }
+    Ok(())
 }

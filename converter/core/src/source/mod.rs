@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents};
 pub use self::text_lines::Lines;
-use self::text_lines::{last_newline, lines};
+use self::text_lines::{last_newline, lines, trim_line};
 use self::tracepoints::Machine;
 use crate::error::{Error, Result};
 use crate::input_file::{Chunk, Input};
@@ -68,6 +68,12 @@ pub trait Source: Sync {
     /// `head` is the first 64 KiB of the decompressed input, or more if its first line is longer. It is not empty and may end within a record.
     /// The first source that returns true reads the input, so a source must not claim the formats that follow it in the list.
     fn sniff(&self, head: &[u8]) -> bool;
+
+    /// Returns whether the blanks that all lines of a head begin with are of the format, which has recognized the head. Otherwise the text was
+    /// pasted into another one, and it is read without them.
+    fn has_indent(&self, _head: &[u8]) -> bool {
+        false
+    }
 
     /// Describes an input from its head and its path, before `open`.
     ///

@@ -49,6 +49,11 @@ impl Source for PerfScript {
         facts(head).is_some() || first.is_some_and(|line| context(line).is_some())
     }
 
+    /// Names of threads are right-aligned.
+    fn has_indent(&self, _head: &[u8]) -> bool {
+        true
+    }
+
     fn describe(&self, input: &Input) -> InputTraits {
         InputTraits {
             is_part_of_recording: true,
@@ -191,7 +196,7 @@ impl<'t> Parser<'_, 't> {
             }
         } else if line.trim_ascii().is_empty() || line.starts_with(b"#") {
             self.end_stack();
-        } else if line.starts_with(b"Processed ") && line.ends_with(b"!") {
+        } else if line.starts_with(b"Processed ") && line.trim_ascii_end().ends_with(b"!") {
             // `Processed 9 events and lost 2 chunks!`: the number of lost events is unknown.
             self.decoder.batch.note(NoteKind::LostUncounted);
         } else {
@@ -215,7 +220,8 @@ impl<'t> Parser<'_, 't> {
     fn event(&mut self, context: &Context<'t>) -> Result<(), &'static str> {
         let ts = context.ts.ok_or("its time does not fit 63 bits of ns")?;
         if let Some(lost) = context.event.strip_prefix(b"PERF_RECORD_LOST") {
-            let count = memchr::memmem::find(lost, b"lost ").and_then(|at| whole(&lost[at + 5..], Cursor::decimal));
+            let count = memchr::memmem::find(lost, b"lost ")
+                .and_then(|at| whole(lost[at + 5..].trim_ascii_end(), Cursor::decimal));
             self.decoder.batch.note(count.map_or(NoteKind::LostUncounted, |count| NoteKind::Lost { count }));
             return Ok(());
         }

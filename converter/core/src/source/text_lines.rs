@@ -16,6 +16,15 @@ pub trait Lines: Sync {
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
 }
 
+/// Returns a line without its line end and the blanks before that, for formats whose lines end in no blanks of their own.
+#[inline]
+pub(super) fn trim_line(line: &[u8]) -> &[u8] {
+    match line.last() {
+        Some(b' ' | b'\t' | b'\r') => line.trim_ascii_end(),
+        _ => line,
+    }
+}
+
 /// Returns the lines of a text without their line ends.
 pub(super) fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {

@@ -293,6 +293,7 @@ impl<'a> TextRecord<'a> {
     fn parse_uncached(event: &'a [u8], cache: &mut NameCache<'a>) -> Option<Self> {
         let end = word_len(event);
         let (name, rest) = event.split_at(end);
+        let rest = if rest.first() == Some(&b':') { rest } else { rest.trim_ascii_end() };
         let call = name.strip_prefix(b"sys_").unwrap_or_default();
         Some(match rest {
             [b':', data @ ..] if end > 0 => Self::from_cached(cache.insert(name), data),
@@ -527,7 +528,7 @@ fn parse_pairs<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) ->
                 return Some(());
             };
             let next = &data[space + 1..];
-            if next.is_empty() {
+            if next.trim_ascii_start().is_empty() {
                 emit(key, &data[value..space]);
                 return Some(());
             }

@@ -60,6 +60,11 @@ impl Source for Blkparse {
         lines.find(|line| !is_beside(line)).is_some_and(|line| Line::parse(line).is_some())
     }
 
+    /// Numbers of devices are right-aligned.
+    fn has_indent(&self, _head: &[u8]) -> bool {
+        true
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut reader = Reader::of_lines(self, input, options);
         // blkparse subtracts the time of the first event from all times.
@@ -82,14 +87,14 @@ impl Lines for Blkparse {
         let mut at = 0;
         while at < chunk.len() {
             let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
-            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
+            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]).trim_ascii_start();
             at = end + 1;
             batch.lines += 1;
             if let Some(line) = Line::parse(line) {
                 line.event(options, batch);
                 continue;
             }
-            let line = line.trim_ascii();
+            let line = line.trim_ascii_end();
             if let Some(count) = skipped(line) {
                 batch.note(NoteKind::Lost { count });
             } else if !line.is_empty() && !is_beside(line) {

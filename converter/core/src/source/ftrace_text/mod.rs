@@ -21,12 +21,14 @@ use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
 use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord, cpus_of};
 use super::tracepoints::Machine;
-use super::{Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
+use super::{
+    Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines, trim_line,
+};
 use crate::error::{Error, Refused, Result};
 use crate::input_file::Input;
 
-/// Starts of a stack frame; trace-cmd omits the space.
-const FRAMES: [&[u8]; 2] = [b" => ", b"=> "];
+/// Start of a stack frame, after any blanks.
+const FRAME: &[u8] = b"=> ";
 
 /// A clock of ns exceeds this after its first second; a clock that counts events starts at 0.
 const LEAST_COUNT_NS: i64 = 1_000_000_000;
@@ -47,6 +49,11 @@ impl Source for FtraceText {
             Some(line) => context(line).is_some() || is_of_trace_cmd(line) || lost(line).is_some(),
             None => false,
         }
+    }
+
+    /// Names of threads are right-aligned.
+    fn has_indent(&self, _head: &[u8]) -> bool {
+        true
     }
 
     fn describe(&self, input: &Input) -> InputTraits {
@@ -98,7 +105,7 @@ fn of_event(line: &[u8]) -> Option<bool> {
 impl Lines for FtraceText {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         // Stack lines belong to the event before them.
-        last_newline(bytes, |_, after| !is_frame(after) && !FRAMES.iter().any(|begin| begin.starts_with(after)))
+        last_newline(bytes, |_, after| !is_frame(after) && !FRAME.starts_with(after.trim_ascii_start()))
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
@@ -148,7 +155,8 @@ impl<'t> Parser<'_, 't> {
 
     /// Handles lines that are not events.
     fn other(&mut self, line: &[u8]) {
-        if line.trim_ascii().is_empty() || is_of_trace_cmd(line) {
+        let line = trim_line(line);
+        if line.is_empty() || is_of_trace_cmd(line) {
             return;
         }
         if line.starts_with(b"#") {
@@ -254,7 +262,7 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
 }
 
 fn is_frame(line: &[u8]) -> bool {
-    FRAMES.iter().any(|begin| line.starts_with(begin))
+    line.trim_ascii_start().starts_with(FRAME)
 }
 
 fn frame_text(line: &[u8]) -> &[u8] {

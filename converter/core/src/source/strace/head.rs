@@ -4,21 +4,33 @@ use std::collections::HashSet;
 
 use memchr::memrchr;
 
-use super::line::{Call, Clock, MAX_PID, Phase, Prefix, Text};
+use super::line::{Call, Clock, MAX_PID, Phase, Prefix, SECOND_NS, Text};
 use super::other_lines::message;
 use super::syscall::Known;
 use crate::event::UNKNOWN_TASK;
-use crate::source::lines;
+use crate::source::{lines, trim_line};
 
 /// Iterates over the complete lines of a head; the last one may be cut off.
 pub(super) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = memrchr(b'\n', head).unwrap_or(head.len());
-    lines(&head[..end]).filter(|line| !line.trim_ascii().is_empty())
+    lines(&head[..end]).map(trim_line).filter(|line| !line.is_empty())
 }
 
 /// Returns the clock of the first time.
 pub(super) fn clock_of(head: &[u8]) -> Option<Clock> {
     prefixes(head).find_map(|prefix| prefix.time).map(|time| time.clock)
+}
+
+/// Returns whether the lines begin with relative times, which strace right-aligns. A number without a fraction may be a PID in a text that is
+/// indented as a whole.
+pub(super) fn has_aligned_times(head: &[u8]) -> bool {
+    /// Width of the seconds.
+    const SECONDS: usize = 6;
+    let first = whole_lines(head).find_map(|line| Some((line, Prefix::take(line)?.time?)));
+    first.is_some_and(|(line, time)| {
+        let is_aligned = || line.get(SECONDS - 1).is_some_and(u8::is_ascii_digit) && line.get(SECONDS) == Some(&b' ');
+        time.clock == Clock::Relative && (time.resolution < SECOND_NS || is_aligned())
+    })
 }
 
 /// Returns whether the first call is the exec that starts the program.

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use self::head::{begins_with_exec, clock_of, counts_from_others, first_task, whole_lines};
+use self::head::{begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, whole_lines};
 use self::line::{Call, Clock, Phase, Prefix, Text};
 use self::other_lines::{is_message, is_stack};
 use self::parser::Records;
@@ -78,6 +78,10 @@ impl Source for Strace {
             }
         }
         ours > others
+    }
+
+    fn has_indent(&self, head: &[u8]) -> bool {
+        has_aligned_times(head)
     }
 
     fn is_rest_of_stack(&self, head: &[u8]) -> bool {

@@ -1,0 +1,152 @@
+"""Texts as terminals, mails, wikis and Markdown pages change them: they give what the text before gives."""
+
+from __future__ import annotations
+
+import gzip
+import html
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.coretools import convert, core
+
+DATA = Path(__file__).parent / "data"
+OBJECTS = "bpftrace-json/stock-0.27.json.gz"
+TEXTS = [
+    "thesis/small4.log",
+    "thesis/rename.log",
+    "strace/small4.log",
+    "strace/odd-yy.log",
+    "strace/odd-stacks.log",
+    "strace/odd-terminal.log",
+    "strace/odd-relative.log",
+    "ftrace/small1.trace.txt.gz",
+    "ftrace/rename.report.txt.gz",
+    "perf/stacks.txt.gz",
+    "blktrace/rename.blkparse.txt.gz",
+]
+
+
+def padded(line: str) -> str:
+    return line.ljust(160)
+
+
+def in_a_code_block(line: str) -> str:
+    return f"    {line}" if line else ""
+
+
+def after_a_tab(line: str) -> str:
+    return f"\t{line}" if line else ""
+
+
+def of_another_system(line: str) -> str:
+    return f"{line} \t\r"
+
+
+def escaped(line: str) -> str:
+    return html.escape(line)
+
+
+def escaped_in_a_code_block(line: str) -> str:
+    return padded(in_a_code_block(escaped(line)))
+
+
+CHANGES = [padded, in_a_code_block, after_a_tab, of_another_system, escaped, escaped_in_a_code_block]
+
+
+def text_of(name: str) -> str:
+    data = (DATA / name).read_bytes()
+    return (gzip.decompress(data) if name.endswith(".gz") else data).decode("latin-1")
+
+
+def rows(folder: Path, text: str, **options: Any) -> dict[str, list[dict[str, Any]]]:
+    found = core(folder, text.encode("latin-1"), **options)
+    del found["meta"]
+    for loss in found["loss"]:
+        del loss["example"]
+    return found
+
+
+@cache
+def rows_before(name: str, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    return rows(folder, text_of(name))
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_pasted_text_gives_the_tables_of_the_text(
+    name: str, change: Callable[[str], str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text = "".join(f"{change(line)}\n" for line in text_of(name).splitlines())
+    assert rows(tmp_path, text) == rows_before(name, tmp_path_factory.getbasetemp())
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_pasted_log_of_objects_gives_the_tables_of_the_log(
+    change: Callable[[str], str], tmp_path: Path
+) -> None:
+    text = text_of("thesis/small1.log")
+    log = convert(tmp_path, text.encode("latin-1"), "low.events.jsonl").read_text("latin-1")
+    for objects in (log, gzip.decompress((DATA / OBJECTS).read_bytes()).decode("latin-1")):
+        (tmp_path / "as").mkdir(exist_ok=True)
+        expected = rows(tmp_path / "as", objects)
+        changed = "".join(f"{change(line)}\n" for line in objects.split("\n"))
+        assert rows(tmp_path, changed) == expected
+
+
+STRACE = """\
+262   1700000000.527240 openat(AT_FDCWD, "/srv/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000020>
+262   1700000000.527631 fsync(3) = 0 <0.001060>
+262   1700000000.627285 fsync(3 <unfinished ...>
+263   1700000000.627300 write(4, "x", 1) = 1 <0.000010>
+262   1700000000.629345 <... fsync resumed>) = 0 <0.002060>
+"""
+
+
+def durations(folder: Path, text: str, **options: Any) -> list[tuple[str | None, int | None]]:
+    return [(row["path"], row["dur_ns"]) for row in core(folder, text.encode(), **options)["sync"]]
+
+
+@pytest.mark.parametrize("before", ["<unfinished ...>", "<0.001060>", "<... fsync resumed>) = 0 <0.002060>"])
+def test_blanks_after_a_single_line_hide_nothing(before: str, tmp_path: Path) -> None:
+    text = STRACE.replace(before, f"{before}   ")
+    assert text != STRACE
+    assert durations(tmp_path, text) == [("/srv/a", 1_060_000), ("/srv/a", 2_060_000)]
+
+
+def test_the_format_may_be_given(tmp_path: Path) -> None:
+    text = "".join(f"    {line}\n" for line in STRACE.splitlines())
+    assert durations(tmp_path, text, source="strace") == [("/srv/a", 1_060_000), ("/srv/a", 2_060_000)]
+
+
+def test_files_of_descriptors_may_be_escaped(tmp_path: Path) -> None:
+    text = "7 1700000000.5 fsync(3&lt;/d/a&amp;lt;b&gt;) = 0 &lt;0.001060>\n"
+    assert durations(tmp_path, text) == [("/d/a&lt;b", 1_060_000)]
+
+
+@pytest.mark.parametrize("path", ["/d/a&lt;b&gt;", "/d/&amp;", "/d/a "])
+def test_a_path_of_a_clean_log_is_not_changed(path: str, tmp_path: Path) -> None:
+    text = f"100 7 wl start id 1 start 0 end 9 datasync 0 path {path}\n200 7 wl exit id 1 ret 0\n"
+    (row,) = core(tmp_path, text.encode())["sync"]
+    assert row["path"] == path
+    text = STRACE.replace("/srv/a", path)
+    assert [path_of for path_of, _ in durations(tmp_path, text)] == [path, path]
+
+
+def test_a_path_is_not_padded_where_most_lines_are(tmp_path: Path) -> None:
+    text = "100 7 wl start id 1 start 0 end 9 datasync 0 path /d/a\n200 7 wl exit id 1 ret 0\n"
+    (row,) = core(tmp_path, "".join(f"{line:80}\n" for line in text.splitlines()).encode())["sync"]
+    assert (row["path"], row["ret"]) == ("/d/a", 0)
+
+
+def test_an_indented_pid_is_no_relative_time(tmp_path: Path) -> None:
+    text = "    262 fsync(3) = 0\n    1263 fsync(3) = 0\n"
+    rows_of = core(tmp_path, text.encode())["sync"]
+    assert [row["tid"] for row in rows_of] == [262, 1263]
+    # As `strace -r --relative-timestamps=s` prints it.
+    text = "     0 fsync(3) = 0\n    10 fsync(3) = 0\n"
+    rows_of = core(tmp_path, text.encode())["sync"]
+    assert [row["ts_ns"] for row in rows_of] == [0, 10_000_000_000]
