@@ -251,7 +251,8 @@ pub enum Kind {
     /// not what the file system does in them.
     CallEnter { op: Op, stack: NameId, path: NameId, call_only: bool },
     /// Exit of a sync call. `stack` is set if the tracer prints it at the exit. `untimed`: the time of the return is not known.
-    CallExit { op: Op, ret: Option<i64>, stack: NameId, untimed: bool },
+    /// `entry_lost`: the source knows that it lacks the entry of this call, so the exit belongs to no entry before it.
+    CallExit { op: Op, ret: Option<i64>, stack: NameId, untimed: bool, entry_lost: bool },
     /// The file system's sync function is entered. `by_thread`: the kernel has no request ids, and the recorder made one of thread and
     /// time. Whatever the thread does until the end then has this id.
     SyncStart {
@@ -431,7 +432,7 @@ impl Kind {
     }
 
     pub fn exit(op: Op, ret: Option<i64>) -> Self {
-        Self::CallExit { op, ret, stack: NameId::NONE, untimed: false }
+        Self::CallExit { op, ret, stack: NameId::NONE, untimed: false, entry_lost: false }
     }
 
     /// The end of the request with this id.

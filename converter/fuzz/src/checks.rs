@@ -477,8 +477,8 @@ impl Plain {
                 Kind::CallEnter { op, stack, path, call_only } => {
                     format!("{op:?} {:?} {:?} {call_only}", name(stack), name(path))
                 }
-                Kind::CallExit { op, ret, stack, untimed } => {
-                    format!("{op:?} {ret:?} {:?} {untimed}", name(stack))
+                Kind::CallExit { op, ret, stack, untimed, entry_lost } => {
+                    format!("{op:?} {ret:?} {:?} {untimed} {entry_lost}", name(stack))
                 }
                 Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
                     format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", name(path), name(fs))

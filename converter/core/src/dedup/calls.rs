@@ -264,9 +264,10 @@ impl ThreadCalls {
     /// Takes the exit of a call. `event` is a `CallExit`.
     pub(super) fn exit(&mut self, event: &Event, location: Location, log: usize, authority: &Authority) -> Outcome {
         let mut outcome = Outcome::default();
-        let Kind::CallExit { op, .. } = event.kind else { return outcome };
+        let Kind::CallExit { op, entry_lost, .. } = event.kind else { return outcome };
         if let Some(at) = self.find_unreturned(log)
             && self.pending[at].entry.op == op
+            && !entry_lost
         {
             self.pending[at].exit = Some(*event);
             self.unreturned -= 1;

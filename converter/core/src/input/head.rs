@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Kind};
 use crate::input_file::{Chunk, Input};
-use crate::source::{Batch, Source, SourceOptions};
+use crate::source::{Batch, InputTraits, Source, SourceOptions};
 
 /// Clocks whose times do not show which of two pieces comes first.
 const CLOCKS_WITHOUT_DATE: [&str; 2] = ["time_of_day", "relative"];
@@ -39,20 +39,25 @@ pub(super) fn read_head(
     source: &'static dyn Source,
     input: &Input,
     options: &SourceOptions,
-    may_be_part: bool,
+    traits: &InputTraits,
 ) -> (HeadEvents, Option<SourceOptions>) {
     let mut found = HeadEvents::default();
     if input.head().contains(&0) || !source.parts(&input.path).is_empty() {
         return (found, None);
     }
-    let Some(head) = parse(source, &input.path, input.head().to_vec(), options) else { return (found, None) };
+    let Some(mut head) = parse(source, &input.path, input.head().to_vec(), options) else { return (found, None) };
+    if head.events.is_empty() && !traits.is_standalone {
+        // The place of a piece among the others shows in any event.
+        let options = SourceOptions { keep_extras: true, ..*options };
+        head.events = parse(source, &input.path, input.head().to_vec(), &options).map_or(Vec::new(), |all| all.events);
+    }
     found.start = head.events.iter().map(|event| event.ts).min().filter(|_| head.has_date);
     let kinds = head
         .events
         .iter()
         .filter(|event| !matches!(event.kind, Kind::BioComplete { .. } | Kind::BlockComplete { .. } | Kind::Other));
     found.kinds = kinds.map(|event| (event.tid, event.kind.index())).collect();
-    if may_be_part && head.has_date {
+    if traits.is_part_of_recording && traits.is_standalone && head.has_date {
         // The first of its lines may be the rest of one.
         let tail = input.tail().map(|tail| tail.splitn(2, |&b| b == b'\n').last().unwrap_or_default().to_vec());
         let tail = tail.and_then(|tail| parse(source, &input.path, tail, options));

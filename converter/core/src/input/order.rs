@@ -46,8 +46,7 @@ impl Log {
 
 /// Reads the head of an input. Returns the options for its pieces.
 fn look_into(input: &mut OpenInput, options: &SourceOptions) -> SourceOptions {
-    let may_be_part = input.traits.is_part_of_recording && input.traits.is_standalone;
-    let (head, piece_options) = read_head(input.source, &input.input, options, may_be_part);
+    let (head, piece_options) = read_head(input.source, &input.input, options, &input.traits);
     input.head_events = head;
     piece_options.unwrap_or(*options)
 }

@@ -89,9 +89,12 @@ impl Pairer {
     }
 
     pub(super) fn call_exit(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
-        let Kind::CallExit { op, ret, stack, untimed } = e.kind else { return Ok(()) };
+        let Kind::CallExit { op, ret, stack, untimed, entry_lost } = e.kind else { return Ok(()) };
         self.ends.see(OF_CALLS);
         let task_id = self.tasks.id_of(e);
+        if entry_lost {
+            return self.exit_without_entry(e, task_id, out);
+        }
         self.end_request_with_call(e, task_id, ret, out)?;
         self.leave_request(task_id, out)?;
         // A thread has left every call but its last one.
@@ -129,6 +132,21 @@ impl Pairer {
         }
         if untimed {
             self.count(Reason::DurationMissing, e.ts, self.location(), || op.name().to_owned());
+        }
+        self.flush(task_id, out)
+    }
+
+    /// Takes an exit whose entry its source lacks. The thread has left the call that it had open before, whose exit was lost.
+    fn exit_without_entry(&mut self, e: &Event, task_id: u32, out: &mut Out<'_>) -> Result<()> {
+        let Kind::CallExit { op, .. } = e.kind else { return Ok(()) };
+        self.leave_request(task_id, out)?;
+        self.lose(Reason::UnmatchedExit, e.ts, out, || format!("{} exit", op.name()))?;
+        if self.tasks.may_overlap(task_id) {
+            return Ok(());
+        }
+        if let Some(group) = self.tasks.get_mut(task_id).and_then(|task| task.groups.back_mut()) {
+            group.call_open = false;
+            group.leave_flight(&mut self.requests.in_flight);
         }
         self.flush(task_id, out)
     }

@@ -132,13 +132,16 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             }
             name(buffer, "path", path, names);
         }
-        Kind::CallExit { op, ret, stack, untimed } => {
+        Kind::CallExit { op, ret, stack, untimed, entry_lost } => {
             write_op(buffer, op);
             if let Some(ret) = ret {
                 number(buffer, "ret", ret);
             }
             if untimed {
                 buffer.extend_from_slice(b",\"untimed\":true");
+            }
+            if entry_lost {
+                buffer.extend_from_slice(b",\"entry_lost\":true");
             }
             if stack.is_some() {
                 stack_field(buffer, names.get(stack));

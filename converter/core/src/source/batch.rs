@@ -37,6 +37,13 @@ pub enum NoteKind {
     IoUring,
 }
 
+impl NoteKind {
+    /// A line that is not of the format.
+    pub(super) fn unparsed(line: &[u8], why: &'static str) -> Self {
+        Self::Unparsed { text: line[..line.len().min(MAX_NOTE_BYTES)].into(), why }
+    }
+}
+
 /// Something in the input that is not an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -135,8 +142,13 @@ impl Batch {
 
     /// Notes that the current line is not of the format. Messages show `why` in parentheses after the line.
     pub fn unparsed(&mut self, line: &[u8], why: &'static str) {
-        let text = line[..line.len().min(MAX_NOTE_BYTES)].into();
-        self.note(NoteKind::Unparsed { text, why });
+        self.note(NoteKind::unparsed(line, why));
+    }
+
+    /// Adds a note at an earlier line, whose place among the events is not known yet.
+    pub(super) fn insert_note(&mut self, line: u64, kind: NoteKind) {
+        let at = self.notes.partition_point(|note| note.line <= line);
+        self.notes.insert(at, Note { after: 0, line, is_of_original_log: false, kind });
     }
 }
 

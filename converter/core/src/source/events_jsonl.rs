@@ -277,7 +277,9 @@ fn is_call_field(key: &str, value: &Value, event: Option<EventName>) -> bool {
         Some(EventName::Enter(op)) if key == "op" => op == Op::Write,
         Some(EventName::Exit(op)) if key == "op" => op == Op::Write,
         Some(EventName::Enter(_)) => key == "path" && value.is_string() || key == "call_only" && value.is_boolean(),
-        Some(EventName::Exit(_)) => key == "stack" && value.is_array() || key == "untimed" && value.is_boolean(),
+        Some(EventName::Exit(_)) => {
+            key == "stack" && value.is_array() || matches!(key, "untimed" | "entry_lost") && value.is_boolean()
+        }
         _ => false,
     }
 }
@@ -316,7 +318,13 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             let (stack, path) = (stack(object, names), name(object, "path", names));
             Kind::CallEnter { op, stack, path, call_only: is_true("call_only") }
         }
-        EventName::Exit(op) => Kind::CallExit { op, ret, stack: stack(object, names), untimed: is_true("untimed") },
+        EventName::Exit(op) => Kind::CallExit {
+            op,
+            ret,
+            stack: stack(object, names),
+            untimed: is_true("untimed"),
+            entry_lost: is_true("entry_lost"),
+        },
         EventName::Start => Kind::SyncStart {
             id: id?,
             start: unsigned(object, "start")?,

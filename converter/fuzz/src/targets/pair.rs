@@ -44,6 +44,7 @@ pub(super) fn run(data: &[u8]) {
                 ret: (c & 1 == 0).then_some(0),
                 stack: NameId::NONE,
                 untimed: c & 0b1100 == 0b1100,
+                entry_lost: c & 0b11_0000 == 0b11_0000,
             },
             2 => Kind::SyncStart {
                 id: of,

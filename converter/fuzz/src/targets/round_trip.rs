@@ -63,7 +63,9 @@ fn plain(event: &Event, names: &Names) -> String {
         Kind::CallEnter { op, stack, path, call_only } => {
             format!("{op:?} {:?} {:?} {call_only}", frames(stack), text(path))
         }
-        Kind::CallExit { op, ret, stack, untimed } => format!("{op:?} {ret:?} {:?} {untimed}", frames(stack)),
+        Kind::CallExit { op, ret, stack, untimed, entry_lost } => {
+            format!("{op:?} {ret:?} {:?} {untimed} {entry_lost}", frames(stack))
+        }
         Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
             format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", text(path), text(fs))
         }

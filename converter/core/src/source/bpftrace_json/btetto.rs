@@ -20,7 +20,7 @@ const MAX_PAIRS: usize = 64;
 /// Names that every event has a field for.
 const COMMON_NAMES: [&[u8]; 5] = [b"name", b"ts", b"pid", b"tid", b"thread_name"];
 /// Fields of the low-level log that define the meaning of an event. A pair with one of these names and another meaning must be renamed.
-const DEFINING_FIELDS: [&[u8]; 18] = [
+const DEFINING_FIELDS: [&[u8]; 19] = [
     b"id",
     b"id_of",
     b"bytes_of",
@@ -38,6 +38,7 @@ const DEFINING_FIELDS: [&[u8]; 18] = [
     b"op",
     b"call_only",
     b"untimed",
+    b"entry_lost",
     b"transaction",
 ];
 

@@ -203,6 +203,12 @@ pub(super) fn quoted(arg: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(text)
 }
 
+/// Whether a text in quotes ends with them, or with the dots of a truncated one. Any other argument is whole.
+pub(super) fn is_whole_string(arg: &[u8]) -> bool {
+    let Some(text) = arg.strip_prefix(b"\"") else { return true };
+    string(text).is_some_and(|raw| matches!(&arg[raw.len() + 2..], b"" | b"..."))
+}
+
 /// Decodes `\n`, `\"`, `\303`, `\0`, `\xc3` and the like.
 pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'\\', text).is_none() {

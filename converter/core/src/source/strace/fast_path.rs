@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::args::{AT_FDCWD, byte_set, string, unescape};
 use super::line::{Phase, Returned};
-use super::syscall::{Action, Known, OpenFlags, resumed};
+use super::syscall::{Action, CallName, Known, OpenFlags, resumed};
 use crate::event::Op;
 use crate::source::cursor::{Cursor, find};
 
@@ -13,6 +13,7 @@ use crate::source::cursor::{Cursor, find};
 #[derive(Debug)]
 pub(super) struct FastCall<'a> {
     pub(super) known: Known,
+    pub(super) call: CallName,
     pub(super) phase: Phase,
     pub(super) action: Action,
     pub(super) path: Option<Cow<'a, [u8]>>,
@@ -28,6 +29,7 @@ pub(super) fn parse_fast(text: &[u8]) -> Option<FastCall<'_>> {
     let (name, rest) = text.split_at(find(b'(', text)?);
     let mut cursor = Cursor::new(&rest[1..]);
     let known = Known::of(name)?;
+    let call = CallName::of(name);
     let (action, path) = match known {
         Known::Sync(Op::Fsync | Op::Fdatasync) | Known::Close => {
             let fd = i32::try_from(cursor.decimal()?).ok()?;
@@ -38,7 +40,7 @@ pub(super) fn parse_fast(text: &[u8]) -> Option<FastCall<'_>> {
             };
             let path = path.filter(|_| known != Known::Close);
             if cursor.rest == b" <unfinished ...>" {
-                return Some(FastCall { known, phase: Phase::Begun, action, path, end: Returned::default() });
+                return Some(FastCall { known, call, phase: Phase::Begun, action, path, end: Returned::default() });
             }
             (action, path)
         }
@@ -79,7 +81,7 @@ pub(super) fn parse_fast(text: &[u8]) -> Option<FastCall<'_>> {
         }
         _ => return None,
     };
-    Some(FastCall { known, phase: Phase::Whole, action, path, end: end(&mut cursor)? })
+    Some(FastCall { known, call, phase: Phase::Whole, action, path, end: end(&mut cursor)? })
 }
 
 /// Parses `<... fsync resumed>) = 0 <0.003689>`.
@@ -88,7 +90,8 @@ fn parse_resumed(text: &[u8]) -> Option<FastCall<'_>> {
     let known = Known::of(name).filter(|known| matches!(known, Known::Sync(_) | Known::Write | Known::Close))?;
     let mut cursor = Cursor::new(rest);
     cursor.literal(b" resumed>")?;
-    Some(FastCall { known, phase: Phase::Resumed, action: resumed(known), path: None, end: end(&mut cursor)? })
+    let (call, action) = (CallName::of(name), resumed(known));
+    Some(FastCall { known, call, phase: Phase::Resumed, action, path: None, end: end(&mut cursor)? })
 }
 
 /// Characters of the flags and mode of an open.

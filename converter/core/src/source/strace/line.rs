@@ -277,9 +277,13 @@ impl<'a> Returned<'a> {
     #[inline]
     pub(super) fn of(tail: &'a [u8]) -> Result<Self, &'static str> {
         const WRONG: &str = "the result is not a number";
+        const OTHER_LINE: &str = "text that is not of the call follows its result";
         let text = tail.trim_ascii_start().strip_prefix(b"= ").ok_or("the call has no result")?;
         if let Some(end) = Self::parse_fast(text) {
             return Ok(end);
+        }
+        if has_cut_duration(text) {
+            return Err("its duration is cut off");
         }
         let mut end = Self { dur: duration(text), ..Self::default() };
         let mut cursor = Cursor::new(text);
@@ -291,9 +295,13 @@ impl<'a> Returned<'a> {
         }
         if text.starts_with(b"0x") {
             end.ret = Some(cursor.hex().ok_or(WRONG)? as i64);
-            return Ok(end);
+            return if is_whole_tail(cursor.rest) { Ok(end) } else { Err(OTHER_LINE) };
         }
-        let ret = in_own_namespace(text).or_else(|| cursor.signed()).ok_or(WRONG)?;
+        let ret = cursor.signed().ok_or(WRONG)?;
+        if !is_whole_tail(cursor.rest) {
+            return Err(OTHER_LINE);
+        }
+        let ret = in_own_namespace(text).unwrap_or(ret);
         end.ret = Some(ret);
         if ret == -1
             && let Some(name) = error_name(cursor.rest)
@@ -304,7 +312,8 @@ impl<'a> Returned<'a> {
             let number = Cursor::new(number).decimal().and_then(|n| i64::try_from(n).ok()).ok_or(WRONG)?;
             end.ret = Some(-number);
         } else if let Some(inner) = cursor.rest.strip_prefix(b"<") {
-            end.file = annotation(inner).map(|len| &cursor.rest[..len + 2 + deleted_len(&inner[len + 1..])]);
+            let len = annotation(inner).ok_or("the file of its result is cut off")?;
+            end.file = Some(&cursor.rest[..len + 2 + deleted_len(&inner[len + 1..])]);
         }
         Ok(end)
     }
@@ -324,6 +333,34 @@ fn error_name(text: &[u8]) -> Option<&[u8]> {
     let len =
         text.iter().position(|b| !b.is_ascii_uppercase() && !b.is_ascii_digit() && *b != b'_').unwrap_or(text.len());
     (text.first() == Some(&b'E') && len > 1).then_some(&text[..len])
+}
+
+/// Whether nothing follows a number but what strace prints after one: an error or the file of a descriptor, remarks in parentheses, a duration.
+/// Anything else is another line, which was joined to this one.
+#[inline]
+fn is_whole_tail(text: &[u8]) -> bool {
+    let before_duration = || {
+        let at = memrchr(b'<', text).filter(|_| text.ends_with(b">"))?;
+        let is_duration = text[at + 1..text.len() - 1].iter().all(|b| b.is_ascii_digit() || *b == b'.');
+        is_duration.then(|| text[..at].trim_ascii_end())
+    };
+    let remarks = before_duration().unwrap_or(text);
+    match remarks {
+        [] => true,
+        // `annotation` checks it.
+        [b'<', ..] => true,
+        [b' ', b'(' | b'E', ..] => remarks.ends_with(b")") || remarks.iter().skip(1).all(u8::is_ascii_uppercase),
+        [b' ', b'/', b'*', ..] => remarks.ends_with(b" */") || remarks.ends_with(b")"),
+        _ => false,
+    }
+}
+
+/// Whether a result ends within a duration: ` <`, ` <0.0001`.
+fn has_cut_duration(text: &[u8]) -> bool {
+    memrchr(b'<', text).is_some_and(|at| {
+        let is_number = text[at + 1..].iter().all(|b| b.is_ascii_digit() || *b == b'.');
+        is_number && text[..at].ends_with(b" ")
+    })
 }
 
 /// Parses `<0.000123>` at the end of a line, in ns.
@@ -437,7 +474,17 @@ mod tests {
         ] {
             assert_eq!(call(text), (args.to_owned(), ret, dur), "{text}");
         }
-        for text in ["fsync(3", "fsync(3) = x", "fsync(3) = -1 ENONSENSE (Nonsense)", "write(3, \"a\\", "f(3))"] {
+        for text in [
+            "fsync(3",
+            "fsync(3) = x",
+            "fsync(3) = -1 ENONSENSE (Nonsense)",
+            "write(3, \"a\\",
+            "f(3))",
+            "fsync(3) = 0 <",
+            "fsync(3) = 2853  1795793335.1 <... write resumed>) = 200 <0.000046>",
+            "fsync(3) = -1 EIO (Input/output error) <0.0001",
+            "openat(AT_FDCWD, \"a\", O_RDONLY) = 3</a",
+        ] {
             let Some(Text::Call { phase, rest, .. }) = Text::of(text.as_bytes()) else { panic!("{text}") };
             assert!(Call::of(rest, phase).is_err(), "{text}");
         }

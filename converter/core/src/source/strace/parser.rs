@@ -11,10 +11,10 @@ use super::line::{
     Call, Clock, PID_COLUMN, Phase, Prefix, Returned, SECOND_NS, Text, Time, continue_over_midnight, duration,
 };
 use super::other_lines::{is_message, is_stack, message};
-use super::syscall::{Action, Known, call_action, ended, resumed};
+use super::syscall::{Action, CallName, Known, call_action, ended, resumed};
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, all_digits, digit_and_micros};
-use crate::source::{Batch, NoteKind, Parse};
+use crate::source::{Batch, NoteKind, Parse, lines, trim_line};
 
 /// Time between two lines of a log without times.
 const STEP_NS: i64 = 1000;
@@ -41,6 +41,7 @@ pub(super) struct Line {
     pub(super) resolution: i64,
     pub(super) phase: Phase,
     pub(super) known: Option<Known>,
+    pub(super) call: CallName,
     pub(super) action: Action,
     /// Path or comm, depending on `action`.
     pub(super) name: NameId,
@@ -48,6 +49,8 @@ pub(super) struct Line {
     pub(super) file: NameId,
     pub(super) ret: Option<i64>,
     pub(super) dur: Option<i64>,
+    /// The duration is cut off.
+    pub(super) has_cut_dur: bool,
     pub(super) stack: NameId,
     pub(super) word: NameId,
     /// Range in `DeferredLines::extras`.
@@ -83,11 +86,39 @@ impl Parse for Records {
             stack: None,
             last_unneeded: None,
             noted_threads: HashSet::default(),
+            time_column: lines(chunk).find_map(pid_columns).map_or(0, |(_, column)| column),
             is_ended: true,
         };
         parser.chunk(chunk);
         batch.deferred = Some(deferred);
     }
+}
+
+/// Whether a text holds a time of day, or one since 1970: another line was joined to it.
+fn has_time(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(u8::is_ascii_digit) {
+        let len = digits(&rest[at..]);
+        let after = &rest[at + len..];
+        let is_time = match after.first() {
+            Some(b'.') => len >= 9 && digits(&after[1..]) >= 3,
+            Some(b':') => digits(&after[1..]) == 2 && after.get(3) == Some(&b':'),
+            _ => false,
+        };
+        if is_time {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
+/// The digits of the PID that a line begins with, and with the blanks after it. `None` without a PID.
+fn pid_columns(line: &[u8]) -> Option<(usize, usize)> {
+    let digits = line.iter().take_while(|b| b.is_ascii_digit()).count();
+    let blanks = line[digits..].iter().take_while(|b| **b == b' ').count();
+    (digits > 0 && blanks > 0).then_some((digits, digits + blanks))
 }
 
 struct Parser<'a> {
@@ -104,6 +135,8 @@ struct Parser<'a> {
     last_unneeded: Option<Option<u32>>,
     /// PIDs of all unneeded lines.
     noted_threads: HashSet<u32, FixedState>,
+    /// Bytes before the time of the first line with a PID.
+    time_column: usize,
     /// A newline follows the current line. Without one, the log may be cut off in this line.
     is_ended: bool,
 }
@@ -116,7 +149,7 @@ impl Parser<'_> {
             let newline = memchr(b'\n', &chunk[at..]);
             self.is_ended = newline.is_some();
             let end = newline.map_or(chunk.len(), |n| at + n);
-            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
+            let line = trim_line(&chunk[at..end]);
             self.batch.lines += 1;
             if is_stack(line) {
                 // The text after the message continues the line, not the stack below it.
@@ -149,6 +182,7 @@ impl Parser<'_> {
         if !interrupted.is_empty() {
             self.line(&interrupted);
         }
+        self.drop_cut_results(chunk);
     }
 
     #[inline]
@@ -189,6 +223,14 @@ impl Parser<'_> {
         Some(Prefix { tid: Some(pid as u32), comm: None, time: Some(time), rest })
     }
 
+    /// Whether the time of a line begins where it does in the other lines. strace pads a short PID to `PID_COLUMN`, strace-log-merge pads all
+    /// PIDs to the longest one, and what collapses blanks leaves one.
+    #[inline]
+    fn is_in_column(&self, line: &[u8]) -> bool {
+        let Some((digits, column)) = pid_columns(line) else { return true };
+        column == digits + 1 || column == PID_COLUMN || column == self.time_column
+    }
+
     /// Registers the thread of an unneeded line: the set of live threads determines the owner of lines without a PID.
     #[inline]
     fn note_thread(&mut self, tid: Option<u32>) {
@@ -213,13 +255,63 @@ impl Parser<'_> {
             Err(why) => {
                 self.deferred.lines.truncate(before);
                 self.batch.unparsed(line, why);
+                if let Some(tid) = self.torn_call(line) {
+                    self.push(tid, Action::Torn);
+                }
             }
         }
     }
 
+    /// Whether an unparsed line may have been a call, rather than the text of a program. Returns its thread, if it says that.
+    #[cold]
+    #[expect(clippy::option_option, reason = "no call, a call of an unknown thread, or one of a known thread")]
+    fn torn_call(&self, line: &[u8]) -> Option<Option<u32>> {
+        let Some(Prefix { tid, time, rest, .. }) = Prefix::take(line) else {
+            let begins = line.starts_with(b"[pid") || line.first().is_some_and(u8::is_ascii_digit);
+            return (begins && self.records.clock != Clock::LineOrder).then_some(None);
+        };
+        let is_call = time.is_some() || Text::of(rest).is_some();
+        is_call.then_some(tid.filter(|_| !has_time(rest)))
+    }
+
+    /// Where nearly all calls have a duration, one without a duration is cut off: its result may have had more digits. A sync has none to lose,
+    /// as it returns 0 or an error.
+    fn drop_cut_results(&mut self, chunk: &[u8]) {
+        const MOST: usize = 10;
+        let is_returned = |line: &&Line| line.known.is_some() && line.ret.is_some();
+        let is_cut = |line: &&Line| line.dur.is_none();
+        let returned = self.deferred.lines.iter().filter(is_returned);
+        let timed = returned.clone().filter(|line| line.dur.is_some()).count();
+        let cut = returned.filter(is_cut).count();
+        if cut == 0 || cut * MOST > timed {
+            return;
+        }
+        let mut texts = chunk.split(|&b| b == b'\n').zip(1u32..).peekable();
+        for line in self.deferred.lines.iter_mut().filter(|line| is_returned(&&**line) && is_cut(&&**line)) {
+            if matches!(line.known, Some(Known::Sync(_))) {
+                line.has_cut_dur = true;
+                continue;
+            }
+            if let Some((text, number)) = texts.find(|(_, number)| *number == line.number) {
+                let kind = NoteKind::unparsed(trim_line(text), "it has no duration, and the other calls have one");
+                self.batch.insert_note(u64::from(number), kind);
+            }
+            *line = Line { action: Action::Torn, known: None, ret: None, ..*line };
+        }
+    }
+
     fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
-        let prefix = self.fast_prefix(line).or_else(|| Prefix::take(line));
-        let prefix = prefix.ok_or("it begins with neither a PID, a time nor a call")?;
+        let prefix = match self.fast_prefix(line) {
+            Some(prefix) => prefix,
+            None => {
+                let prefix = Prefix::take(line).ok_or("it begins with neither a PID, a time nor a call")?;
+                let is_aligned = prefix.time.is_some_and(|time| time.clock != Clock::Relative);
+                if is_aligned && !self.is_in_column(line) {
+                    return Err("its PID has more digits than its column: it is joined to the line before it");
+                }
+                prefix
+            }
+        };
         if !self.wants_names()
             && let Some(call) = parse_fast(prefix.rest)
         {
@@ -256,6 +348,7 @@ impl Parser<'_> {
         match text {
             Text::Call { phase, name, rest } => {
                 line.phase = phase;
+                line.call = CallName::of(name);
                 self.call(&mut line, known, name, rest)?;
             }
             Text::Signal(text) => self.text_line(&mut line, SIGNAL, text),
@@ -309,8 +402,9 @@ impl Parser<'_> {
         self.last_unneeded = None;
         let mut line = self.new_line(prefix, time, Some(call.known), call.action);
         line.phase = call.phase;
+        line.call = call.call;
         line.name = call.path.map_or(NameId::NONE, |path| self.batch.names.intern(&path));
-        self.set_result(&mut line, &call.end);
+        self.set_result(&mut line, &call.end)?;
         self.deferred.lines.push(line);
         Ok(())
     }
@@ -332,11 +426,13 @@ impl Parser<'_> {
             resolution,
             phase: Phase::Whole,
             known,
+            call: CallName::default(),
             action,
             name: NameId::NONE,
             file: NameId::NONE,
             ret: None,
             dur: None,
+            has_cut_dur: false,
             stack: NameId::NONE,
             word: NameId::NONE,
             extras: (0, 0),
@@ -344,14 +440,24 @@ impl Parser<'_> {
     }
 
     #[inline]
-    fn set_result(&mut self, line: &mut Line, end: &Returned<'_>) {
+    fn set_result(&mut self, line: &mut Line, end: &Returned<'_>) -> Result<(), &'static str> {
         line.ret = end.ret;
         line.dur = end.dur;
+        if !self.is_ended && end.dur.is_none() {
+            // More of the line may be missing.
+            if end.ret == Some(-1) && end.error.is_none() {
+                return Err("its error is cut off");
+            }
+            if matches!(line.known, Some(Known::Open | Known::Returns | Known::Dup | Known::Fcntl)) {
+                line.ret = None;
+            }
+        }
         if let Some(file) = end.file
             && let Some(path) = path_of(file)
         {
             line.file = self.batch.names.intern(&path);
         }
+        Ok(())
     }
 
     /// Returns whether event names are needed.
@@ -425,11 +531,13 @@ impl Parser<'_> {
             resolution: 0,
             phase: Phase::Whole,
             known: None,
+            call: CallName::default(),
             action,
             name: none,
             file: none,
             ret: None,
             dur: None,
+            has_cut_dur: false,
             stack: none,
             word: none,
             extras: (0, 0),
@@ -445,6 +553,12 @@ impl Parser<'_> {
         };
         if let Some(known) = known {
             if line.phase == Phase::Resumed {
+                // The first line has all arguments of these calls.
+                if matches!(known, Known::Sync(_) | Known::Open | Known::Close | Known::Dup)
+                    && !call.args.text.is_empty()
+                {
+                    return Err("arguments of another line follow the call");
+                }
                 line.action = resumed(known);
             } else {
                 let (action, text) =
@@ -452,7 +566,7 @@ impl Parser<'_> {
                 line.action = action;
                 line.name = text.map_or(NameId::NONE, |text| self.batch.names.intern(&text));
             }
-            self.set_result(line, &call.end);
+            self.set_result(line, &call.end)?;
         } else {
             line.ret = call.end.ret;
             line.dur = call.end.dur;

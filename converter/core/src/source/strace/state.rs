@@ -13,13 +13,21 @@ use super::args::AT_FDCWD;
 use super::head::prefixes;
 use super::line::{Clock, Phase, continue_over_midnight};
 use super::parser::{DeferredLines, Line, UNFINISHED_KEY};
-use super::syscall::{Action, Known, NO_FD, Sharing, join};
+use super::syscall::{Action, CallName, Known, NO_FD, Sharing, join};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, ENTRY_TIME, Extra, StatefulPass};
 
 /// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
+/// How much later than the end of a call strace prints that it has resumed. Before that it finishes the line of another thread, so a slow disk or
+/// terminal delays it: by 52 ms with a slow reader of a pipe.
+const MAX_DELAY_NS: i64 = 100_000_000;
+/// How much the clock of the times may differ from that of the durations.
+const MAX_CLOCK_ERROR_NS: i64 = 1_000_000;
+/// Character devices that no sync function exists for. A sync of one returns EINVAL.
+const DEVICES: [&[u8]; 9] = [b"null", b"zero", b"full", b"random", b"urandom", b"tty", b"console", b"kmsg", b"ptmx"];
+const EINVAL: i64 = 22;
 
 #[derive(Clone)]
 struct File {
@@ -34,6 +42,7 @@ type Files = HashMap<i32, File, FixedState>;
 /// An unfinished call, with the facts from its first line.
 struct Pending {
     known: Known,
+    call: CallName,
     action: Action,
     text: Option<Rc<[u8]>>,
     /// The file of the descriptor that is duplicated, or of the directory that a path is relative to.
@@ -44,6 +53,20 @@ struct Pending {
 }
 
 impl Pending {
+    /// Whether a resumed line at a time is of this call: it has the call's name, and if it says how long the call lasted, that agrees with the
+    /// times of both lines.
+    fn is_resumed_by(&self, line: &Line, ts: i64, clock: Clock) -> bool {
+        if line.known != Some(self.known) || line.call != self.call {
+            return false;
+        }
+        let Some(dur) = line.dur.filter(|_| clock != Clock::LineOrder) else { return true };
+        // A duration of whole ms or s may be truncated to these.
+        let unit = [1_000_000_000, 1_000_000].into_iter().find(|unit| dur % unit == 0).unwrap_or(1000);
+        let slack = MAX_CLOCK_ERROR_NS + dur / 1000 + unit + 2 * line.resolution;
+        let delay = ts.saturating_sub(self.since).saturating_sub(dur);
+        (-slack..=MAX_DELAY_NS + slack).contains(&delay)
+    }
+
     /// Returns whether the call creates a child.
     fn creates_child(&self) -> bool {
         matches!(self.action, Action::Clone(_))
@@ -78,6 +101,8 @@ struct Task {
     has_exited: bool,
     /// Its process has called exit_group. The threads of a process share this.
     process_has_exited: Rc<Cell<bool>>,
+    /// The log has a call of it, so its next call begins in the log too.
+    has_called: bool,
 }
 
 impl Task {
@@ -93,7 +118,14 @@ impl Task {
             born: 0,
             has_exited: false,
             process_has_exited: Rc::default(),
+            has_called: false,
         }
+    }
+
+    /// Forgets what lines say that may be out of date, because some of them are missing: the files of descriptors, the working directory.
+    fn forget_files(&self) {
+        self.files.borrow_mut().clear();
+        *self.cwd.borrow_mut() = None;
     }
 
     fn is_ending(&self) -> bool {
@@ -131,6 +163,7 @@ impl Task {
             born,
             has_exited: false,
             process_has_exited: if thread { Rc::clone(&parent.process_has_exited) } else { Rc::default() },
+            has_called: false,
         }
     }
 }
@@ -156,6 +189,8 @@ pub(super) struct StraceState {
     creators: BTreeSet<u32>,
     /// Some file was opened with O_SYNC or O_DSYNC.
     has_sync_files: bool,
+    /// The log has calls of close.
+    has_closes: bool,
     /// Calls that end threads, whose end strace may not report.
     ending: usize,
     /// Time of the last line.
@@ -176,6 +211,7 @@ impl StraceState {
             creating_calls: 0,
             creators: BTreeSet::new(),
             has_sync_files: false,
+            has_closes: false,
             ending: 0,
             now: None,
             interrupted_ns: 0,
@@ -275,7 +311,21 @@ impl StraceState {
         self.by_tid.insert(tid, task);
     }
 
+    /// A line was torn: it may have opened or closed any file of its process, and ended the call of its thread.
+    #[cold]
+    fn torn_line(&mut self, tid: Option<u32>) {
+        let only = tid.filter(|tid| self.by_tid.contains_key(tid));
+        for (_, task) in self.by_tid.iter_mut().filter(|(of, _)| only.is_none_or(|only| only == **of)) {
+            task.forget_files();
+            self.creating_calls -= usize::from(task.pending.take().is_some_and(|pending| pending.creates_child()));
+            task.entry = None;
+        }
+    }
+
     fn line(&mut self, line: &Line, base: i64, deferred: &DeferredLines, batch: &mut Batch) {
+        if line.action == Action::Torn {
+            return self.torn_line(line.tid);
+        }
         // The frequent case: writes that are not syncs. Whether a resumed write is a sync was determined when it began.
         let is_plain = !self.has_sync_files
             && matches!(line.action, Action::Write { says_sync: false, .. })
@@ -286,7 +336,19 @@ impl StraceState {
             Some(task) => task,
             None => self.by_tid.entry(tid).or_insert_with(Task::unknown),
         };
+        if line.known.is_some()
+            && line.phase != Phase::Resumed
+            && !is_stored(line)
+            && let Some(pending) = task.pending.take()
+        {
+            self.creating_calls -= usize::from(pending.creates_child());
+            if pending.known.is_known_when_resumed() {
+                // Its return is not in the log, so other lines may be missing too.
+                task.forget_files();
+            }
+        }
         if is_plain && !self.keep_extras {
+            task.has_called = true;
             batch.other_name(line.word);
             return;
         }
@@ -296,15 +358,27 @@ impl StraceState {
             // Printed times are truncated to the resolution of the clock.
             context.ts = task.last_sync_end;
         }
+        let has_called = task.has_called;
+        task.has_called |= line.known.is_some();
         if is_plain {
             return context.other(task, batch);
         }
-        // If the end of the pending call is lost, the next resumed line belongs to another call.
-        let pending = task.pending.take_if(|p| line.phase == Phase::Resumed && line.known == Some(p.known));
+        let is_resumed =
+            line.phase == Phase::Resumed && !is_stored(line) && line.known.is_some_and(Known::is_known_when_resumed);
+        let mut pending = task.pending.take_if(|_| is_resumed);
         self.creating_calls -= usize::from(pending.as_ref().is_some_and(Pending::creates_child));
+        if is_resumed {
+            // If the end of the pending call is lost, the next resumed line belongs to another call.
+            let begins_in_log = pending.is_some() || has_called && line.known.is_some_and(Known::is_always_pending);
+            pending = pending.filter(|pending| pending.is_resumed_by(line, context.ts, self.clock));
+            if pending.is_none() && begins_in_log {
+                task.forget_files();
+                task.entry = None;
+            }
+        }
         match line.action {
             Action::Sync { op, fd } => {
-                self.creating_calls -= context.sync(task, op, fd, pending.as_ref(), batch);
+                context.sync(task, op, fd, pending.as_ref(), batch);
                 if self.clock == Clock::LineOrder && line.phase == Phase::Resumed {
                     self.interrupted_ns += task.last_sync_end.saturating_sub(context.ts).max(0);
                 }
@@ -317,7 +391,7 @@ impl StraceState {
                     }
                 };
                 if is_sync {
-                    self.creating_calls -= context.sync(task, Op::Write, fd, pending.as_ref(), batch);
+                    context.sync(task, Op::Write, fd, pending.as_ref(), batch);
                 } else {
                     context.other(task, batch);
                 }
@@ -326,15 +400,13 @@ impl StraceState {
             Action::Attached | Action::Seen => {}
             Action::Stored { fd } => {
                 let path = line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
-                let mut files = task.files.borrow_mut();
-                match path {
-                    Some(path) => files.insert(fd, File { path: Some(path), sync: false, cloexec: false }),
-                    None => files.remove(&fd),
-                };
+                let files = Rc::clone(&task.files);
+                self.returned(&files, fd, path.map(|path| File { path: Some(path), sync: false, cloexec: false }));
             }
             // The descriptor is free once the call begins; another thread may get it before the call returns.
             // It is closed even if close returns an error.
             Action::Close { first, last, unshare: false } if first == last => {
+                self.has_closes = true;
                 context.other(task, batch);
                 task.files.borrow_mut().remove(&(first as i32));
             }
@@ -410,7 +482,7 @@ impl StraceState {
             }
             let task = self.task(context.tid);
             let file = referenced_file(action, task);
-            self.creating_calls -= context.begin(task, action, text(), file, number);
+            context.begin(task, action, text(), file, number);
             return;
         }
         // A resumed line shows no more than the call's name.
@@ -422,18 +494,18 @@ impl StraceState {
         let Some(ret) = line.ret.filter(|ret| *ret >= 0) else { return };
         let fd = i32::try_from(ret).unwrap_or(NO_FD);
         let file = || line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
+        let files = &Rc::clone(&self.task(context.tid).files);
         match action {
             Action::Open { sync, cloexec, .. } => {
                 self.has_sync_files |= sync;
-                let files = &self.task(context.tid).files;
                 let path = file().or_else(|| text.map(|path| resolve_path(path, referenced)));
-                files.borrow_mut().insert(fd, File { path, sync, cloexec });
+                self.returned(files, fd, Some(File { path, sync, cloexec }));
             }
             // It is duplicated to itself and was not closed meanwhile.
-            Action::Dup { fd: same, .. } if same == fd && self.task(context.tid).files.borrow().contains_key(&fd) => {}
+            Action::Dup { fd: same, .. } if same == fd && files.borrow().contains_key(&fd) => {}
             Action::Dup { cloexec, .. } => {
                 let annotated = || file().map(|path| File { path: Some(path), sync: false, cloexec });
-                let mut files = self.task(context.tid).files.borrow_mut();
+                let mut files = files.borrow_mut();
                 match referenced.or_else(annotated) {
                     Some(file) => files.insert(fd, File { cloexec, ..file }),
                     None => files.remove(&fd),
@@ -457,9 +529,7 @@ impl StraceState {
                 };
                 *self.task(context.tid).cwd.borrow_mut() = path;
             }
-            Action::Returns => {
-                self.task(context.tid).files.borrow_mut().remove(&fd);
-            }
+            Action::Returns => self.returned(files, fd, None),
             Action::Clone(shared) => self.register_child(context.tid, ret, shared, born),
             Action::Exec => {
                 let task = self.task(context.tid);
@@ -471,6 +541,19 @@ impl StraceState {
             Action::Named => self.task(context.tid).comm = text,
             _ => {}
         }
+    }
+
+    /// Notes the file of a descriptor that a call has returned, `None` if it is no file or not known. The kernel returns no descriptor that is
+    /// open: if one was not closed, calls are missing, and other files may have been opened and closed in them.
+    fn returned(&self, files: &RefCell<Files>, fd: i32, file: Option<File>) {
+        let mut files = files.borrow_mut();
+        if self.has_closes && files.contains_key(&fd) {
+            files.clear();
+        }
+        match file {
+            Some(file) => files.insert(fd, file),
+            None => files.remove(&fd),
+        };
     }
 
     /// Registers the child of a returned call. The child may already have run.
@@ -508,6 +591,24 @@ fn without_begin(action: Action) -> Action {
         Action::Open { .. } | Action::Returns => action,
         _ => Action::Other,
     }
+}
+
+/// What the return of a sync call says besides its result.
+struct CallExit {
+    stack: NameId,
+    untimed: bool,
+    entry_lost: bool,
+}
+
+/// Whether a line adds to the call of the line before it.
+fn is_stored(line: &Line) -> bool {
+    matches!(line.action, Action::Stored { .. })
+}
+
+/// Whether a path is that of a character device that no sync of it succeeds. A sync that does is of another file, whose descriptor had the
+/// number of the device's.
+fn is_device(path: &[u8]) -> bool {
+    path.strip_prefix(b"/dev/").is_some_and(|name| DEVICES.contains(&name) || name.starts_with(b"pts/"))
 }
 
 /// The file that a call refers to when it begins. Another thread may close it before the call returns.
@@ -606,24 +707,24 @@ impl LineContext<'_> {
         }
     }
 
-    /// Returns the number of pending child-creating calls that it discards.
-    fn sync(&self, task: &mut Task, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) -> usize {
+    fn sync(&self, task: &mut Task, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) {
         let line = self.line;
+        let exit = CallExit { stack: line.stack, untimed: false, entry_lost: false };
         if line.phase == Phase::Resumed {
-            // Durations come from a monotonic clock.
+            // strace measures the duration around the call, and with a monotonic clock.
             let end = match (pending, line.dur) {
                 (Some(pending), Some(dur)) => pending.since.saturating_add(dur),
                 _ => self.ts,
             };
-            let untimed = line.dur.is_none() && line.resolution > COARSE_NS;
-            self.exit(task, end, op, line.stack, untimed, batch);
-            return 0;
+            let untimed = line.dur.is_none() && (line.has_cut_dur || line.resolution > COARSE_NS);
+            return self.exit(task, end, op, CallExit { untimed, entry_lost: pending.is_none(), ..exit }, batch);
         }
         let path = if line.name.is_some() {
             line.name
         } else {
             let files = task.files.borrow();
             let path = files.get(&fd).and_then(|file| file.path.as_ref());
+            let path = path.filter(|path| line.ret == Some(-EINVAL) || !is_device(path));
             path.map_or(NameId::NONE, |path| batch.names.intern(path))
         };
         self.event(task, self.ts, Kind::CallEnter { op, stack: line.stack, path, call_only: true }, b"", true, batch);
@@ -632,24 +733,22 @@ impl LineContext<'_> {
         }
         if line.ret.is_some() {
             let end = line.dur.map_or(self.ts, |dur| self.ts.saturating_add(dur));
-            self.exit(task, end, op, NameId::NONE, line.dur.is_none(), batch);
+            let untimed = line.dur.is_none();
+            self.exit(task, end, op, CallExit { stack: NameId::NONE, untimed, ..exit }, batch);
         }
-        0
     }
 
-    /// Remembers a call that a later line resumes. Other calls are remembered too, because they end an earlier one.
-    /// Returns the number of pending child-creating calls that it discards.
-    fn begin(&self, task: &mut Task, action: Action, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) -> usize {
-        let Some(known) = self.line.known else { return 0 };
-        let pending = Pending { known, action, text, file, since: self.ts, number };
-        let before = task.pending.replace(pending);
-        usize::from(before.as_ref().is_some_and(Pending::creates_child))
+    /// Remembers a call that a later line resumes.
+    fn begin(&self, task: &mut Task, action: Action, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) {
+        let Some(known) = self.line.known else { return };
+        task.pending = Some(Pending { known, call: self.line.call, action, text, file, since: self.ts, number });
     }
 
-    fn exit(&self, task: &mut Task, ts: i64, op: Op, stack: NameId, untimed: bool, batch: &mut Batch) {
+    fn exit(&self, task: &mut Task, ts: i64, op: Op, exit: CallExit, batch: &mut Batch) {
         // Without a result the call did not return: the thread is gone.
         let Some(ret) = self.line.ret else { return };
-        let kind = Kind::CallExit { op, ret: Some(ret), stack, untimed };
+        let CallExit { stack, untimed, entry_lost } = exit;
+        let kind = Kind::CallExit { op, ret: Some(ret), stack, untimed, entry_lost };
         self.event(task, ts, kind, b"_exit", false, batch);
         task.last_sync_end = task.last_sync_end.max(ts);
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr3, memmem};
 
-use super::args::{AT_FDCWD, Args, descriptor, flags, has_flag, path_of, quoted, symbolic};
+use super::args::{AT_FDCWD, Args, descriptor, flags, has_flag, is_whole_string, path_of, quoted, symbolic};
 use crate::event::Op;
 use crate::source::cursor::{Cursor, whole};
 
@@ -39,6 +39,22 @@ pub(super) enum Known {
     /// It changes the working directory, or shows it.
     Chdir,
     IoUring,
+}
+
+/// Distinguishes the calls of one `Known` by their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallName {
+    bytes: u8,
+    first: u8,
+    last: u8,
+}
+
+impl CallName {
+    #[inline]
+    pub(super) fn of(name: &[u8]) -> Self {
+        let byte = |byte: Option<&u8>| byte.copied().unwrap_or_default();
+        Self { bytes: name.len() as u8, first: byte(name.first()), last: byte(name.last()) }
+    }
 }
 
 /// What a child shares with its parent.
@@ -79,6 +95,26 @@ impl Known {
             b"io_uring_setup" | b"io_uring_enter" | b"io_submit" => Self::IoUring,
             _ => return Op::from_name(name).map(Self::Sync),
         })
+    }
+
+    /// Whether the second line of a call in two parts shows that it is this call. The arguments that say so may be on either line.
+    pub(super) fn is_known_when_resumed(self) -> bool {
+        !matches!(self, Self::Cloexec | Self::Receives | Self::Unshare | Self::IoUring)
+    }
+
+    /// Whether the first line of a call in two parts is always kept until the second one.
+    pub(super) fn is_always_pending(self) -> bool {
+        matches!(
+            self,
+            Self::Sync(_)
+                | Self::Open
+                | Self::Dup
+                | Self::Returns
+                | Self::ReturnsTwo
+                | Self::Clone
+                | Self::Exec
+                | Self::Chdir
+        )
     }
 
     /// Like `of`, but calls with many functions count only if their arguments show the relevant one.
@@ -160,6 +196,8 @@ pub(super) enum Action {
     Attached,
     /// A thread whose calls are not needed.
     Seen,
+    /// A line that is not whole. It may have been any call of its thread, or of any thread if the line does not name it.
+    Torn,
     Other,
 }
 
@@ -228,9 +266,15 @@ pub(super) fn call_action<'a>(known: Known, name: &[u8], args: Args<'a>) -> Opti
                 b"openat" | b"openat2" => descriptor(next())?,
                 _ => (AT_FDCWD, None),
             };
-            let path = quoted(next()).map(|path| resolve(path, dir_annotation));
+            let name_arg = next();
+            if !is_whole_string(name_arg) {
+                return None;
+            }
+            let path = quoted(name_arg).map(|path| resolve(path, dir_annotation));
             let flags_arg = if name == b"creat" { b"".as_slice() } else { next() };
-            if is_raw(flags_arg) {
+            // The text of another line may have been joined to the name.
+            let is_list = [b"O_" as &[u8], b"__O_", b"{"].iter().any(|begin| flags_arg.starts_with(begin));
+            if is_raw(flags_arg) || !is_list && name != b"creat" {
                 return None;
             }
             let OpenFlags { sync, cloexec, has_no_name } = OpenFlags::of(flags_arg);
