@@ -172,7 +172,7 @@ def waits() -> Run:
         for number, ts, length in ((1, T + 20, 30), (2, T + 250, 20))
     ]
     run.meta["phases_seen"] = "before submit, writeback, after completion, commit wait, flush"
-    plain = {"transaction_id": None, "number": 1}
+    plain = {"transaction_id": None, "number": 1, "confidence": "exact"}
     run.wait = [
         plain
         | {"sync_id": 1, "wait": "commit wait", "ts_ns": T + 55, "dur_ns": 30, "transaction_id": 7},
@@ -186,7 +186,8 @@ def waits() -> Run:
             "transaction_id": 8,
         },
         plain | {"sync_id": 2, "number": 2, "wait": "flush", "ts_ns": T + 230, "dur_ns": 10},
-        plain | {"sync_id": 4, "wait": "flush", "ts_ns": T + 650, "dur_ns": 0},
+        plain
+        | {"sync_id": 4, "wait": "flush", "ts_ns": T + 650, "dur_ns": 0, "confidence": "inferred"},
     ]
     journal = {
         "tid": 9,

@@ -145,10 +145,10 @@ def test_a_wait_inside_another_is_counted_once(tmp_path: Path) -> None:
     # inside the fast commit.
     assert row(tables, 7) == (140, 10, 60)
     assert [tuple(wait.values())[1:] for wait in tables["wait"]] == [
-        (1, "fast commit", 110, 90, 3, None),
-        (2, "flush", 120, 10, None, None),
-        (3, "fast commit wait", 180, 10, 3, None),
-        (4, "commit wait", 210, 50, 4, None),
+        (1, "fast commit", 110, 90, 3, None, "exact"),
+        (2, "flush", 120, 10, None, None, "exact"),
+        (3, "fast commit wait", 180, 10, 3, None, "exact"),
+        (4, "commit wait", 210, 50, 4, None, "exact"),
     ]
     assert losses(tables) == {}
 

@@ -2,5 +2,14 @@
 -- Generated from sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_wait AS
-SELECT sync_id, number, wait, ts_ns, dur_ns, transaction_id, commit_id, run
+SELECT
+  sync_id,
+  number,
+  wait,
+  ts_ns,
+  dur_ns,
+  transaction_id,
+  commit_id,
+  confidence,
+  run
 FROM _syncline_file_wait;

@@ -33,8 +33,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_journal (
   started_by STRING,
   -- The request that started it. Null if none did, and if it is not known.
   sync_id LONG,
-  -- Number of requests that waited for it: those whose `syncline_wait` has this
-  -- commit_id. Null if the log has no waits.
+  -- Number of requests that waited for it: those with a recorded wait in
+  -- `syncline_wait` that has this commit_id. Null if the log records no waits.
+  -- Inferred waits do not count.
   syncs LONG,
   -- How a fast commit ended: `ok`; `skipped` if another commit had made the
   -- same durable; `ineligible` or `failed` if a full commit took its place.

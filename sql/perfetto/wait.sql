@@ -23,6 +23,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_wait (
   -- The commit that it waits for, of `syncline_journal`. Null for other waits,
   -- and if the commit is not recorded.
   commit_id LONG,
+  -- Confidence in the wait: `exact` if it is recorded, `inferred` if only the
+  -- commit is.
+  confidence STRING,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.
   run STRING
@@ -35,6 +38,7 @@ SELECT
   COALESCE(extract_arg(arg_set_id, 'debug.dur_ns'), dur) AS dur_ns,
   extract_arg(arg_set_id, 'debug.transaction_id') AS transaction_id,
   extract_arg(arg_set_id, 'debug.commit_id') AS commit_id,
+  COALESCE(extract_arg(arg_set_id, 'debug.confidence'), 'exact') AS confidence,
   '' AS run
 FROM slice
 WHERE

@@ -5,8 +5,10 @@
 -- one phase, so the phases of a group add up to the time of its requests. What
 -- ran in parallel is counted along the path that ended last. residue is the
 -- time that nothing recorded explains. docs/reference/phases.md describes each
--- phase. A high-level log holds no phases; its rows are the time before the
--- first bio, until the completion of the last one, and after it.
+-- phase. Those of a commit are inferred where only commits are recorded, and no
+-- waits: syncline_wait says so. A high-level log holds no phases; its rows are
+-- the time before the first bio, until the completion of the last one, and
+-- after it.
 --
 -- Columns:
 --   op            text   The sync call. Null without a call.
@@ -255,12 +257,16 @@ WITH
     WHERE
       key = 'phases_seen'
   ),
+  -- Waits for commits may be inferred where they are not recorded.
+  inferred AS (
+    SELECT DISTINCT run, op, fs, dev FROM part WHERE phase LIKE 'commit%'
+  ),
   missing AS (
     SELECT
       total.run AS run,
-      op,
-      fs,
-      dev,
+      total.op AS op,
+      total.fs AS fs,
+      total.dev AS dev,
       CASE
         WHEN COALESCE(phases, '') LIKE '%, cpu wait,%' THEN ''
         ELSE ', cpu wait'
@@ -280,10 +286,16 @@ WITH
       || CASE
         WHEN COALESCE(phases, '') LIKE '%, commit wait,%'
         AND waits_known > 0 THEN ''
+        WHEN inferred.run IS NOT NULL THEN ', flush'
         ELSE ', commit wait, flush'
       END AS phases
     FROM total
     LEFT JOIN seen ON seen.run = total.run
+    LEFT JOIN inferred
+      ON inferred.run = total.run
+      AND inferred.op IS NOT DISTINCT FROM total.op
+      AND inferred.fs IS NOT DISTINCT FROM total.fs
+      AND inferred.dev IS NOT DISTINCT FROM total.dev
   ),
   unseen AS (
     SELECT run, op, fs, dev, NULLIF(SUBSTR(phases, 3), '') AS phases

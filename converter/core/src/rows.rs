@@ -226,6 +226,8 @@ pub struct WaitInterval {
     pub transaction: u64,
     /// The commit that it waits for, if that is recorded.
     pub commit_id: Option<u64>,
+    /// Inferred: no wait is recorded, and the commit says when the request must have waited.
+    pub confidence: Confidence,
 }
 
 /// What the time of a request went to.
@@ -626,6 +628,7 @@ impl Row for WaitInterval {
         let is_known = self.transaction != 0;
         f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
         f("commit_id", Value::int(self.commit_id.map(|id| id as i64)));
+        f("confidence", Value::Word(self.confidence.name()));
     }
 }
 

@@ -99,6 +99,7 @@ FILE_COLUMNS = {
         "dur_ns": "BIGINT",
         "transaction_id": "BIGINT",
         "commit_id": "BIGINT",
+        "confidence": "VARCHAR",
     },
     "phase": {
         "sync_id": "BIGINT",

@@ -280,6 +280,7 @@ pub(super) fn wait<const N: usize>(v: &[Value; N]) -> Option<WaitInterval> {
         end: start.checked_add(int(v[at!(WaitInterval, "dur_ns")])?)?,
         transaction: int(v[at!(WaitInterval, "transaction_id")]).unwrap_or_default() as u64,
         commit_id: int(v[at!(WaitInterval, "commit_id")]).map(|id| id as u64),
+        confidence: named(v[at!(WaitInterval, "confidence")], &Confidence::ALL, Confidence::name)?,
     };
     checked(row, v)
 }

@@ -420,6 +420,10 @@ impl Reader<'_> {
                 values[column] = Value::Int(time);
             }
         }
+        let confidence = &mut values[at!(WaitInterval, "confidence")];
+        if *confidence == Value::Null {
+            *confidence = Value::Word(Confidence::Exact.name());
+        }
         let wait = rebuild::wait(&values).ok_or(NOT_REBUILT)?;
         let track = self.tracks.get(track)?;
         let is_in_phase = matches!(track.open.last(), Some(Open::Phase { .. })) && ts < end;

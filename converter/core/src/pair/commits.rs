@@ -134,6 +134,11 @@ impl Commits {
         Some(commit.commit_id)
     }
 
+    /// The commit that a thread has open.
+    pub(super) fn open_of(&self, task: u32) -> Option<u64> {
+        self.open.get(&task).map(|commit| commit.commit_id)
+    }
+
     /// The commit in which a thread is at a time. An event that was held back may be older than the commit that is open now.
     pub(super) fn at(&self, task: u32, ts: i64) -> Option<u64> {
         // A fast commit may be given up for a full one of the thread itself, which is the inner one.

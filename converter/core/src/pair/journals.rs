@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::Map;
-use crate::event::{CommitStep, Dev};
-use crate::rows::{PhaseKind, PhaseSpan, WaitInterval};
+use super::phases::Blocked;
+use crate::event::{CommitStep, Dev, WaitKind};
+use crate::rows::{Confidence, PhaseKind, PhaseSpan, WaitInterval};
 
 /// Commits that are kept of each journal. One commits at a time, and a wait ends with its commit.
 const MAX_COMMITS: usize = 8;
@@ -15,10 +16,18 @@ const MAX_JOURNALS: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 struct Commit {
     transaction: u64,
+    commit_id: Option<u64>,
     start: i64,
     /// When each step began.
     steps: [Option<i64>; STEPS.len()],
     end: Option<i64>,
+}
+
+/// A commit that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndedCommit {
+    commit: Commit,
+    end: i64,
 }
 
 pub(super) const STEPS: [CommitStep; 3] = [CommitStep::Locking, CommitStep::Flushing, CommitStep::Logging];
@@ -30,7 +39,7 @@ pub(super) struct Journals {
 }
 
 impl Journals {
-    pub(super) fn start(&mut self, dev: Dev, transaction: u64, ts: i64) {
+    pub(super) fn start(&mut self, dev: Dev, transaction: u64, commit_id: Option<u64>, ts: i64) {
         if !dev.is_known() {
             return;
         }
@@ -44,7 +53,7 @@ impl Journals {
         if commits.len() >= MAX_COMMITS {
             commits.pop_front();
         }
-        commits.push_back(Commit { transaction, start: ts, steps: [None; STEPS.len()], end: None });
+        commits.push_back(Commit { transaction, commit_id, start: ts, steps: [None; STEPS.len()], end: None });
     }
 
     fn find(&mut self, dev: Dev, transaction: u64) -> Option<&mut Commit> {
@@ -83,13 +92,72 @@ impl Journals {
             reached = reached.max(end);
         }
         add(PhaseKind::CommitStart, reached, own.start);
-        let mut end = own.end.unwrap_or(wait.end);
-        for (step, begun) in STEPS.iter().zip(own.steps).rev() {
+        own.steps_in(wait, parts);
+    }
+
+    /// The commit of a journal that ended last, by the time of an event that is being used.
+    pub(super) fn last_ended(&self, dev: Dev) -> Option<EndedCommit> {
+        let ended = self.by_dev.get(&dev)?.iter().filter_map(|&commit| Some(EndedCommit { commit, end: commit.end? }));
+        ended.max_by_key(|ended| ended.end)
+    }
+}
+
+impl Commit {
+    /// Appends the steps of the commit, as far as they are in a wait for it.
+    fn steps_in(&self, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
+        let mut end = self.end.unwrap_or(wait.end);
+        for (step, begun) in STEPS.iter().zip(self.steps).rev() {
             let Some(begun) = begun else { continue };
             // The first step begins with the commit.
-            let begun = if *step == CommitStep::Locking { own.start } else { begun };
-            add(PhaseKind::CommitStep(*step), begun, end);
+            let begun = if *step == CommitStep::Locking { self.start } else { begun };
+            let (from, to) = (begun.max(wait.start), end.min(wait.end));
+            if from < to {
+                parts.push(PhaseSpan { phase: PhaseKind::CommitStep(*step), start: from, end: to });
+            }
             end = begun;
         }
+    }
+}
+
+/// How long after the end of its commit a request may end: its thread has to be woken, and to run.
+const MAX_RETURN_NS: i64 = 10_000_000;
+/// How long after the end of a commit the thread of the journal wakes those that wait for it.
+const MAX_WAKE_NS: i64 = 1_000_000;
+
+impl EndedCommit {
+    /// The wait of a request for this commit, where waits are not recorded, as far as its other events make it likely. `done`: since when
+    /// nothing else is recorded that the request waited for.
+    ///
+    /// A sync that waits for a commit returns when that has ended, while one that merely runs at the same time goes on.
+    pub(super) fn inferred_wait(
+        &self,
+        sync_id: u64,
+        done: i64,
+        end: i64,
+        blocked: Option<&[Blocked]>,
+    ) -> Option<WaitInterval> {
+        let Self { commit, end: committed } = *self;
+        let start = commit.start.max(done);
+        let (length, rest) = (committed - start, end - committed);
+        let is_woken_by_it = |blocked: &[Blocked]| {
+            let mut spans = blocked.iter();
+            spans.any(|span| span.from < committed && (0..=MAX_WAKE_NS).contains(&(span.to - committed)))
+        };
+        let is_waited_for = blocked.map_or(rest <= length.min(MAX_RETURN_NS), is_woken_by_it);
+        (length > 0 && rest >= 0 && is_waited_for).then_some(WaitInterval {
+            sync_id,
+            number: 0,
+            wait: WaitKind::CommitWait,
+            start,
+            end: committed,
+            transaction: commit.transaction,
+            commit_id: commit.commit_id,
+            confidence: Confidence::Inferred,
+        })
+    }
+
+    /// Appends the steps of the commit that are in a wait for it.
+    pub(super) fn steps_in(&self, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
+        self.commit.steps_in(wait, parts);
     }
 }

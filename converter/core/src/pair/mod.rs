@@ -267,8 +267,10 @@ impl Pairer {
                 Ok(())
             }
             Kind::CommitStart { dev, transaction } => {
-                self.journals.start(dev, transaction, event.ts);
-                self.commit_start(event, dev, transaction, out)
+                self.commit_start(event, dev, transaction, out)?;
+                let commit_id = self.commits.open_of(self.tasks.id_of(event));
+                self.journals.start(dev, transaction, commit_id, event.ts);
+                Ok(())
             }
             Kind::CommitEnd { dev, transaction } => {
                 self.journals.end(dev, transaction, event.ts);

@@ -361,13 +361,23 @@ fn inside(spans: &[(i64, i64)], from: i64, to: i64) -> impl Iterator<Item = (i64
 mod tests {
     use super::*;
     use crate::event::CommitStep;
+    use crate::rows::Confidence;
 
     fn bio(submit: i64, issue: i64, complete: i64) -> BioTimes {
         BioTimes { submit, issue: Some(issue), complete }
     }
 
     fn wait(wait: WaitKind, start: i64, end: i64) -> WaitInterval {
-        WaitInterval { sync_id: 1, number: 0, wait, start, end, transaction: 0, commit_id: None }
+        WaitInterval {
+            sync_id: 1,
+            number: 0,
+            wait,
+            start,
+            end,
+            transaction: 0,
+            commit_id: None,
+            confidence: Confidence::Exact,
+        }
     }
 
     fn blocked(from: i64, to: i64) -> Blocked {

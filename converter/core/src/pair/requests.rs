@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
+use super::journals::EndedCommit;
 use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
@@ -47,6 +48,8 @@ pub(super) struct OpenRequest {
     pub(super) watch: Watch,
     /// What its phases are found from.
     pub(super) evidence: Evidence,
+    /// The commit of its file system that had ended last at its end, if its source records no waits.
+    last_commit: Option<EndedCommit>,
     /// What is known of it only because probes report it.
     pub(super) probe: Option<ProbeRequest>,
     /// It has ended, or its thread has left it without an end.
@@ -158,6 +161,7 @@ impl Requests {
             open.open_waits.clear();
             open.torn_waits = [false; 2];
             open.watch = Watch::default();
+            open.last_commit = None;
             open.probe = None;
             open.over = false;
             open.settled = false;
@@ -178,6 +182,7 @@ impl Requests {
                 torn_waits: [false; 2],
                 watch: Watch::default(),
                 evidence: Evidence::default(),
+                last_commit: None,
                 probe: None,
                 over: false,
                 settled: false,
@@ -461,6 +466,9 @@ impl Pairer {
         }
         open.row.end = Some(e.ts);
         open.row.ret = ret;
+        if open.by_thread {
+            open.last_commit = self.journals.last_ended(open.row.dev);
+        }
         open.row.last_event = open.row.last_event.max(e.ts);
         open.over = true;
         let (has_start, has_open_bios, owner) = (open.row.start.is_some(), !open.open_bios.is_empty(), open.task);
@@ -613,6 +621,7 @@ impl Pairer {
             self.requests.in_flight -= 1;
             self.requests[slot].row.in_flight.1 = self.requests.in_flight;
         }
+        self.infer_wait(slot);
         let torn_waits = self.settle_waits(slot);
         self.settle_phases(slot);
         let open = &self.requests[slot];
@@ -633,6 +642,30 @@ impl Pairer {
             self.count(Reason::EndMissing, first, location, what);
         }
         self.requests.unlink(slot);
+    }
+
+    /// Adds the wait for a commit that a request without recorded waits has probably made.
+    fn infer_wait(&mut self, slot: Slot) {
+        let owner = self.requests[slot].task;
+        let knows_state = self.knows_state(owner);
+        let open = &mut self.requests[slot];
+        let row = &mut open.row;
+        let (Some((start, end)), Some(commit)) = (row.phase_bounds(), open.last_commit.take()) else { return };
+        if row.complete_missing || !row.waits.is_empty() {
+            return;
+        }
+        let done = row.last_complete.map_or(start, |last| last.max(start));
+        let blocked = knows_state.then_some(&open.evidence.blocked[..]);
+        if let Some(wait) = commit.inferred_wait(row.sync_id, done, end, blocked) {
+            commit.steps_in(&wait, &mut open.evidence.commit_parts);
+            row.waits.push(wait);
+            row.confidence = row.confidence.max(Confidence::Inferred);
+        }
+    }
+
+    /// Whether the states of a thread are recorded.
+    fn knows_state(&self, task: u32) -> bool {
+        self.tasks.by_id.get(&task).is_some_and(|task| task.is_watched)
     }
 
     /// Keeps the waits that have both ends and are inside of the request. Returns the others, by their starts.
@@ -664,7 +697,8 @@ impl Pairer {
         });
         row.waits.sort_by_key(|wait| (wait.start, std::cmp::Reverse(wait.end)));
         row.waits.iter_mut().zip(1..).for_each(|(wait, number)| wait.number = number);
-        let is_known = |reported: bool, torn: bool| reported && has_waits && !torn;
+        // Waits that carry no id are of no request.
+        let is_known = |reported: bool, torn: bool| reported && has_waits && !open.by_thread && !torn;
         row.waits_known =
             (is_known(row.waits_known.0, open.torn_waits[0]), is_known(row.waits_known.1, open.torn_waits[1]));
         torn
@@ -673,7 +707,7 @@ impl Pairer {
     /// Finds what the time of a request went to, if both its bounds are known.
     fn settle_phases(&mut self, slot: Slot) {
         let owner = self.requests[slot].task;
-        let knows_state = self.tasks.by_id.get(&owner).is_some_and(|task| task.is_watched);
+        let knows_state = self.knows_state(owner);
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let Some((start, end)) = row.phase_bounds() else { return };

@@ -5,7 +5,7 @@ use super::{Out, Pairer, Slot, of_request};
 use crate::error::Result;
 use crate::event::{Dev, Event, WaitKind};
 use crate::losses::Reason;
-use crate::rows::WaitInterval;
+use crate::rows::{Confidence, WaitInterval};
 
 /// Which waits the patched kernel reports for the requests of a file system: (commits, flushes).
 pub(super) fn reported_waits(fs: &[u8], ino: u64) -> (bool, bool) {
@@ -92,6 +92,7 @@ impl Pairer {
             end: e.ts,
             transaction,
             commit_id: None,
+            confidence: Confidence::Exact,
         });
         if wait == WaitKind::CommitWait && transaction != 0 {
             self.add_waiter(transaction, Waiter { start: e.ts, sync_id, at }, slot);

@@ -100,6 +100,7 @@ pub const WAIT: &[(&str, Type)] = &[
     ("dur_ns", Type::Int),
     ("transaction_id", Type::Int),
     ("commit_id", Type::Int),
+    ("confidence", Type::Text),
 ];
 
 pub const PHASE: &[(&str, Type)] = &[

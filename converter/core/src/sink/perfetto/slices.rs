@@ -11,11 +11,15 @@ use crate::error::Result;
 use crate::event::{NO_ID, Op, WaitKind};
 use crate::names::{NameId, Names};
 use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
-use crate::rows::{Call, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns, values};
+use crate::rows::{
+    Call, Confidence, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns, values,
+};
 use crate::sink::{Group, GroupRequest};
 
 /// One bit for each column that the slice of a whole wait says.
 const WAIT_TIMES: u64 = 1 << column::<WaitInterval>("ts_ns") | 1 << column::<WaitInterval>("dur_ns");
+/// The bit of the column that only inferred waits say.
+const WAIT_CONFIDENCE: u64 = 1 << column::<WaitInterval>("confidence");
 
 /// A request has arrows to so many bios. If it has more, they lead to the first, the last and the slowest.
 const MAX_ARROWS: usize = 8;
@@ -307,10 +311,13 @@ impl PerfettoTrace {
             // Slices of a track must nest, so a wait cannot outlast the one around it.
             let end = wait.end.min(to).min(waits.open.last().map_or(i64::MAX, |&(until, _)| until)).max(start);
             // The slice says the times of a wait that it draws as a whole.
-            let left_out = if (start, end) == (wait.start, wait.end) { WAIT_TIMES } else { 0 };
+            let times = if (start, end) == (wait.start, wait.end) { WAIT_TIMES } else { 0 };
+            let is_exact = wait.confidence == Confidence::Exact;
+            let left_out = times | if is_exact { WAIT_CONFIDENCE } else { 0 };
             self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
                 coloured_head(b, Category::Wait, wait.wait.name(), interner);
-                if let Some(commit_id) = wait.commit_id {
+                // The slice of the commit has no flow to a wait that was not known at its end.
+                if let Some(commit_id) = wait.commit_id.filter(|_| is_exact) {
                     fixed64(b, event::FLOW_IDS, flow_of_commit(commit_id, wait.sync_id));
                 }
                 row(b, wait, ids.wait.without(left_out), interner, names);
