@@ -40,6 +40,8 @@ pub struct Input {
     reader: Box<dyn Read + Send>,
     head: Vec<u8>,
     head_taken: usize,
+    /// How much of the head is left out.
+    skipped: usize,
     is_compressed: bool,
     consumed: Arc<AtomicU64>,
     /// The file, if it is a regular uncompressed file, which can be read at any offset.
@@ -201,6 +203,7 @@ impl Input {
             reader,
             head,
             head_taken: 0,
+            skipped: 0,
             consumed,
             plain: None,
             undone: Vec::new(),
@@ -255,7 +258,36 @@ impl Input {
 
     /// The first bytes, by which the format is detected. Reading the input returns them again.
     pub fn head(&self) -> &[u8] {
-        &self.head
+        &self.head[self.skipped..]
+    }
+
+    /// Leaves out the first bytes of the head. It must be called before the input is read.
+    pub fn skip(&mut self, bytes: usize) {
+        self.skipped = bytes.min(self.head.len());
+        self.head_taken = self.skipped;
+    }
+
+    /// The number of lines that `skip` leaves out.
+    pub fn skipped_lines(&self) -> u64 {
+        memchr::memchr_iter(b'\n', &self.head[..self.skipped]).count() as u64
+    }
+
+    /// Returns how many bytes of the head, in whole lines, repeat the end of another text of which `tail` is the last part. All of them, if the
+    /// input is nothing but a part of that end.
+    pub fn repeated(&self, tail: &[u8]) -> usize {
+        let head = self.head();
+        let Some(first) = memchr::memchr(b'\n', head) else { return 0 };
+        let finder = memchr::memmem::Finder::new(&head[..=first]);
+        let begins = finder.find_iter(tail).filter(|&at| at == 0 || tail[at - 1] == b'\n');
+        for rest in begins.map(|at| &tail[at..]) {
+            if head.starts_with(rest) && rest.ends_with(b"\n") {
+                return rest.len();
+            }
+            if self.is_whole_in_head && rest.starts_with(head) {
+                return head.len();
+            }
+        }
+        0
     }
 
     /// Returns the last bytes of the file, as many as a head has, decompressed. `None` if the file can be read only once. A compressed file

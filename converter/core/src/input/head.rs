@@ -12,7 +12,8 @@ const CLOCKS_WITHOUT_DATE: [&str; 2] = ["time_of_day", "relative"];
 /// The events at the ends of an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadEvents {
-    /// Time of the oldest event in the head in ns, on the input's own clock. `None` if the head shows no event, or times without a date.
+    /// Time of the oldest event in the head in ns, or of its first line where lines have times, on the input's own clock. `None` if the head
+    /// shows no event, or times without a date.
     pub start: Option<i64>,
     /// Time of the newest event in the tail. `None` if it is not known, or not needed.
     pub end: Option<i64>,
@@ -51,7 +52,8 @@ pub(super) fn read_head(
         let options = SourceOptions { keep_extras: true, ..*options };
         head.events = parse(source, &input.path, input.head().to_vec(), &options).map_or(Vec::new(), |all| all.events);
     }
-    found.start = head.events.iter().map(|event| event.ts).min().filter(|_| head.has_date);
+    let oldest = head.events.iter().map(|event| event.ts).min().filter(|_| head.has_date);
+    found.start = source.begin(input.head()).or(oldest);
     let kinds = head
         .events
         .iter()

@@ -30,8 +30,7 @@ pub fn open_inputs(
             check_offset_of_part(path, &by, &offset_of)?;
             continue;
         }
-        let continued = inputs.last().filter(|before| before.source.is_rest_of_stack(input.head()));
-        let format = format.or(continued.map(|before| before.source.name()));
+        let format = format.or_else(|| format_before(&inputs, &input, sources));
         let mut open = OpenInput::with_format(input, sources, format)?;
         check_distinct(&inputs, &open)?;
         for part in open.source.parts(&open.input.path) {
@@ -45,6 +44,14 @@ pub fn open_inputs(
         inputs.push(open);
     }
     Ok(inputs)
+}
+
+/// Returns the format of the input before, if the next one holds nothing but the rest of its last stack. An input that is recognized is none: lines
+/// of other formats begin with spaces, too.
+fn format_before(inputs: &[OpenInput], next: &Input, sources: &[&'static dyn Source]) -> Option<&'static str> {
+    let before = inputs.last()?;
+    let is_rest = before.source.is_rest_of_stack(next.head());
+    (is_rest && source::detect(sources, &next.path, next.head()).is_err()).then(|| before.source.name())
 }
 
 /// Opens a file, or another part of its recording if it is empty. Also returns the input that it is read with, if it is taken already.

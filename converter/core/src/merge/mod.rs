@@ -16,6 +16,7 @@ use self::parallel_parse::{Next, Stream};
 use crate::error::{Error, Result};
 use crate::input::grouping::assign_lanes;
 use crate::input::open::OpenInput;
+use crate::input_file::Input;
 use crate::source::{Batch, Reader, SourceOptions, StatefulPass};
 
 /// Maximum number of waiting events if a source gives watermarks: more than all ring-buffer pages of many CPUs hold. A file whose watermarks
@@ -78,6 +79,8 @@ struct Lane {
     piece_options: Option<SourceOptions>,
     /// The state at the end of the last piece, and how its times were shifted.
     carried_state: Option<(Box<dyn StatefulPass>, Option<ClockShift>)>,
+    /// The end of the text that the state belongs to. The next piece may repeat it.
+    tail: Option<Vec<u8>>,
 }
 
 struct CurrentInput {
@@ -132,6 +135,8 @@ impl Lane {
 struct ReadyInput {
     index: usize,
     path: String,
+    /// The number of its lines that are left out.
+    skipped_lines: u64,
     /// Its place among the inputs of the command.
     given: usize,
     /// All of it has been read.
@@ -192,8 +197,10 @@ impl Merge {
         let Some((at, _)) = unfinished.min_by_key(|(_, lane)| lane.watermark(window_ns)) else {
             return Ok(MergeStep::End);
         };
-        if self.lanes[at].current.is_none() {
-            self.start_next_input(at)?;
+        if self.lanes[at].current.is_none()
+            && let Some(repeat) = self.start_next_input(at)?
+        {
+            return Ok(MergeStep::InputEnded(repeat));
         }
         let lane = &mut self.lanes[at];
         let Some(current) = &mut lane.current else { return Ok(MergeStep::End) };
@@ -300,29 +307,41 @@ impl Merge {
         ready.into_iter().try_for_each(|(lane, input)| self.start(lane, input))
     }
 
-    fn start_next_input(&mut self, at: usize) -> Result<()> {
+    /// Starts the next input of a lane. Returns its index if it holds nothing but what the one before it has ended with.
+    fn start_next_input(&mut self, at: usize) -> Result<Option<usize>> {
         let lane = &mut self.lanes[at];
-        let Some((index, open)) = lane.waiting.pop_front() else { return Ok(()) };
+        let Some((index, mut open)) = lane.waiting.pop_front() else { return Ok(None) };
         let starts_log = open.traits.starts_log;
+        if lane.carried_state.is_some() && !starts_log {
+            // The state is that after these lines.
+            let repeated = lane.tail.as_ref().map_or(0, |tail| open.input.repeated(tail));
+            open.input.skip(repeated);
+            if repeated > 0 && open.input.head().is_empty() && open.input.is_whole_in_head {
+                self.lanes[at].next_start = self.start_of_next(at);
+                return Ok(Some(index));
+            }
+        }
         lane.carried_state.take_if(|(pass, _)| starts_log || !pass.is_continued_by(open.input.head()));
         let options = lane.piece_options.filter(|_| !starts_log).unwrap_or(self.options.source_options);
         let ready = self.open((index, open), options)?;
         self.known_clocks.record_time_of_day(&ready.path, &ready.clock)?;
-        self.start(at, ready)
+        self.start(at, ready)?;
+        Ok(None)
     }
 
     fn open(&self, (index, open): (usize, OpenInput), options: SourceOptions) -> Result<ReadyInput> {
         let OpenInput { input, source, traits, given, .. } = open;
         let hints = self.options.hints.get(&input.requested_path).cloned().unwrap_or_default();
         let path = input.path.clone();
+        let skipped_lines = input.skipped_lines();
         let is_small = input.is_whole_in_head && source.parts(&path).is_empty();
         let mut reader = source.open(input, &options)?;
         let (clock, shift) = resolve_clock(&mut reader, traits.default_clock, hints);
-        Ok(ReadyInput { index, path, given, is_small, reader, clock, shift })
+        Ok(ReadyInput { index, path, skipped_lines, given, is_small, reader, clock, shift })
     }
 
     fn start(&mut self, at: usize, ready: ReadyInput) -> Result<()> {
-        let ReadyInput { index, path, is_small, mut reader, clock, mut shift, .. } = ready;
+        let ReadyInput { index, path, skipped_lines, is_small, mut reader, clock, mut shift, .. } = ready;
         let offset = self.known_clocks.offset_of(&path, &clock)?;
         if offset != 0 {
             remove_clock_facts(&mut reader);
@@ -342,8 +361,11 @@ impl Merge {
         {
             reader.stateful_pass = Some(pass);
         }
+        let may_be_repeated = reader.stateful_pass.is_some() && !lane.waiting.is_empty();
+        lane.tail =
+            if may_be_repeated && path != "-" { Input::open(&path).ok().and_then(|input| input.tail()) } else { None };
         let stream = Stream::start(reader, self.options.workers, self.options.count_other_events, is_small);
-        lane.current = Some(CurrentInput { index, path, stream, lines: 0, shift });
+        lane.current = Some(CurrentInput { index, path, stream, lines: skipped_lines, shift });
         self.lanes[at].next_start = self.start_of_next(at);
         Ok(())
     }

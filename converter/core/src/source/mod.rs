@@ -83,6 +83,11 @@ pub trait Source: Sync {
         InputTraits::default()
     }
 
+    /// Returns the time of the first line of an input, if lines that are no events have times with a date. Pieces are sorted by it.
+    fn begin(&self, _head: &[u8]) -> Option<i64> {
+        None
+    }
+
     /// Returns whether an input holds nothing but the rest of a stack, which began in the input before it. Detection cannot know its format.
     fn is_rest_of_stack(&self, _head: &[u8]) -> bool {
         false

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use self::head::{begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, whole_lines};
+use self::head::{begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, prefixes, whole_lines};
 use self::line::{Call, Clock, Phase, Prefix, Text};
 use self::other_lines::{is_message, is_stack};
 use self::parser::Records;
@@ -82,6 +82,10 @@ impl Source for Strace {
 
     fn has_indent(&self, head: &[u8]) -> bool {
         has_aligned_times(head)
+    }
+
+    fn begin(&self, head: &[u8]) -> Option<i64> {
+        prefixes(head).find_map(|prefix| prefix.time.filter(|time| time.clock == Clock::Unix)).map(|time| time.ns)
     }
 
     fn is_rest_of_stack(&self, head: &[u8]) -> bool {
