@@ -37,6 +37,12 @@ impl Locations {
         self.logs.get(location.file()).copied().unwrap_or_default()
     }
 
+    /// Returns `file:line`, without the line if it is 0.
+    pub fn name(&self, location: Location) -> String {
+        let file = self.files.get(location.file()).map_or("", String::as_str);
+        if location.line() == 0 { file.to_owned() } else { format!("{file}:{}", location.line()) }
+    }
+
     /// Returns `file:line: text`; only the text if the input is unknown.
     pub fn describe(&self, location: Location, text: &str) -> String {
         self.files.get(location.file()).map_or_else(|| text.to_owned(), |file| at_line(file, location.line(), text))

@@ -64,6 +64,8 @@ reasons! {
         "bios to which folios were added and whose submit is not in the log"
     StartMissing "start_missing" Loss
         "requests whose start is not in the log: the log begins during the request, or the event was lost"
+    CallMissing "call_missing" Loss
+        "requests that may have been made in a call whose entry is not in the log: the log begins during the call, or the event was lost; how long they took is not known"
     EndMissing "end_missing" Loss
         "requests whose end is not in the log: the log ends during the request, or the event was lost"
     EndsNotRecorded "ends_not_recorded" Loss
@@ -78,6 +80,8 @@ reasons! {
         "events with an id that cannot be that of their request, which their thread shows: the id is damaged; they are used for that request, which is then inferred"
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync call whose entry is not in the log, or that fit more than one open call"
+    SupersededEvent "superseded_event" Loss
+        "events of calls and requests that are not used: another input is authoritative for their thread, and does not hold them"
     UnmatchedCall "unmatched_call" Info
         "sync calls without a request: the recorder does not follow this kind of call or file system, or there was no inode to sync"
     CallOnly "call_only" Info

@@ -12,7 +12,7 @@ use crate::event::probe::Probe;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 
 /// Maximum clock skew between two logs.
-const MAX_SKEW_NS: i64 = 200_000;
+pub const MAX_SKEW_NS: i64 = 200_000;
 /// A log of calls may report an entry this long before another log reports the call or its request.
 pub(super) const MAX_CALL_LEAD_NS: i64 = 100_000_000;
 
@@ -33,6 +33,17 @@ enum Subject {
     BiosWithoutSector(u32),
 }
 
+impl Subject {
+    /// The thread for which the kinds of events with an id are noted. Completions have none.
+    fn task_of_kinds(self) -> Option<u32> {
+        match self {
+            Self::Requests(tid) => Some(tid),
+            Self::BiosByAddress => Some(UNKNOWN_TASK),
+            _ => None,
+        }
+    }
+}
+
 /// A log that reports a subject.
 #[derive(Clone, Copy, Debug)]
 struct Reporter {
@@ -40,6 +51,14 @@ struct Reporter {
     rank: u8,
     log: usize,
     first_ts: i64,
+}
+
+impl Reporter {
+    /// Adds what the same log has reported elsewhere.
+    fn join(&mut self, other: Self) {
+        self.first_ts = self.first_ts.min(other.first_ts);
+        self.rank = self.rank.min(other.rank);
+    }
 }
 
 /// The rank of a tracer that sees calls only.
@@ -57,6 +76,19 @@ impl LogSpan {
     fn has_ended(&self) -> bool {
         self.open_files == 0
     }
+}
+
+/// What is asked about the logs that report a subject.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// The logs that have reported it by then,
+    begun: i64,
+    /// and that last until then.
+    ts: i64,
+    /// The log that holds the event.
+    asking: usize,
+    /// Only logs that report this kind of event.
+    kind: Option<usize>,
 }
 
 /// What one log's record of a fact is worth.
@@ -78,8 +110,8 @@ pub(super) struct Authority {
     submits: HashSet<(usize, Dev), FixedState>,
     /// (log, thread): the log reports exits of the thread's calls.
     exits: HashSet<(usize, u32), FixedState>,
-    /// Pairs of logs, the lower number first, that hold equal events. Their clocks do not differ.
-    on_equal_clocks: HashSet<(usize, usize), FixedState>,
+    /// (log, thread): the kinds of events with the id of a request that the log reports of the thread, one bit each.
+    kinds: HashMap<(usize, u32), u32, FixedState>,
 }
 
 impl Authority {
@@ -93,7 +125,7 @@ impl Authority {
             completes: HashSet::default(),
             submits: HashSet::default(),
             exits: HashSet::default(),
-            on_equal_clocks: HashSet::default(),
+            kinds: HashMap::default(),
         }
     }
 
@@ -113,6 +145,9 @@ impl Authority {
                 _ => {}
             }
             let Some((subject, rank)) = subject_of(event) else { continue };
+            if let Some(tid) = subject.task_of_kinds() {
+                *self.kinds.entry((log, tid)).or_default() |= 1 << event.kind.index();
+            }
             // An exit does not say which kind of tracer recorded it. A completion may belong to a bio that no log has submitted.
             if matches!(event.kind, Kind::CallExit { .. } | Kind::BioComplete { .. }) {
                 continue;
@@ -132,24 +167,40 @@ impl Authority {
     fn add(&mut self, subject: Subject, new: Reporter) {
         let reporters = self.reporters.entry(subject).or_default();
         match reporters.iter_mut().find(|reporter| reporter.log == new.log) {
-            Some(reporter) => {
-                reporter.first_ts = reporter.first_ts.min(new.first_ts);
-                reporter.rank = reporter.rank.min(new.rank);
-            }
+            Some(reporter) => reporter.join(new),
             None => reporters.push(new),
         }
     }
 
-    /// Registers an event that two logs hold with equal times and fields.
-    pub(super) fn add_repeat(&mut self, log: usize, other: usize) {
-        if log != other {
-            self.on_equal_clocks.insert((log.min(other), log.max(other)));
+    /// Makes a log a piece of another one. What it has reported until now counts for that one.
+    pub(super) fn join(&mut self, log: usize, to: usize) {
+        for reporters in self.reporters.values_mut() {
+            let Some(at) = reporters.iter().position(|reporter| reporter.log == log) else { continue };
+            let own = reporters.remove(at);
+            match reporters.iter_mut().find(|reporter| reporter.log == to) {
+                Some(reporter) => reporter.join(own),
+                None => reporters.push(Reporter { log: to, ..own }),
+            }
         }
+        let renamed = |of: usize| if of == log { to } else { of };
+        for devices in [&mut self.completes, &mut self.submits] {
+            *devices = devices.drain().map(|(of, dev)| (renamed(of), dev)).collect();
+        }
+        self.exits = self.exits.drain().map(|(of, tid)| (renamed(of), tid)).collect();
+        let of_log: Vec<_> = self.kinds.extract_if(|&(of, _), _| of == log).collect();
+        for ((_, tid), kinds) in of_log {
+            *self.kinds.entry((to, tid)).or_default() |= kinds;
+        }
+        let LogSpan { oldest, newest, open_files } = self.logs[log];
+        let span = &mut self.logs[to];
+        (span.oldest, span.newest) = (span.oldest.min(oldest), span.newest.max(newest));
+        span.open_files += open_files;
     }
 
-    /// Maximum difference of the clocks of two logs.
-    fn max_skew_ns(&self, log: usize, other: usize) -> i64 {
-        if self.on_equal_clocks.contains(&(log.min(other), log.max(other))) { 0 } else { MAX_SKEW_NS }
+    /// Takes a log that has become a piece of another one out of it. Its open files are no longer those of that one.
+    pub(super) fn leave(&mut self, log: usize, from: usize, open_files: usize) {
+        self.logs[from].open_files -= open_files;
+        self.logs[log] = LogSpan { oldest: i64::MAX, newest: i64::MIN, open_files };
     }
 
     /// Marks one file of a log as read to its end.
@@ -166,8 +217,9 @@ impl Authority {
         let Some(rank) = reporters.iter().find(|reporter| reporter.log == log).map(|reporter| reporter.rank) else {
             return Standing::Authoritative;
         };
+        let at = |begun| Moment { begun, ts: event.ts, asking: log, kind: None };
         if let Subject::Bios(_, tid) = subject
-            && self.best(Subject::BiosWithoutSector(tid), event.ts, event.ts, log, None).is_some_and(|best| best != log)
+            && self.best(Subject::BiosWithoutSector(tid), at(event.ts), None).is_some_and(|best| best != log)
         {
             return Standing::Duplicate;
         }
@@ -177,26 +229,38 @@ impl Authority {
         // Calls and requests of a thread pair best when one clock has measured both. A request begins some time after its call.
         let log_of_requests = match subject {
             Subject::Calls(tid) => {
-                let begun = event.ts.saturating_add(MAX_CALL_LEAD_NS);
-                self.best(Subject::Requests(tid), begun, event.ts, log, None)
+                self.best(Subject::Requests(tid), at(event.ts.saturating_add(MAX_CALL_LEAD_NS)), None)
             }
             _ => None,
         };
-        let best = self.best(subject, ts, event.ts, log, log_of_requests);
+        // A log that records the bounds of requests only, or no completions, has no duplicates of what it does not record.
+        let kind = matches!(
+            event.kind,
+            Kind::BioAddFolio { .. }
+                | Kind::BioSubmit { .. }
+                | Kind::BioComplete { .. }
+                | Kind::WaitStart { .. }
+                | Kind::WaitEnd { .. }
+        );
+        let at = Moment { kind: kind.then(|| event.kind.index()), ..at(ts) };
+        let best = self.best(subject, at, log_of_requests);
         if best.is_none_or(|best| best == log) { Standing::Authoritative } else { Standing::Duplicate }
     }
 
-    /// The authoritative log for `subject` at `ts`, of the logs that have reported it by `begun`. Of several logs with the lowest rank,
-    /// `preferred` wins, then the one that begins first. `asking` is the log that holds the event.
-    fn best(&self, subject: Subject, begun: i64, ts: i64, asking: usize, preferred: Option<usize>) -> Option<usize> {
+    /// The authoritative log for `subject` at a moment. Of several logs with the lowest rank, `preferred` wins, then the one that begins first.
+    fn best(&self, subject: Subject, moment: Moment, preferred: Option<usize>) -> Option<usize> {
+        let Moment { begun, ts, asking, kind } = moment;
+        let kinds_of = |log| self.kinds.get(&(log, subject.task_of_kinds()?)).copied();
         let lasts = |reporter: &&Reporter| {
             let log = self.logs[reporter.log];
-            let skew_ns = self.max_skew_ns(reporter.log, asking);
-            let last_ts = if log.has_ended() { log.newest.saturating_add(skew_ns) } else { i64::MAX };
+            let last_ts = if log.has_ended() { log.newest.saturating_add(MAX_SKEW_NS) } else { i64::MAX };
             let is_disjoint = self.precedes(reporter.log, asking) || self.precedes(asking, reporter.log);
-            reporter.first_ts.saturating_sub(skew_ns) <= begun && ts <= last_ts && !is_disjoint
+            reporter.first_ts.saturating_sub(MAX_SKEW_NS) <= begun && ts <= last_ts && !is_disjoint
         };
-        let reporters = self.reporters.get(&subject)?.iter().filter(lasts);
+        let reports = |reporter: &&Reporter| {
+            kind.is_none_or(|kind| kinds_of(reporter.log).is_some_and(|kinds| kinds & 1 << kind != 0))
+        };
+        let reporters = self.reporters.get(&subject)?.iter().filter(lasts).filter(reports);
         reporters
             .min_by_key(|reporter| {
                 let begun = self.logs[reporter.log].oldest;
@@ -216,7 +280,7 @@ impl Authority {
     /// and those that have ended.
     pub(super) fn completable(&self, dev: Dev, ts: i64, log: usize) -> LogSet {
         let is_over = |other: usize| {
-            let last_ts = self.logs[other].newest.saturating_add(self.max_skew_ns(log, other));
+            let last_ts = self.logs[other].newest.saturating_add(MAX_SKEW_NS);
             self.logs[other].has_ended() && last_ts < ts || self.precedes(other, log)
         };
         (0..self.logs.len())
@@ -224,14 +288,31 @@ impl Authority {
             .collect()
     }
 
-    /// Whether no other log reports submits on the device.
-    pub(super) fn is_only_submitter(&self, dev: Dev, log: usize) -> bool {
-        !(0..self.logs.len()).any(|other| other != log && self.submits.contains(&(other, dev)))
+    /// Whether no other log that lasts at `ts` reports submits on the device.
+    pub(super) fn is_only_submitter(&self, dev: Dev, ts: i64, log: usize) -> bool {
+        let lasts = |other: usize| {
+            let span = self.logs[other];
+            span.oldest.saturating_sub(MAX_SKEW_NS) <= ts
+                && (!span.has_ended() || ts <= span.newest.saturating_add(MAX_SKEW_NS))
+        };
+        !(0..self.logs.len()).any(|other| other != log && self.submits.contains(&(other, dev)) && lasts(other))
     }
 
     /// Whether a log reports exits of a thread's calls.
     pub(super) fn reports_exits(&self, log: usize, tid: u32) -> bool {
         self.exits.contains(&(log, tid))
+    }
+
+    /// Whether several logs report the subject of an event, so that it may be the partner of a duplicate.
+    pub(super) fn is_shared(&self, event: &Event) -> bool {
+        let has_several = |subject| self.reporters.get(&subject).is_some_and(|reporters| reporters.len() > 1);
+        match event.kind {
+            // The other logs may be of the block layer.
+            Kind::BioSubmit { dev, .. } => {
+                has_several(Subject::Requests(event.tid)) || has_several(Subject::Bios(dev, event.tid))
+            }
+            _ => subject_of(event).is_some_and(|(subject, _)| has_several(subject)),
+        }
     }
 
     /// Whether any log reports requests of a thread.
@@ -242,7 +323,8 @@ impl Authority {
     /// Whether a log that lasts at `ts` reports requests or calls of a thread. `asking` is the log that holds the event.
     pub(super) fn covers_thread(&self, tid: u32, ts: i64, asking: usize) -> bool {
         let subjects = [Subject::Requests(tid), Subject::Calls(tid)];
-        subjects.into_iter().any(|subject| self.best(subject, ts, ts, asking, None).is_some())
+        let moment = Moment { begun: ts, ts, asking, kind: None };
+        subjects.into_iter().any(|subject| self.best(subject, moment, None).is_some())
     }
 
     /// Whether a log is that of a tracer that sees the thread's calls only, such as strace.

@@ -48,6 +48,8 @@ impl Entry {
 struct OpenCall {
     op: Op,
     enter: i64,
+    /// Where its entry is.
+    location: Location,
     log: usize,
     call_only: bool,
     /// A request has begun in it, other than by a folio or a submit without a start. `ThreadCalls::request` knows of that one.
@@ -59,13 +61,13 @@ struct OpenCall {
 /// A call that a log without authority reports. The authoritative log may report it later.
 struct PendingCall {
     entry: Entry,
-    exit: Option<Event>,
+    exit: Option<(Event, Location)>,
 }
 
 impl PendingCall {
     /// Whether it may be the call that begins now.
     fn may_be(&self, op: Op, enter: i64) -> bool {
-        let last = self.exit.map_or(self.entry.event.ts, |exit| exit.ts);
+        let last = self.exit.map_or(self.entry.event.ts, |(exit, _)| exit.ts);
         self.entry.op == op && (self.exit.is_none() || enter.saturating_sub(last) <= MAX_CALL_LEAD_NS)
     }
 }
@@ -73,15 +75,26 @@ impl PendingCall {
 struct ReturnedCall {
     op: Op,
     exit: i64,
+    /// Where its entry is.
+    location: Location,
     reported_by: LogSet,
+}
+
+/// An exit that was emitted.
+#[derive(Clone, Copy)]
+struct Exit {
+    op: Op,
+    log: usize,
+    location: Location,
 }
 
 /// The request that a thread is in.
 #[derive(Clone, Copy)]
 struct ThreadRequest {
     id: u64,
-    /// The log that reports it.
+    /// The log that reports it, and where its first event is.
     log: usize,
+    location: Location,
     /// Its start has been seen. Otherwise the id may turn out to be one of background writeback.
     has_start: bool,
     last_ts: i64,
@@ -97,9 +110,11 @@ pub(super) struct ThreadCalls {
     pending: Vec<PendingCall>,
     /// Number of pending calls that have not returned: at most one of each log.
     unreturned: usize,
-    /// The exit that was emitted last, until the next call: its op and its log.
-    last_exit: Option<(Op, usize)>,
+    /// The exit that was emitted last, until the next call.
+    last_exit: Option<Exit>,
     returned: Option<ReturnedCall>,
+    /// Exits of the open call that are not used, because the authoritative log will report it.
+    unused_exits: Vec<Exit>,
 }
 
 /// What becomes of a thread's event.
@@ -109,8 +124,10 @@ pub(super) struct Outcome {
     pub(super) events: Vec<(Event, Location)>,
     /// What a duplicate adds to the open call.
     pub(super) detail: Option<CallDetail>,
-    /// Duplicates: where they are in the inputs, and what they are.
-    pub(super) duplicates: Vec<(Location, String)>,
+    /// Duplicates: where they are in the inputs, where the event is that is used, and what they are.
+    pub(super) duplicates: Vec<(Location, Location, String)>,
+    /// Events that only a log without authority has: where they are, and what they are.
+    pub(super) superseded: Vec<(Location, String)>,
 }
 
 impl Outcome {
@@ -118,10 +135,11 @@ impl Outcome {
     pub(super) fn append(&mut self, other: Self) {
         self.events.extend(other.events);
         self.duplicates.extend(other.duplicates);
+        self.superseded.extend(other.superseded);
     }
 
-    fn duplicate(&mut self, location: Location, what: impl Into<String>) {
-        self.duplicates.push((location, what.into()));
+    fn duplicate(&mut self, location: Location, partner: Location, what: impl Into<String>) {
+        self.duplicates.push((location, partner, what.into()));
     }
 }
 
@@ -130,7 +148,7 @@ impl ThreadCalls {
     pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         for pending in &self.pending {
             pending.entry.event().visit_names(f);
-            if let Some(exit) = pending.exit {
+            if let Some((exit, _)) = pending.exit {
                 exit.visit_names(f);
             }
         }
@@ -143,9 +161,7 @@ impl ThreadCalls {
         let entry = Entry { event: *event, op, path, stack, call_only, location, log };
         match authority.standing(event, log) {
             Standing::Duplicate => self.enter_duplicate(entry, authority, &mut outcome),
-            Standing::Authoritative if self.take_over_open_call(&entry, authority, &mut outcome) => {
-                outcome.duplicate(location, op.name());
-            }
+            Standing::Authoritative if self.take_over_open_call(&entry, authority, &mut outcome) => {}
             Standing::Authoritative => {
                 self.release_if(event.ts, &mut outcome, authority, |pending| {
                     pending.exit.is_some() && !pending.may_be(op, event.ts)
@@ -165,6 +181,7 @@ impl ThreadCalls {
         }
         let reports_requests = authority.reports_requests(entry.event.tid);
         open.call_only = entry.call_only || open.call_only && !reports_requests;
+        outcome.duplicate(entry.location, open.location, entry.op.name());
         open.reported_by.insert(open.log);
         open.log = entry.log;
         if !open.has_request && self.request.is_none() {
@@ -179,7 +196,7 @@ impl ThreadCalls {
         let (op, enter, log) = (entry.op, entry.event.ts, entry.log);
         let reports_requests = authority.reports_requests(entry.event.tid);
         let mut reported_by = LogSet::default();
-        let mut unreturned = self.unreturned;
+        let (mut unreturned, mut unused_exits) = (self.unreturned, Vec::new());
         self.pending.retain(|pending| {
             if pending.entry.log == log || !pending.may_be(op, enter) {
                 return true;
@@ -188,16 +205,18 @@ impl ThreadCalls {
             entry.complete_from(&pending.entry);
             reported_by.insert(pending.entry.log);
             unreturned -= usize::from(pending.exit.is_none());
-            // Its entry, and its exit.
-            for _ in 0..=usize::from(pending.exit.is_some()) {
-                outcome.duplicate(pending.entry.location, op.name());
-            }
+            outcome.duplicate(pending.entry.location, entry.location, op.name());
+            // The exit of this call is still to come.
+            unused_exits.extend(pending.exit.map(|(_, location)| Exit { op, log: pending.entry.log, location }));
             false
         });
         self.unreturned = unreturned;
+        self.supersede_exits(outcome);
+        self.unused_exits = unused_exits;
         self.last_exit = None;
         self.request = None;
-        self.open = Some(OpenCall { op, enter, log, call_only: entry.call_only, has_request: false, reported_by });
+        let (call_only, location) = (entry.call_only, entry.location);
+        self.open = Some(OpenCall { op, enter, location, log, call_only, has_request: false, reported_by });
         outcome.events.push((entry.event(), entry.location));
     }
 
@@ -209,7 +228,10 @@ impl ThreadCalls {
         self.release_if(enter, outcome, authority, |pending| pending.entry.log == log && pending.exit.is_some());
         let reports_requests = authority.reports_requests(tid);
         let call_only = entry.call_only && !reports_requests;
-        self.take_unreturned(log);
+        if let Some(lost) = self.take_unreturned(log) {
+            // Its exit was lost, and the authoritative log has not reported it.
+            outcome.superseded.push((lost.entry.location, lost.entry.op.name().to_owned()));
+        }
         if let Some(open) = self.open.as_mut().filter(|open| open.op == op && !open.reported_by.contains(log)) {
             open.reported_by.insert(log);
             let was_call_only = open.call_only;
@@ -229,7 +251,7 @@ impl ThreadCalls {
                 open.enter = new_enter;
             }
             outcome.detail = Some(CallDetail::new(&entry, new_enter, open.call_only));
-            outcome.duplicate(entry.location, op.name());
+            outcome.duplicate(entry.location, open.location, op.name());
             return;
         }
         let is_returned_call = |returned: &&mut ReturnedCall| {
@@ -239,7 +261,7 @@ impl ThreadCalls {
         };
         if let Some(returned) = self.returned.as_mut().filter(is_returned_call) {
             returned.reported_by.insert(log);
-            outcome.duplicate(entry.location, op.name());
+            outcome.duplicate(entry.location, returned.location, op.name());
         } else {
             self.pending.push(PendingCall { entry, exit: None });
             self.unreturned += 1;
@@ -254,11 +276,10 @@ impl ThreadCalls {
         self.pending.iter().rposition(|pending| pending.entry.log == log && pending.exit.is_none())
     }
 
-    fn take_unreturned(&mut self, log: usize) {
-        if let Some(at) = self.find_unreturned(log) {
-            self.pending.remove(at);
-            self.unreturned -= 1;
-        }
+    fn take_unreturned(&mut self, log: usize) -> Option<PendingCall> {
+        let at = self.find_unreturned(log)?;
+        self.unreturned -= 1;
+        Some(self.pending.remove(at))
     }
 
     /// Takes the exit of a call. `event` is a `CallExit`.
@@ -269,31 +290,46 @@ impl ThreadCalls {
             && self.pending[at].entry.op == op
             && !entry_lost
         {
-            self.pending[at].exit = Some(*event);
+            self.pending[at].exit = Some((*event, location));
             self.unreturned -= 1;
             return outcome;
         }
         self.begin_pending_call_of(event, op, log, authority, &mut outcome);
-        let is_duplicate = match authority.standing(event, log) {
-            Standing::Duplicate if !self.ends_open_call(event.tid, log, authority) => true,
-            _ => self.last_exit.is_some_and(|(before, other)| before == op && other != log),
-        };
-        if is_duplicate {
-            outcome.duplicate(location, format!("{} exit", op.name()));
-            return outcome;
+        let used = self.last_exit.filter(|used| used.op == op && used.log != log);
+        let is_unused =
+            authority.standing(event, log) == Standing::Duplicate && !self.ends_open_call(event.tid, log, authority);
+        if let Some(used) = used {
+            outcome.duplicate(location, used.location, exit_of(op));
+        } else if is_unused {
+            self.unused_exits.push(Exit { op, log, location });
+        } else {
+            self.return_from_call(op, log, event, location, &mut outcome);
+            outcome.events.push((*event, location));
         }
-        self.return_from_call(op, log, event);
-        outcome.events.push((*event, location));
         outcome
     }
 
     /// The exit of a call is emitted.
-    fn return_from_call(&mut self, op: Op, log: usize, exit: &Event) {
-        self.last_exit = Some((op, log));
+    fn return_from_call(&mut self, op: Op, log: usize, exit: &Event, location: Location, outcome: &mut Outcome) {
+        self.last_exit = Some(Exit { op, log, location });
         self.request = None;
+        self.unused_exits.retain(|unused| {
+            let is_duplicate = unused.op == op && unused.log != log;
+            if is_duplicate {
+                outcome.duplicate(unused.location, location, exit_of(op));
+            }
+            !is_duplicate
+        });
         if let Some(open) = self.open.take_if(|open| open.op == op && open.enter <= exit.ts) {
-            self.returned = Some(ReturnedCall { op, exit: exit.ts, reported_by: open.reported_by });
+            let OpenCall { location, reported_by, .. } = open;
+            self.returned = Some(ReturnedCall { op, exit: exit.ts, location, reported_by });
         }
+    }
+
+    /// No exit will come that those of logs without authority are duplicates of.
+    fn supersede_exits(&mut self, outcome: &mut Outcome) {
+        let unused = self.unused_exits.drain(..).map(|exit| (exit.location, exit_of(exit.op)));
+        outcome.superseded.extend(unused);
     }
 
     /// A log reports an exit whose entry it lacks: it began within the call, or lost the entry. So it will not report the call that waits for
@@ -307,7 +343,7 @@ impl ThreadCalls {
         outcome: &mut Outcome,
     ) {
         // It may be the second report of the exit before.
-        if self.open.is_some() || self.last_exit.is_some_and(|(_, other)| other != log) {
+        if self.open.is_some() || self.last_exit.is_some_and(|used| used.log != log) {
             return;
         }
         let is_it = |pending: &PendingCall| {
@@ -320,9 +356,9 @@ impl ThreadCalls {
             // This exit ends it, unless the exit of its own log has come before.
             open.reported_by.insert(log);
         }
-        if let Some(own_exit) = own_exit {
-            self.return_from_call(op, entry.log, &own_exit);
-            outcome.events.push((own_exit, entry.location));
+        if let Some((own_exit, location)) = own_exit {
+            self.return_from_call(op, entry.log, &own_exit, location, outcome);
+            outcome.events.push((own_exit, location));
         }
     }
 
@@ -340,8 +376,8 @@ impl ThreadCalls {
         })
     }
 
-    /// Takes the start of a request. Returns whether another log has reported the request that the thread is in.
-    pub(super) fn start_request(&mut self, id: u64, log: usize, ts: i64) -> bool {
+    /// Takes the start of a request. Returns where another log has reported the request that the thread is in.
+    pub(super) fn start_request(&mut self, id: u64, log: usize, ts: i64, location: Location) -> Option<Location> {
         if let Some(open) = &mut self.open {
             open.has_request = true;
         }
@@ -350,21 +386,21 @@ impl ThreadCalls {
         let is_nested = is_in_request.is_some_and(|before| (before.id == NO_ID) != (id == NO_ID));
         self.has_nested_start = is_nested;
         if is_nested && id == NO_ID {
-            return false;
+            return None;
         }
-        let new = ThreadRequest { id, log, has_start: true, last_ts: ts };
-        self.request.replace(new).is_some_and(|before| before.id == id && before.log != log)
+        let new = ThreadRequest { id, log, location, has_start: true, last_ts: ts };
+        self.request.replace(new).filter(|before| before.id == id && before.log != log).map(|before| before.location)
     }
 
     /// Takes a folio or a submit with the id of a request, which is not one of background writeback as far as is known. If the start was
     /// lost, this event opens the request.
-    pub(super) fn use_request(&mut self, id: u64, log: usize, ts: i64) {
+    pub(super) fn use_request(&mut self, id: u64, log: usize, ts: i64, location: Location) {
         if id == 0 {
             return;
         }
         match &mut self.request {
             Some(request) => request.last_ts = ts,
-            None => self.request = Some(ThreadRequest { id, log, has_start: false, last_ts: ts }),
+            None => self.request = Some(ThreadRequest { id, log, location, has_start: false, last_ts: ts }),
         }
     }
 
@@ -408,9 +444,7 @@ impl ThreadCalls {
         for PendingCall { entry, exit } in due {
             self.begin(entry, authority, outcome);
             self.open = None;
-            if let Some(exit) = exit {
-                outcome.events.push((exit, entry.location));
-            }
+            outcome.events.extend(exit);
         }
     }
 
@@ -418,8 +452,14 @@ impl ThreadCalls {
     pub(super) fn finish(&mut self, authority: &Authority) -> Outcome {
         let mut outcome = Outcome::default();
         self.release(&mut outcome, authority, |_| true);
+        self.supersede_exits(&mut outcome);
         outcome
     }
+}
+
+/// The name of an exit in an example.
+fn exit_of(op: Op) -> String {
+    format!("{} exit", op.name())
 }
 
 impl CallDetail {
@@ -546,7 +586,7 @@ mod tests {
             let mut thread = ThreadCalls::default();
             thread.enter(&logs[0][0], Location::default(), 0, &authority);
             thread.enter(&logs[1][0], Location::default(), 1, &authority);
-            thread.use_request(5, 0, 200);
+            thread.use_request(5, 0, 200, Location::default());
             if is_background {
                 thread.leave_background(5);
             }

@@ -3,28 +3,29 @@
 use std::collections::VecDeque;
 
 use crate::event::{Event, Kind};
+use crate::location::Location;
 
 /// Maximum difference of the times of two copies: the resolution of a text, and the time from one buffer to the next.
 const MAX_SKEW_NS: i64 = 1_000_000;
 
 #[derive(Default)]
-pub(super) struct RecentMarks(VecDeque<(Event, usize)>);
+pub(super) struct RecentMarks(VecDeque<(Event, usize, Location)>);
 
 impl RecentMarks {
-    /// Returns whether another log has recorded this marker. Events come in the order of time.
-    pub(super) fn is_duplicate(&mut self, event: &Event, log: usize) -> bool {
-        while self.0.front().is_some_and(|(old, _)| old.ts < event.ts.saturating_sub(MAX_SKEW_NS)) {
+    /// Returns where another log has recorded this marker. Events come in the order of time.
+    pub(super) fn find_copy(&mut self, event: &Event, location: Location, log: usize) -> Option<Location> {
+        while self.0.front().is_some_and(|(old, ..)| old.ts < event.ts.saturating_sub(MAX_SKEW_NS)) {
             self.0.pop_front();
         }
-        let is_copy = |(other, of): &(Event, usize)| *of != log && other.tid == event.tid && other.kind == event.kind;
+        let is_copy =
+            |(other, of, _): &(Event, usize, _)| *of != log && other.tid == event.tid && other.kind == event.kind;
         if let Some(copy) = self.0.iter().position(is_copy) {
-            self.0.remove(copy);
-            return true;
+            return self.0.remove(copy).map(|(.., location)| location);
         }
         if matches!(event.kind, Kind::Mark { .. }) {
-            self.0.push_back((*event, log));
+            self.0.push_back((*event, log, location));
         }
-        false
+        None
     }
 }
 
@@ -40,7 +41,7 @@ mod tests {
         let mut is_duplicate = |ts, tid, log| {
             let kind = Kind::Mark { phase: MarkPhase::Instant, name: NameId(1), key: 0 };
             let event = Event { ts, tid, pid: UNKNOWN_TASK, comm: NameId::NONE, line: 0, kind };
-            marks.is_duplicate(&event, log)
+            marks.find_copy(&event, Location::default(), log).is_some()
         };
         assert!(!is_duplicate(0, 7, 0));
         assert!(is_duplicate(500, 7, 1));

@@ -2,12 +2,16 @@
 //!
 //! The stage runs between the reorder window and pairing. It passes on the events of the authoritative logs, counts the duplicates, and
 //! attaches to each event what pairing must know about its log. With one log it passes on every event.
+//!
+//! Nothing is counted as a duplicate without its partner: the event, of another log or of another input, that is used instead. An event of a
+//! log without authority that has no partner is not used, and is counted as superseded.
 
 mod authority;
 mod calls;
 mod marks;
+mod partners;
+mod pieces;
 mod set_aside;
-mod superseded;
 
 use std::sync::Arc;
 
@@ -17,16 +21,19 @@ use hashbrown::HashMap;
 use self::authority::{Authority, Standing};
 use self::calls::{Outcome, ThreadCalls};
 use self::marks::RecentMarks;
+use self::partners::{Partners, Settled};
+use self::pieces::{Change, Pieces};
 use self::set_aside::SetAsideBios;
-use self::superseded::SupersededBios;
 use crate::background_ids::BackgroundIds;
 use crate::block_queue::Completion;
 use crate::error::Result;
 use crate::event::probe::Probe;
-use crate::event::{Event, Kind, NO_ID, NO_SECTOR, Op};
+use crate::event::{Event, Kind, NO_ID, Op};
 use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
 use crate::names::NameId;
+
+pub use self::authority::MAX_SKEW_NS;
 
 /// Maximum number of logs of one run.
 pub const MAX_LOGS: usize = 128;
@@ -71,12 +78,22 @@ pub struct Provenance {
     pub must_complete: bool,
     /// Of a bio or a request of the block layer: a log that has not ended reports what the thread does.
     pub thread_is_covered: bool,
+    /// Of a call: its input reports no requests. Of a request: its input reports no calls. So the clock of another input has measured the other
+    /// one.
+    pub is_apart: bool,
 }
 
 impl Provenance {
     /// Of an event whose log needs no comparison with others.
     pub fn of_single_log(location: Location) -> Self {
-        Self { location, log: 0, completable: LogSet::ALL, must_complete: true, thread_is_covered: true }
+        Self {
+            location,
+            log: 0,
+            completable: LogSet::ALL,
+            must_complete: true,
+            thread_is_covered: true,
+            is_apart: false,
+        }
     }
 }
 
@@ -100,17 +117,27 @@ pub enum Deduplicated {
     CallDetail(CallDetail),
 }
 
+/// What a file reports.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reports {
+    calls: bool,
+    requests: bool,
+}
+
 /// The stage for the logs of one run.
 pub struct Dedup {
     /// `None` with one log, and where ids are processes.
     logs: Option<SeveralLogs>,
+    /// By file. Empty with one file.
+    reports: Vec<Reports>,
     locations: Arc<Locations>,
     pub losses: Losses,
 }
 
 struct SeveralLogs {
+    pieces: Pieces,
     authority: Authority,
-    superseded: SupersededBios,
+    partners: Partners,
     marks: RecentMarks,
     set_aside: SetAsideBios,
     background: BackgroundIds,
@@ -119,33 +146,81 @@ struct SeveralLogs {
 }
 
 impl Dedup {
-    /// `ids_are_threads`: calls of processes cannot be matched between logs, so nothing is removed where ids are processes.
-    pub fn new(locations: Arc<Locations>, ids_are_threads: bool) -> Self {
+    /// `formats` are the names of the formats of all inputs. `ids_are_threads`: calls of processes cannot be matched between logs, so nothing
+    /// is removed where ids are processes, but events that are equal in all.
+    pub fn new(locations: Arc<Locations>, formats: &[&'static str], ids_are_threads: bool) -> Self {
         let authority = Authority::new(if ids_are_threads { &locations.logs } else { &[] });
         let logs = (authority.log_count() > 1).then(|| SeveralLogs {
+            pieces: Pieces::new(&locations.logs, formats),
             authority,
-            superseded: SupersededBios::default(),
+            partners: Partners::default(),
             marks: RecentMarks::default(),
             set_aside: SetAsideBios::default(),
             background: BackgroundIds::default(),
             threads: HashMap::default(),
             last_ts: i64::MIN,
         });
-        Self { logs, locations, losses: Losses::default() }
+        let count = locations.files.len();
+        let reports = vec![Reports::default(); if count > 1 { count } else { 0 }];
+        Self { logs, reports, locations, losses: Losses::default() }
+    }
+
+    /// For each file the log that it belongs to. Of events of these files that are equal, one is used.
+    pub fn log_of_files(&self) -> Vec<usize> {
+        (0..self.locations.files.len()).map(|file| self.log_of_file(file)).collect()
+    }
+
+    fn log_of_file(&self, file: usize) -> usize {
+        self.logs.as_ref().map_or(0, |logs| logs.pieces.log_of(self.recording_of(file)))
+    }
+
+    /// The recording that a file is a part of, as far as it was known before any was read.
+    fn recording_of(&self, file: usize) -> usize {
+        self.locations.log_of(Location::new(file, 0))
     }
 
     /// Registers the events of a batch of a file. All files must have been observed up to a time before an event of that time is passed to
     /// `event`.
     pub fn observe(&mut self, file: usize, events: &[Event]) {
+        if let Some(reports) = self.reports.get_mut(file) {
+            reports.calls |= events.iter().any(is_call);
+            reports.requests |= events.iter().any(is_request);
+        }
+        let recording = self.recording_of(file);
         if let Some(logs) = &mut self.logs {
-            logs.authority.observe(self.locations.log_of(Location::new(file, 0)), events.iter());
+            logs.pieces.observe(recording, file, events);
+            logs.authority.observe(logs.pieces.log_of(recording), events.iter());
         }
     }
 
     /// Marks a file as read to its end.
     pub fn end_file(&mut self, file: usize) {
+        let recording = self.recording_of(file);
         if let Some(logs) = &mut self.logs {
-            logs.authority.end_file(self.locations.log_of(Location::new(file, 0)));
+            logs.pieces.end_file(recording);
+            logs.authority.end_file(logs.pieces.log_of(recording));
+        }
+    }
+
+    /// The time at which `review` must be called, before any event of it is passed on.
+    pub fn next_review(&self) -> Option<i64> {
+        self.logs.as_ref()?.pieces.next_review()
+    }
+
+    /// Finds out whether logs that begin at this time are pieces of others. `waiting` are all events that have been observed and not yet been
+    /// passed on, from this time on.
+    pub fn review<'a, I: Iterator<Item = (&'a Event, Location)>>(&mut self, at: i64, waiting: impl Fn() -> I) {
+        let locations = &self.locations;
+        let Some(SeveralLogs { pieces, authority, .. }) = &mut self.logs else { return };
+        let with_log = || waiting().map(|(event, location)| (event, locations.log_of(location)));
+        for change in pieces.review(at, with_log()) {
+            match change {
+                Change::Join { log, to } => authority.join(log, to),
+                Change::Leave { log, from, open_files } => {
+                    authority.leave(log, from, open_files);
+                    authority.observe(log, with_log().filter(|(_, of)| *of == log).map(|(event, _)| event));
+                }
+            }
         }
     }
 
@@ -163,30 +238,35 @@ impl Dedup {
         mut emit: impl FnMut(Deduplicated) -> Result<()>,
     ) -> Result<()> {
         let Some(logs) = &mut self.logs else {
-            return emit(Deduplicated::Event(*event, Provenance::of_single_log(location)));
+            let has_one_file = self.reports.is_empty();
+            let provenance =
+                if has_one_file { Provenance::of_single_log(location) } else { self.provenance(event, location) };
+            return emit(Deduplicated::Event(*event, provenance));
         };
-        let log = self.locations.log_of(location);
+        let log = logs.pieces.log_of(self.locations.log_of(location));
         logs.last_ts = logs.last_ts.max(event.ts);
         match event.kind {
             Kind::CallEnter { .. } => {
+                logs.partners.leave(event.tid, log);
                 let thread = logs.threads.entry(event.tid).or_default();
                 let outcome = thread.enter(event, location, log, &logs.authority);
                 self.emit(outcome, event.ts, &mut emit)
             }
             Kind::CallExit { .. } => {
+                logs.partners.leave(event.tid, log);
                 let thread = logs.threads.entry(event.tid).or_default();
                 let outcome = thread.exit(event, location, log, &logs.authority);
                 self.emit(outcome, event.ts, &mut emit)
             }
             Kind::Mark { .. } => {
-                if logs.marks.is_duplicate(event, log) {
-                    self.count_duplicate(event.ts, location, Kind::NAMES[event.kind.index()]);
+                if let Some(partner) = logs.marks.find_copy(event, location, log) {
+                    self.count_duplicate(event.ts, location, partner, Kind::NAMES[event.kind.index()]);
                     return Ok(());
                 }
                 emit(Deduplicated::Event(*event, self.provenance(event, location)))
             }
             _ => {
-                if self.is_duplicate(event, location, log) {
+                if !self.is_used(event, location, log) {
                     return Ok(());
                 }
                 let mut provenance = self.provenance(event, location);
@@ -200,7 +280,8 @@ impl Dedup {
     pub fn finish(&mut self, mut emit: impl FnMut(Deduplicated) -> Result<()>) -> Result<()> {
         let Some(logs) = &mut self.logs else { return Ok(()) };
         let last_ts = logs.last_ts;
-        let superseded = logs.superseded.settle(i64::MAX);
+        let mut settled = Settled::default();
+        logs.partners.settle(i64::MAX, &mut settled);
         let mut threads: Vec<_> = logs.threads.iter_mut().collect();
         threads.sort_unstable_by_key(|(tid, _)| **tid);
         let mut pending = Outcome::default();
@@ -209,13 +290,16 @@ impl Dedup {
         }
         // In the order of time, as all other events are.
         pending.events.sort_by_key(|(event, _)| event.ts);
-        self.count_superseded(superseded, last_ts);
+        self.count_settled(settled);
         self.emit(pending, last_ts, &mut emit)
     }
 
     fn emit(&mut self, outcome: Outcome, ts: i64, emit: &mut impl FnMut(Deduplicated) -> Result<()>) -> Result<()> {
-        for (location, what) in outcome.duplicates {
-            self.count_duplicate(ts, location, &what);
+        for (location, partner, what) in outcome.duplicates {
+            self.count_duplicate(ts, location, partner, &what);
+        }
+        for (location, what) in outcome.superseded {
+            self.count_superseded(Reason::SupersededEvent, ts, location, &what);
         }
         if let Some(detail) = outcome.detail {
             emit(Deduplicated::CallDetail(detail))?;
@@ -238,8 +322,12 @@ impl Dedup {
     }
 
     fn provenance(&self, event: &Event, location: Location) -> Provenance {
-        let log = self.locations.log_of(location);
-        let mut provenance = Provenance { log, ..Provenance::of_single_log(location) };
+        let log = self.log_of_file(location.file());
+        let is_apart = self
+            .reports
+            .get(location.file())
+            .is_some_and(|reports| is_call(event) && !reports.requests || is_request(event) && !reports.calls);
+        let mut provenance = Provenance { log, is_apart, ..Provenance::of_single_log(location) };
         let Some(SeveralLogs { authority, .. }) = &self.logs else { return provenance };
         match event.kind {
             Kind::BlockSubmit { .. } => {
@@ -251,39 +339,24 @@ impl Dedup {
             | Kind::BlockDone { dev, .. } => {
                 provenance.thread_is_covered = authority.covers_thread(event.tid, event.ts, log);
                 provenance.completable = authority.completable(dev, event.ts, log);
-                provenance.must_complete = authority.is_only_submitter(dev, log);
+                provenance.must_complete = authority.is_only_submitter(dev, event.ts, log);
             }
             _ => {}
         }
         provenance
     }
 
-    /// Whether another log is authoritative for an event that is no call. Counts it.
-    fn is_duplicate(&mut self, event: &Event, location: Location, log: usize) -> bool {
-        let Some(logs) = &mut self.logs else { return false };
-        let mut standing = logs.authority.standing(event, log);
-        let target = match event.kind {
-            Kind::BlockSubmit { dev, sector, bytes, .. } if bytes > 0 => Some((dev, sector)),
-            Kind::BioSubmit { dev, sector, .. } if dev.is_known() && sector != NO_SECTOR => Some((dev, sector)),
-            _ => None,
-        };
-        let mut superseded = 0;
-        if let Some(target) = target {
-            let log_count = logs.authority.log_count();
-            superseded = logs.superseded.submit(target, event.ts, log, standing, log_count);
-        }
-        if standing == Standing::Duplicate
-            && let Kind::BlockSubmit { dev, sector, bytes, flags } = event.kind
-            && bytes > 0
-        {
-            logs.set_aside.submit(log, (dev, sector), bytes, flags, event.ts);
-        }
-        if standing == Standing::Authoritative {
+    /// Whether an event that is no call is used, because no other log is authoritative for it.
+    fn is_used(&mut self, event: &Event, location: Location, log: usize) -> bool {
+        let Some(logs) = &mut self.logs else { return true };
+        let mut settled = Settled::default();
+        let mut partner = None;
+        let is_used = logs.authority.standing(event, log) == Standing::Authoritative;
+        if is_used {
             match event.kind {
-                Kind::SyncStart { id, .. }
-                    if logs.threads.entry(event.tid).or_default().start_request(id, log, event.ts) =>
-                {
-                    standing = Standing::Duplicate;
+                Kind::SyncStart { id, .. } => {
+                    let thread = logs.threads.entry(event.tid).or_default();
+                    partner = thread.start_request(id, log, event.ts, location);
                 }
                 Kind::WbStart { id } => logs.background.insert(id),
                 Kind::BioSubmit { id, background: true, .. } => {
@@ -291,12 +364,11 @@ impl Dedup {
                     logs.threads.entry(event.tid).or_default().leave_background(id);
                 }
                 Kind::BioAddFolio { id, .. } | Kind::BioSubmit { id, .. } if !logs.background.contains(id) => {
-                    logs.threads.entry(event.tid).or_default().use_request(id, log, event.ts);
+                    logs.threads.entry(event.tid).or_default().use_request(id, log, event.ts, location);
                 }
-                Kind::Probe(Probe::SyncEnter { .. })
-                    if logs.threads.entry(event.tid).or_default().start_request(NO_ID, log, event.ts) =>
-                {
-                    standing = Standing::Duplicate;
+                Kind::Probe(Probe::SyncEnter { .. }) => {
+                    let thread = logs.threads.entry(event.tid).or_default();
+                    partner = thread.start_request(NO_ID, log, event.ts, location);
                 }
                 Kind::Probe(Probe::SyncExit { .. }) => logs.threads.entry(event.tid).or_default().end_request(NO_ID),
                 Kind::SyncEnd { id, .. } => {
@@ -304,44 +376,67 @@ impl Dedup {
                 }
                 _ => {}
             }
+        } else if let Kind::BlockSubmit { dev, sector, bytes, flags } = event.kind
+            && bytes > 0
+        {
+            logs.set_aside.submit(log, (dev, sector), bytes, flags, event.ts);
         }
-        self.count_superseded(superseded, event.ts);
-        let is_duplicate = standing == Standing::Duplicate;
-        // Folios, waits and completions belong to what is counted here.
-        let is_counted = target.is_some()
-            || matches!(
-                event.kind,
-                Kind::BlockSubmit { .. } | Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. }
-            )
-            || matches!(
-                event.kind,
-                Kind::Probe(Probe::SyncEnter { .. } | Probe::SyncExit { .. } | Probe::Submit { .. })
-            );
-        if is_duplicate && is_counted {
-            self.count_duplicate(event.ts, location, Kind::NAMES[event.kind.index()]);
+        match partner {
+            Some(_) => {}
+            None if !is_used => logs.partners.add_unused(event, location, log, &mut settled),
+            None if logs.authority.is_shared(event) => logs.partners.add_used(event, location, log, &mut settled),
+            None => {}
         }
-        is_duplicate
+        if let Some(partner) = partner {
+            self.count_duplicate(event.ts, location, partner, Kind::NAMES[event.kind.index()]);
+        }
+        self.count_settled(settled);
+        is_used && partner.is_none()
     }
 
-    /// Counts an event that an earlier file holds with the same time and fields.
-    pub fn count_repeat(&mut self, event: &Event, location: Location, first: usize) {
-        let log = self.locations.log_of(location);
-        if let Some(logs) = &mut self.logs {
-            logs.authority.add_repeat(log, self.locations.log_of(Location::new(first, 0)));
-        }
-        self.count_duplicate(event.ts, location, Kind::NAMES[event.kind.index()]);
+    /// Counts an event that another file of its log holds with the same time and fields, at `partner`.
+    pub fn count_repeat(&mut self, event: &Event, location: Location, partner: Location) {
+        self.count_duplicate(event.ts, location, partner, Kind::NAMES[event.kind.index()]);
     }
 
-    fn count_duplicate(&mut self, ts: i64, location: Location, what: &str) {
+    /// Counts what has become of events that are not used. Folios, waits and completions belong to what is counted here.
+    fn count_settled(&mut self, settled: Settled) {
+        for (record, partner) in settled.duplicates {
+            if record.is_counted {
+                self.count_duplicate(record.ts, record.location, partner, record.what);
+            }
+        }
+        for record in settled.superseded {
+            let reason = if record.may_be_alone { Reason::SupersededBio } else { Reason::SupersededEvent };
+            self.count_superseded(reason, record.ts, record.location, record.what);
+        }
+    }
+
+    /// Counts an event that is not used, because the one at `partner` is the same.
+    fn count_duplicate(&mut self, ts: i64, location: Location, partner: Location, what: &str) {
+        debug_assert_ne!(location, partner, "an event is no duplicate of itself");
         let count = self.losses.add(Reason::Duplicate, 1, Some(ts));
+        count.example.get_or_insert_with(|| {
+            format!("{}, as {}", self.locations.describe(location, what), self.locations.name(partner))
+        });
+    }
+
+    fn count_superseded(&mut self, reason: Reason, ts: i64, location: Location, what: &str) {
+        let count = self.losses.add(reason, 1, Some(ts));
         count.example.get_or_insert_with(|| self.locations.describe(location, what));
     }
+}
 
-    fn count_superseded(&mut self, bios: u64, ts: i64) {
-        if bios > 0 {
-            self.losses.add(Reason::SupersededBio, bios, Some(ts));
-        }
-    }
+fn is_call(event: &Event) -> bool {
+    matches!(event.kind, Kind::CallEnter { .. } | Kind::CallExit { .. })
+}
+
+/// Whether an event is the start or the end of a request.
+fn is_request(event: &Event) -> bool {
+    matches!(
+        event.kind,
+        Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::Probe(Probe::SyncEnter { .. } | Probe::SyncExit { .. })
+    )
 }
 
 #[cfg(test)]
@@ -359,7 +454,7 @@ mod tests {
         let kernel = [enter(1000, 5, Op::Msync, false), enter(1000, 9, Op::Msync, false)];
         let strace = [enter(100, 9, Op::Fsync, true), enter(200, 5, Op::Fsync, true)];
         let locations = Locations { files: vec!["kernel".into(), "strace".into()], logs: vec![0, 1] };
-        let mut dedup = Dedup::new(Arc::new(locations), true);
+        let mut dedup = Dedup::new(Arc::new(locations), &["ftrace", "strace"], true);
         dedup.observe(0, &kernel);
         dedup.observe(1, &strace);
         let mut left = Vec::new();

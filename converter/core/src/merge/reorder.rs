@@ -110,8 +110,13 @@ impl Reorder {
 
     /// Visits every name of the waiting events.
     pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        self.waiting().for_each(|(event, _)| event.visit_names(f));
+    }
+
+    /// The waiting events, in no order, with their locations.
+    pub fn waiting(&self) -> impl Iterator<Item = (&Event, Location)> {
         let strays = self.strays.iter().map(|Reverse(ByKey(waiting))| waiting);
-        self.runs.iter().flatten().chain(strays).for_each(|waiting| waiting.event.visit_names(f));
+        self.runs.iter().flatten().chain(strays).map(|waiting| (&waiting.event, waiting.location))
     }
 
     /// Releases all events in order, at the end of the input.
@@ -124,8 +129,19 @@ impl Reorder {
         &mut self,
         watermark: i64,
         max_waiting: usize,
-        mut take: impl FnMut(Event, Location) -> Result<(), E>,
+        take: impl FnMut(Event, Location) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.release_until(None, watermark, max_waiting, take).map(|_| ())
+    }
+
+    /// As `release`, but only events that are older than `limit`. Returns whether it has kept others back.
+    pub fn release_until<E>(
+        &mut self,
+        limit: Option<i64>,
+        watermark: i64,
+        max_waiting: usize,
+        mut take: impl FnMut(Event, Location) -> Result<(), E>,
+    ) -> Result<bool, E> {
         loop {
             // Release from the run with the oldest front until the front of another run, or a stray, is older.
             let mut oldest: Option<(Key, usize)> = None;
@@ -143,21 +159,27 @@ impl Reorder {
             }
             if oldest.is_none_or(|(key, _)| bound < key) {
                 if self.strays.is_empty() || (bound.0 >= watermark && self.waiting <= max_waiting) {
-                    return Ok(());
+                    return Ok(false);
                 }
-                let Some(Reverse(ByKey(stray))) = self.strays.pop() else { return Ok(()) };
+                if limit.is_some_and(|limit| bound.0 >= limit) {
+                    return Ok(true);
+                }
+                let Some(Reverse(ByKey(stray))) = self.strays.pop() else { return Ok(false) };
                 self.waiting -= 1;
                 self.released = self.released.max(stray.event.ts);
                 take(stray.event, stray.location)?;
                 continue;
             }
-            let Some((_, run)) = oldest else { return Ok(()) };
+            let Some((_, run)) = oldest else { return Ok(false) };
             while let Some(front) = self.runs[run].front() {
                 if front.key() > bound {
                     break;
                 }
                 if front.event.ts >= watermark && self.waiting <= max_waiting {
-                    return Ok(());
+                    return Ok(false);
+                }
+                if limit.is_some_and(|limit| front.event.ts >= limit) {
+                    return Ok(true);
                 }
                 let Waiting { event, location, .. } = *front;
                 self.runs[run].pop_front();

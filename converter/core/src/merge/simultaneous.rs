@@ -1,8 +1,10 @@
 //! Events of equal times from several inputs.
 //!
-//! Inputs may hold the same event: pieces of a log that overlap, an excerpt of it, or two texts of one ring buffer. Such an event is used
-//! once. Times may also be cut to µs, so that events of different inputs have equal times. Their order then follows from what they are: a
-//! bio enters the block layer after the file system has submitted it.
+//! Inputs of one log may hold the same event: pieces that overlap, an excerpt, or two texts of one ring buffer. Such an event is used once.
+//! Two recorders may also report an event with equal times, when these are cut to µs. `dedup` compares such logs.
+//!
+//! Events of different inputs may have equal times without being the same. Their order then follows from what they are: a bio enters the
+//! block layer after the file system has submitted it.
 
 use std::collections::VecDeque;
 
@@ -19,8 +21,8 @@ use crate::names::NameId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     Once,
-    /// The input with this index holds the same event.
-    Repeat(usize),
+    /// Another input of its log holds the same event, here, and that one is used.
+    Repeat(Location),
 }
 
 /// An event, where it is, and the index of its input.
@@ -33,11 +35,23 @@ pub struct Simultaneous {
     group: Vec<Waiting>,
     /// For each input, whether it has had an event of an earlier time.
     has_begun: Vec<bool>,
+    /// For each input, the log that it is a piece of.
+    log_of: Vec<usize>,
 }
 
 impl Simultaneous {
     pub fn new(inputs: usize) -> Self {
-        Self { has_several_inputs: inputs > 1, group: Vec::new(), has_begun: vec![false; inputs] }
+        Self {
+            has_several_inputs: inputs > 1,
+            group: Vec::new(),
+            has_begun: vec![false; inputs],
+            log_of: vec![0; inputs],
+        }
+    }
+
+    /// Says for each input which log it is a piece of. Without this, all are pieces of one.
+    pub fn set_logs(&mut self, log_of: Vec<usize>) {
+        self.log_of = log_of;
     }
 
     /// Takes the next event in the order of time. `input` is the index of its input. Passes on the events of the time before it.
@@ -52,7 +66,7 @@ impl Simultaneous {
             return take(event, location, Use::Once);
         }
         if self.group.first().is_some_and(|(first, ..)| first.ts != event.ts) {
-            self.finish(take)?;
+            self.finish(&mut take)?;
         }
         self.group.push((event, location, input));
         Ok(())
@@ -70,16 +84,23 @@ impl Simultaneous {
             // An input that begins now may be the next piece of one that ends now.
             let has_begun = |input: usize| self.has_begun.get(input).copied().unwrap_or_default();
             group.sort_by_key(|&(.., input)| (!has_begun(input), input));
-            remove_repeats(&mut group, |event, location, first| take(event, location, Use::Repeat(first)))?;
-            let begun = group.iter().take_while(|&&(.., input)| has_begun(input)).count();
-            let beginning = group.split_off(begun);
-            group = sort_by_cause(group);
-            group.extend(sort_by_cause(beginning));
-        }
-        for &(.., input) in &group {
-            if let Some(has_begun) = self.has_begun.get_mut(input) {
-                *has_begun = true;
+            let queues = queues_of(&group, &self.log_of, |event, location, partner| {
+                take(event, location, Use::Repeat(partner))
+            })?;
+            let (begun, beginning): (Vec<_>, Vec<_>) =
+                queues.into_iter().partition(|queue| queue.iter().any(|&(.., input)| has_begun(input)));
+            for &(.., input) in &group {
+                if let Some(has_begun) = self.has_begun.get_mut(input) {
+                    *has_begun = true;
+                }
             }
+            group.clear();
+            sort_by_cause(begun, &mut group);
+            sort_by_cause(beginning, &mut group);
+        } else if let Some(&(.., input)) = group.first()
+            && let Some(has_begun) = self.has_begun.get_mut(input)
+        {
+            *has_begun = true;
         }
         for (event, location, _) in group.drain(..) {
             take(event, location, Use::Once)?;
@@ -89,42 +110,83 @@ impl Simultaneous {
     }
 }
 
-/// Removes events that an earlier input holds as often as this one. The inputs are in order.
-fn remove_repeats<E>(
-    group: &mut Vec<Waiting>,
-    mut on_repeat: impl FnMut(Event, Location, usize) -> Result<(), E>,
-) -> Result<(), E> {
-    /// How often an event occurs.
-    struct Count {
-        used: u32,
-        /// The input that holds it first.
-        first: usize,
-        /// The input that holds it last until now, and how often.
+/// The events of inputs that hold some of the same: one of each, in an order that is that of every input.
+type Queue = VecDeque<Waiting>;
+
+/// Puts the events of one time into queues, those of an input that repeats events of another one into the queue of that one. The inputs are
+/// in order. An event that several inputs of a log hold is in the queue of the first one, as often as the input has it that has it most often.
+fn queues_of<E>(
+    group: &[Waiting],
+    log_of: &[usize],
+    mut on_repeat: impl FnMut(Event, Location, Location) -> Result<(), E>,
+) -> Result<Vec<Queue>, E> {
+    /// The events of a log that are equal: those that are used, by their places in the group.
+    #[derive(Default)]
+    struct Equal {
+        used: Vec<usize>,
         input: usize,
-        in_input: u32,
+        /// How many of them the current input has had.
+        in_input: usize,
     }
-    let mut counts: HashMap<Event, Count, FixedState> = HashMap::default();
-    let mut failed = Ok(());
-    group.retain(|&(event, location, input)| {
-        let count =
-            counts.entry(identity(event)).or_insert_with(|| Count { used: 0, first: input, input, in_input: 0 });
-        if count.input != input {
-            (count.input, count.in_input) = (input, 0);
+    let mut known: HashMap<(usize, Event), Equal, FixedState> = HashMap::default();
+    // Places in the group. Each is in one queue.
+    let mut queues: Vec<Vec<usize>> = Vec::new();
+    let mut queue_of: Vec<usize> = vec![usize::MAX; group.len()];
+    let mut first = 0;
+    for input in group.chunk_by(|a, b| a.2 == b.2) {
+        let log = log_of.get(input[0].2).copied().unwrap_or_default();
+        // The input as places of events that are used.
+        let mut own = Vec::with_capacity(input.len());
+        let mut joined: Option<usize> = None;
+        for (at, &(event, location, number)) in (first..).zip(input) {
+            let equal = known.entry((log, identity(event))).or_default();
+            if equal.used.is_empty() || equal.input != number {
+                (equal.input, equal.in_input) = (number, 0);
+            }
+            let place = equal.used.get(equal.in_input).copied();
+            equal.in_input += 1;
+            if let Some(place) = place {
+                joined = joined.or(Some(queue_of[place]));
+                on_repeat(event, location, group[place].1)?;
+                own.push(place);
+            } else {
+                equal.used.push(at);
+                own.push(at);
+            }
         }
-        count.in_input += 1;
-        let is_repeat = count.in_input <= count.used;
-        if !is_repeat {
-            count.used += 1;
-        } else if failed.is_ok() {
-            failed = on_repeat(event, location, count.first);
+        first += input.len();
+        let queue = joined.unwrap_or(queues.len());
+        if queue == queues.len() {
+            queues.push(Vec::new());
         }
-        !is_repeat
-    });
-    failed
+        insert(&mut queues[queue], &own, &mut queue_of, queue);
+    }
+    Ok(queues.into_iter().map(|queue| queue.into_iter().map(|place| group[place]).collect()).collect())
+}
+
+/// Inserts the events of an input that a queue does not hold, each after the one that precedes it in the input.
+fn insert(queue: &mut Vec<usize>, own: &[usize], queue_of: &mut [usize], number: usize) {
+    let at_of: HashMap<usize, usize, FixedState> = queue.iter().enumerate().map(|(at, &place)| (place, at)).collect();
+    // How much of the queue precedes the next event.
+    let mut passed = 0;
+    let mut merged = Vec::with_capacity(queue.len() + own.len());
+    for &place in own {
+        if let Some(&at) = at_of.get(&place) {
+            if at >= passed {
+                merged.extend(&queue[passed..=at]);
+                passed = at + 1;
+            }
+        } else if queue_of[place] == usize::MAX {
+            queue_of[place] = number;
+            merged.push(place);
+        }
+    }
+    merged.extend(&queue[passed..]);
+    *queue = merged;
 }
 
 /// What identifies an event. Its names, its process and its stack may be known to one input only.
-fn identity(mut event: Event) -> Event {
+pub(crate) fn identity(mut event: Event) -> Event {
     event.names_mut(&mut |name| *name = NameId::NONE);
     event.line = 0;
     if event.tid != UNKNOWN_TASK {
@@ -136,22 +198,12 @@ fn identity(mut event: Event) -> Event {
     event
 }
 
-/// Puts events of equal times into the order of their causes. Those of one input keep their order.
-fn sort_by_cause(group: Vec<Waiting>) -> Vec<Waiting> {
-    let mut inputs: Vec<VecDeque<Waiting>> = Vec::new();
-    let count = group.len();
-    for waiting in group {
-        match inputs.last_mut().filter(|queue| queue.back().is_some_and(|last| last.2 == waiting.2)) {
-            Some(queue) => queue.push_back(waiting),
-            None => inputs.push(VecDeque::from([waiting])),
-        }
-    }
-    let rank_of = |queue: &VecDeque<Waiting>| queue.front().map_or(u8::MAX, |(event, ..)| rank(&event.kind));
-    let mut sorted = Vec::with_capacity(count);
-    while let Some(next) = inputs.iter_mut().filter(|queue| !queue.is_empty()).min_by_key(|queue| rank_of(queue)) {
+/// Appends events of equal times in the order of their causes. Those of one queue keep their order.
+fn sort_by_cause(mut queues: Vec<Queue>, sorted: &mut Vec<Waiting>) {
+    let rank_of = |queue: &Queue| queue.front().map_or(u8::MAX, |(event, ..)| rank(&event.kind));
+    while let Some(next) = queues.iter_mut().filter(|queue| !queue.is_empty()).min_by_key(|queue| rank_of(queue)) {
         sorted.extend(next.pop_front());
     }
-    sorted
 }
 
 /// The lower rank comes first. The kernel frees a bio at its completion and may use its address at once.

@@ -51,6 +51,7 @@ impl<'a> PairingPipeline<'a> {
         if !ids_are_processes && count > MAX_LOGS {
             return Err(Error::TooManyLogs { count, limit: MAX_LOGS });
         }
+        let formats: Vec<&'static str> = inputs.iter().map(|open| open.source.name()).collect();
         let locations =
             Arc::new(Locations { files: inputs.iter().map(|open| open.input.path.clone()).collect(), logs });
         let mut names = Names::default();
@@ -81,7 +82,7 @@ impl<'a> PairingPipeline<'a> {
             reorder: Reorder::default(),
             simultaneous: Simultaneous::new(inputs.len()),
             pairing: Pairing {
-                dedup: Dedup::new(Arc::clone(&locations), !ids_are_processes),
+                dedup: Dedup::new(Arc::clone(&locations), &formats, !ids_are_processes),
                 pairer: Pairer::new(
                     ids_are_processes,
                     locations,
@@ -122,11 +123,17 @@ impl<'a> PairingPipeline<'a> {
     /// Pairs the events that are older than the watermark, and the oldest ones while more than `max_waiting` wait.
     fn pair_older_than(&mut self, watermark: i64, max_waiting: usize) -> Result<()> {
         let Self { adopter, reorder, simultaneous, pairing, .. } = self;
-        reorder.release(watermark, max_waiting, |event, location| {
-            simultaneous.event(event, location, location.file(), |event, location, what| {
-                pairing.event(&event, location, what, &adopter.names)
-            })
-        })
+        loop {
+            let limit = pairing.dedup.next_review();
+            let is_due = reorder.release_until(limit, watermark, max_waiting, |event, location| {
+                simultaneous.event(event, location, location.file(), |event, location, what| {
+                    pairing.event(&event, location, what, &adopter.names)
+                })
+            })?;
+            let Some(at) = limit.filter(|_| is_due) else { return Ok(()) };
+            pairing.dedup.review(at, || reorder.waiting());
+            simultaneous.set_logs(pairing.dedup.log_of_files());
+        }
     }
 }
 
@@ -207,8 +214,8 @@ struct Pairing<'a> {
 
 impl Pairing<'_> {
     fn event(&mut self, event: &Event, location: Location, what: Use, names: &Names) -> Result<()> {
-        if let Use::Repeat(first) = what {
-            self.dedup.count_repeat(event, location, first);
+        if let Use::Repeat(partner) = what {
+            self.dedup.count_repeat(event, location, partner);
             return Ok(());
         }
         if !self.has_begun {
