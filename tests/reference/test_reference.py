@@ -839,9 +839,56 @@ def test_threads_of_a_process_may_have_open_requests_concurrently() -> None:
     )
     assert [(row["tid"], row["pid"]) for row in tables.sync] == [(None, 5)] * 2
     assert [row["incomplete"] for row in tables.sync] == [None, None]
-    # Either call may belong to the first request; only one remains for the second.
-    assert [row["confidence"] for row in tables.sync] == ["inferred", "exact"]
+    # Either call may belong to the first request. The one that remains for the second is no surer.
+    assert [row["confidence"] for row in tables.sync] == ["inferred", "inferred"]
     assert {row["sync_id"] for row in tables.call} == {1, 2}
+
+
+def test_a_guess_holds_until_nothing_of_a_process_is_open() -> None:
+    guessed = [
+        "100 5 wl fsync",
+        "101 5 wl fdatasync",
+        start(110, 5, 1),
+        start(120, 5, 2),
+        "130 5 wl exit id 1 ret 0",
+        "140 5 wl exit id 2 ret 0",
+    ]
+    exits = ["150 5 wl fsync_exit ret 0", "160 5 wl fdatasync_exit ret 0"]
+    third = ["200 5 wl msync", start(210, 5, 3), "220 5 wl exit id 3 ret 0"]
+    # Without exits, both calls are taken, and what is left is certain. With exits, the calls must have returned.
+    for lines in (guessed + third, guessed + exits + third):
+        assert [row["confidence"] for row in read(*lines, pid_is="process").sync] == [
+            "inferred",
+            "inferred",
+            "exact",
+        ]
+    lines = guessed + exits[:1] + third + ["230 5 wl msync_exit ret 0"] + exits[1:]
+    lines.sort(key=lambda line: int(line.split()[0]))
+    lines.remove(exits[1])
+    tables = read(*lines, "240 5 wl fdatasync_exit ret 0", pid_is="process")
+    assert [row["confidence"] for row in tables.sync] == ["inferred"] * 3
+
+
+def test_a_call_is_uncertain_if_its_exit_is() -> None:
+    lines = [
+        "100 5 wl fsync",
+        start(110, 5, 1),
+        "120 5 wl exit id 1 ret 0",
+        "121 5 wl fsync",
+        start(130, 5, 2),
+        "140 5 wl exit id 2 ret 0",
+        "150 5 wl fsync_exit ret 0",  # of either
+        "160 5 wl fsync_exit ret 0",  # of the other one
+        "170 5 wl fsync",
+        start(180, 5, 3),
+        "190 5 wl exit id 3 ret 0",
+        "200 5 wl fsync_exit ret 0",
+    ]
+    tables = read(*lines, pid_is="process")
+    assert [row["confidence"] for row in tables.sync] == ["inferred", "inferred", "exact"]
+    # Without an exit, a call lasts to the end of its request.
+    assert [call["dur_ns"] for call in tables.call] == [20, 19, 30]
+    assert counts(tables) == {"unmatched_exit": 2}
 
 
 def test_ambiguous_exit_of_a_process_is_unmatched() -> None:

@@ -14,7 +14,7 @@ import csv
 import gzip
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,7 @@ class Call:
     entry: Event
     exit: Event | None = None
     request: Request | None = None
+    has_returned: bool = False  # its exit is one of several, and nobody's
 
 
 @dataclass(eq=False)
@@ -119,6 +120,23 @@ class Request:
     closed_ts: int | None = None
     damaged: bool = False  # the id of one of its events was damaged
     highest_before: int = 0  # the highest id of the requests that had ended at its start
+
+
+@dataclass
+class Guesses:
+    """What was guessed of the calls of a process, whose threads are not known.
+
+    What is left after a guess is no surer than the guess, so it holds until nothing is left.
+    """
+
+    hold: bool = False
+    have_been: bool = False
+    sees_exits: bool = False
+    # Number of exits that each belong to one of several calls, by op.
+    exits: Counter[str] = field(default_factory=Counter)
+
+    def guess(self) -> None:
+        self.hold = self.have_been = True
 
 
 @dataclass
@@ -475,6 +493,8 @@ class Pairing:
         self.held: list[Held] = []
         # Calls that are requests of which only the call is known, in the order in which they returned.
         self.lone_calls: list[Call] = []
+        # By process.
+        self.guesses: defaultdict[int, Guesses] = defaultdict(Guesses)
 
     def run(self, events: list[Event]) -> None:
         for event in events:
@@ -618,6 +638,7 @@ class Pairing:
 
     def call(self, event: Event) -> None:
         self.close_requests_of_thread(event)
+        self.end_guesses(event)
         self.calls.append(Call(event))
 
     def call_exit(self, event: Event) -> None:
@@ -626,10 +647,41 @@ class Pairing:
         calls = [call for call in self.open_calls(event) if call.entry.fields["op"] == op]
         # A call does not return before its sync function returns.
         calls = [call for call in calls if call.request not in self.open]
+        if self.pid_is_process:
+            self.guess_exit(event, calls)
         if len(calls) == 1:
             calls[0].exit = event
         else:
             self.losses.add_event("unmatched_exit", event)
+
+    def guess_exit(self, event: Event, calls: list[Call]) -> None:
+        """Takes an exit of a process that may be of each of `calls`."""
+        guesses, op = self.guesses[event.pid], event.fields["op"]
+        uncertain = calls if len(calls) > 1 else []
+        # What was guessed before the first exit concerns the exits of all calls that are open.
+        if not guesses.sees_exits and guesses.have_been:
+            uncertain = self.open_calls(event)
+        guesses.sees_exits = True
+        for call in uncertain:
+            if call.request:
+                call.request.call_inferred = True
+        if len(calls) > 1:
+            guesses.guess()
+            guesses.exits[op] += 1
+            if guesses.exits[op] >= len(calls):
+                guesses.exits[op] = 0
+                for call in calls:
+                    call.has_returned = True
+
+    def end_guesses(self, event: Event) -> None:
+        """Ends the guesses of a process if no request is open, and no call that they concern."""
+        guesses = self.guesses[event.pid]
+        calls = self.open_calls(event) if self.pid_is_process else []
+        if not guesses.sees_exits:
+            calls = [call for call in calls if call.request is None]
+        if not calls and not self.open_of_thread[event.pid]:
+            guesses.hold = False
+            guesses.exits.clear()
 
     def open_calls(self, event: Event) -> list[Call]:
         """The calls that the event's thread, or a thread of its process, may be in, newest first."""
@@ -637,7 +689,7 @@ class Pairing:
         for call in reversed(self.calls):
             if call.entry.pid != event.pid:
                 continue
-            if call.exit is None and not (
+            if call.exit is None and not call.has_returned and not (
                 self.pid_is_process and event.ts - call.entry.ts > GIVE_UP_NS
             ):
                 calls.append(call)
@@ -662,10 +714,13 @@ class Pairing:
         self.close_requests_of_thread(event)
         request = Request(event.pid, event.fields["id"], event)
         free = [call for call in self.open_calls(event) if call.request is None]
+        if len(free) > 1:
+            self.guesses[event.pid].guess()
+        request.call_inferred = self.guesses[event.pid].hold
         if free:
             request.call = free[0]
             request.call.request = request
-            request.call_inferred = len(free) > 1 or event.kind != "start"
+            request.call_inferred |= event.kind != "start"
         self.requests.append(request)
         self.open.append(request)
         self.open_of_thread[request.pid].append(request)

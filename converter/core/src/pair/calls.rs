@@ -8,7 +8,7 @@ use super::tasks::OpenGroup;
 use super::{LINGER_NS, MAX_LINGERING, Out, Pairer};
 use crate::dedup::CallDetail;
 use crate::error::Result;
-use crate::event::{Event, Kind, NO_ID};
+use crate::event::{Event, Kind, NO_ID, Op};
 use crate::losses::Reason;
 use crate::rows::{Call, CallOf, Confidence, Request};
 use crate::sink::{Group, GroupRequest};
@@ -49,6 +49,8 @@ impl Pairer {
             group.leave_flight(&mut self.requests.in_flight);
         }
         if may_overlap {
+            let requests = &self.requests;
+            task.end_guesses(|slot| requests[slot].over);
             self.tasks.note_overlapping(task_id);
         }
         let task = self.tasks.by_id.entry(task_id).or_default();
@@ -97,21 +99,19 @@ impl Pairer {
         }
         self.end_request_with_call(e, task_id, ret, out)?;
         self.leave_request(task_id, out)?;
-        // A thread has left every call but its last one.
-        let searched = if self.tasks.may_overlap(task_id) { usize::MAX } else { 1 };
-        let requests = &mut self.requests;
-        let mut candidates = self
-            .tasks
-            .get_mut(task_id)
-            .into_iter()
-            .flat_map(|task| task.groups.iter_mut().rev().take(searched))
-            .filter(|group| group.call_open && group.call.as_ref().is_some_and(|c| c.op == op && c.enter <= e.ts))
-            // A call does not return before its sync function has.
-            .filter(|group| group.requests.iter().all(|&slot| requests[slot].over));
-        let (first, second) = (candidates.next(), candidates.next());
-        let (Some(group), None) = (first, second) else {
+        let at = if self.tasks.may_overlap(task_id) {
+            self.call_of_exit(e, op, task_id, out)?
+        } else {
+            // A thread has left every call but its last one.
+            let groups = self.tasks.by_id.get(&task_id).map(|task| &task.groups);
+            let last = groups.and_then(|groups| groups.back().zip(groups.len().checked_sub(1)));
+            last.filter(|(group, _)| self.may_return(group, op, e.ts)).map(|(_, at)| at)
+        };
+        let task = self.tasks.get_mut(task_id);
+        let Some(group) = task.zip(at).and_then(|(task, at)| task.groups.get_mut(at)) else {
             return self.lose(Reason::UnmatchedExit, e.ts, out, || format!("{} exit", op.name()));
         };
+        let requests = &mut self.requests;
         group.call_open = false;
         group.leave_flight(&mut requests.in_flight);
         let exit = (!untimed).then_some(e.ts);
@@ -134,6 +134,43 @@ impl Pairer {
             self.count(Reason::DurationMissing, e.ts, self.location(), || op.name().to_owned());
         }
         self.flush(task_id, out)
+    }
+
+    /// Whether the call of a group may return now: it does not before its sync function has.
+    fn may_return(&self, group: &OpenGroup, op: Op, ts: i64) -> bool {
+        group.call_open
+            && group.call.as_ref().is_some_and(|call| call.op == op && call.enter <= ts)
+            && group.requests.iter().all(|&slot| self.requests[slot].over)
+    }
+
+    /// Finds the call of a process to which an exit belongs, as an index into its groups. If there are several, none of them is known to have
+    /// returned until all of them have.
+    fn call_of_exit(&mut self, e: &Event, op: Op, task_id: u32, out: &mut Out<'_>) -> Result<Option<usize>> {
+        let was_guessed = self.tasks.by_id.entry(task_id).or_default().guesses.see_exit();
+        let Some(task) = self.tasks.by_id.get(&task_id) else { return Ok(None) };
+        let groups = || task.groups.iter().enumerate();
+        let found = groups().filter(|(_, group)| self.may_return(group, op, e.ts)).map(|(at, _)| at);
+        let candidates: Vec<usize> = found.collect();
+        let open: Vec<usize> = groups().filter(|(_, group)| group.call_open).map(|(at, _)| at).collect();
+        let Some(task) = self.tasks.get_mut(task_id) else { return Ok(None) };
+        let are_several = candidates.len() > 1;
+        let uncertain =
+            if was_guessed { &open[..] } else { &candidates[..usize::from(are_several) * candidates.len()] };
+        for &slot in uncertain.iter().flat_map(|&at| &task.groups[at].requests) {
+            let confidence = &mut self.requests[slot].row.confidence;
+            *confidence = (*confidence).max(Confidence::Inferred);
+        }
+        if !are_several {
+            return Ok(candidates.first().copied());
+        }
+        if task.guesses.guess_exit(op, candidates.len()) {
+            for at in candidates {
+                task.groups[at].call_open = false;
+                task.groups[at].leave_flight(&mut self.requests.in_flight);
+            }
+            self.flush(task_id, out)?;
+        }
+        Ok(None)
     }
 
     /// Takes an exit whose entry its source lacks. The thread has left the call that it had open before, whose exit was lost.
@@ -299,6 +336,9 @@ impl Pairer {
                 }
                 group.call_open = false;
                 has_closed = true;
+                if let Some(call) = &group.call {
+                    task.guesses.give_up_call(call.op);
+                }
             }
             if has_closed {
                 due.push(id);

@@ -793,10 +793,13 @@ fn take_call(tasks: &mut Tasks, requests: &mut Requests, task_id: u32, slot: Slo
         return;
     }
     let candidates = task.groups.iter().filter(|group| is_free(group)).count();
-    let Some(index) = task.groups.iter().rposition(is_free) else { return };
     if candidates > 1 {
+        task.guesses.guess();
+    }
+    if task.guesses.are_in_force() {
         row.confidence = Confidence::Inferred;
     }
+    let Some(index) = task.groups.iter().rposition(is_free) else { return };
     if let Some(call) = &mut task.groups[index].call {
         take(call, row);
     }

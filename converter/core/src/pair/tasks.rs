@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{Map, Slot};
-use crate::event::{Dev, Event, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Op, UNKNOWN_TASK};
 use crate::location::Location;
 use crate::rows::Call;
 
@@ -80,6 +80,77 @@ pub(super) struct Task {
     pub(super) has_nested_start: bool,
     /// When its last request without an id ended, and of which file.
     pub(super) ended: Option<(i64, Dev, u64)>,
+    /// What is not known of the calls of a process, whose threads are not known.
+    pub(super) guesses: Guesses,
+}
+
+/// Which calls of a process are its requests' and have returned, as far as that was guessed. What is left after a guess is no surer than the
+/// guess itself, so it stays in force until nothing is left.
+#[derive(Default)]
+pub(super) struct Guesses {
+    /// A guess is in force.
+    in_force: bool,
+    /// There has been one.
+    has_been: bool,
+    /// The log has exits of calls.
+    sees_exits: bool,
+    /// By op: exits that each belong to one of several calls.
+    exits: Vec<(Op, usize)>,
+}
+
+impl Guesses {
+    pub(super) fn guess(&mut self) {
+        (self.in_force, self.has_been) = (true, true);
+    }
+
+    pub(super) fn are_in_force(&self) -> bool {
+        self.in_force
+    }
+
+    /// Notes an exit. Returns whether it is the first one of a process with guesses: they concern exits too.
+    pub(super) fn see_exit(&mut self) -> bool {
+        !std::mem::replace(&mut self.sees_exits, true) && self.has_been
+    }
+
+    /// Notes an exit of one of `candidates` calls. Returns whether all of them have returned by now.
+    pub(super) fn guess_exit(&mut self, op: Op, candidates: usize) -> bool {
+        self.guess();
+        let at = self.exits.iter().position(|(of, _)| *of == op).unwrap_or(self.exits.len());
+        if at == self.exits.len() {
+            self.exits.push((op, 0));
+        }
+        self.exits[at].1 += 1;
+        let have_returned = self.exits[at].1 >= candidates;
+        if have_returned {
+            self.exits.swap_remove(at);
+        }
+        have_returned
+    }
+
+    /// A call is closed without its exit, which may be one of those that have been seen.
+    pub(super) fn give_up_call(&mut self, op: Op) {
+        if let Some((_, exits)) = self.exits.iter_mut().find(|(of, _)| *of == op) {
+            *exits = exits.saturating_sub(1);
+        }
+    }
+}
+
+impl Task {
+    /// Ends the guesses of a process if nothing of what they concern is left.
+    pub(super) fn end_guesses(&mut self, is_over: impl Fn(Slot) -> bool) {
+        if !self.guesses.in_force {
+            return;
+        }
+        let sees_exits = self.guesses.sees_exits;
+        let is_left = |group: &OpenGroup| {
+            let is_free = group.call.as_ref().is_some_and(|call| call.sync_id.is_none());
+            group.call_open && (is_free || sees_exits) || !group.requests.iter().all(|&slot| is_over(slot))
+        };
+        if !self.groups.iter().any(is_left) {
+            self.guesses.in_force = false;
+            self.guesses.exits.clear();
+        }
+    }
 }
 
 pub(super) struct Tasks {
