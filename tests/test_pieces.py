@@ -336,7 +336,8 @@ def test_the_offset_of_a_recording_is_given_for_its_first_file(tmp_path: Path) -
     assert f"give the offset for that file: --offset {parts[0]}=..." in message
     given = [argument for part in parts for argument in ("--offset", f"{part}=3600s")]
     result = convert_inputs(tmp_path / "o", *parts, RING, *given)
-    assert len(result["bio"]) == 2 * 173
+    # 173 writes, 8 reads and a flush.
+    assert len(result["bio"]) == 2 * (173 + 8 + 1)
     # A CPU without events has an empty file. Syncline reads another file of the recording instead.
     shutil.copy(parts[0], tmp_path / "d.blktrace.1")
     empty = tmp_path / "d.blktrace.0"
