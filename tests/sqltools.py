@@ -105,6 +105,8 @@ class Run:
         if row.get("incomplete") in ("start", "end"):
             row |= {"dur_ns": None, "syscall_ns": None, "writeback_ns": None}
             row["start_ns" if row["incomplete"] == "start" else "ret"] = None
+        if row.get("incomplete") == "call":
+            row |= {"dur_ns": None, "syscall_ns": None}
         self.sync.append(row)
         if call:
             self.call.append(

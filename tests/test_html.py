@@ -348,7 +348,7 @@ def test_a_small_run_is_described_request_by_request(both) -> None:
     assert [row["since_ns"] for row in found] == [row["ts_ns"] - T for row in made.sync]
     for name in ("dur_ns", "syscall_ns", "writeback_ns", "bytes", "ranges", "bios"):
         assert [row[name] for row in found] == [row[name] for row in made.sync]
-    lack = {None: 0, "start": 1, "end": 2, "bio": 3}
+    lack = {None: 0, "start": 1, "end": 2, "bio": 3, "call": 4}
     assert [row["incomplete"] for row in found] == [lack[r.get("incomplete")] for r in made.sync]
     paths = data["files_table"]["path"]
     assert [paths[row["file"]] for row in found] == [file_name(row) for row in made.sync]

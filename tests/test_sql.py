@@ -527,6 +527,7 @@ def test_summary(both) -> None:
         ("attribution_share", "unknown"): 0,
         ("incomplete", "start"): 0,
         ("incomplete", "end"): 1,
+        ("incomplete", "call"): 0,
         ("incomplete", "bio"): 1,
         ("unmatched_calls", "all"): 1,
         ("failed_syncs", "all"): 0,

@@ -16,6 +16,7 @@ _PART_OF = {
     "never_completed": _BIOS,
     "never_submitted": _BIOS,
     "start_missing": _REQUESTS,
+    "call_missing": _REQUESTS,
     "end_missing": _REQUESTS,
     "ends_not_recorded": _REQUESTS,
     "duplicate_start": ("starts", ("events.sync_start",)),

@@ -157,7 +157,7 @@ SELECT
   -- amount. 0: less than 1 byte.
   CASE
     WHEN sync.incomplete IS NULL THEN amount.place
-    WHEN sync.incomplete = 'bio' THEN amount.place
+    WHEN sync.incomplete IN ('call', 'bio') THEN amount.place
   END AS amount_bucket
 FROM syncline_sync AS sync
 JOIN span ON span.run = sync.run

@@ -19,6 +19,7 @@ SELECT
     WHEN 'start' THEN 1
     WHEN 'end' THEN 2
     WHEN 'bio' THEN 3
+    WHEN 'call' THEN 4
     ELSE 0
   END AS incomplete,
   CAST(confidence = 'exact' AS BIGINT) AS exact

@@ -58,12 +58,13 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- First sector. Null if unknown.
   sector LONG,
   -- Total size of the folios that were added to it. Size of the bio if it has
-  -- no recorded folio. Null if neither is recorded.
+  -- no recorded folio. Null if neither is recorded, or if the log may begin
+  -- within the bio.
   bytes LONG,
-  -- Number of folios. Null if its folios are not recorded.
+  -- Number of folios. Null if its folios are not recorded, or not all of them.
   folios LONG,
   -- Number of separate ranges of file offsets, after joining adjacent ones.
-  -- Null if its folios are not recorded.
+  -- Null if its folios are not recorded, or not all of them.
   ranges LONG,
   -- Lowest file offset of the folios. Null without a folio.
   first_offset LONG,

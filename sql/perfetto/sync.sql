@@ -13,7 +13,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Entry of the request's syscall. `sync_start` if it has no syscall; its
   -- first event in the log if the start is missing too.
   ts_ns TIMESTAMP,
-  -- Duration from ts_ns to `sync_end`. Null if the start or the end is missing.
+  -- Duration from ts_ns to `sync_end`. Null if the start, the end or the entry
+  -- of its call is missing.
   dur_ns DURATION,
   -- Thread id. Null if the source only has processes.
   tid LONG,
@@ -29,7 +30,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   cgroup STRING,
   -- Name of the sync call: fsync, fdatasync, msync, sync, syncfs,
   -- sync_file_range, or `write` for a durable write. Null if the request has no
-  -- call.
+  -- call, or if that is not known.
   op STRING,
   -- True if the file system was asked to sync only data and the metadata needed
   -- to read it. Null if it is not recorded, and if the event that has it is
@@ -102,8 +103,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Confidence in the relations of the request to its call, bios and waits:
   -- `exact`, `inferred` or `unknown`. The least sure one counts.
   confidence STRING,
-  -- What is missing: `start`, else `end`, else `bio` (the submit or the
-  -- completion of a bio). Null if the request is complete.
+  -- What is missing: `start`, else `end`, else `call` (the entry of the call
+  -- that it may have been made in), else `bio` (the submit or the completion of
+  -- a bio). Null if the request is complete.
   incomplete STRING,
   -- Key of the request in all tables: 1, 2, 3... in the order of the requests'
   -- first events.
@@ -234,7 +236,7 @@ SELECT
   -- The slice of an incomplete request covers only the recorded part. The
   -- duration of a call-only request is the syscall latency of its call.
   CASE
-    WHEN incomplete IN ('start', 'end') THEN NULL
+    WHEN incomplete IN ('start', 'end', 'call') THEN NULL
     WHEN call_only THEN syscall_ns
     ELSE ts + dur - COALESCE(call_ts, ts)
   END AS dur_ns,

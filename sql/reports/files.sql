@@ -23,8 +23,8 @@
 --                            start without a call) to the end.
 --   threads           count  Number of threads (of processes, if no thread is
 --                            known).
---   incomplete        count  Number of requests whose start, end, or a bio is
---                            not in the log.
+--   incomplete        count  Number of requests whose start, end, call, or a
+--                            bio is not in the log.
 --   container_path    text   Path of the file in the container that syncs it.
 --                            Null outside of containers and if unknown.
 WITH

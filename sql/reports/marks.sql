@@ -16,8 +16,8 @@
 --   empty             count  Number of requests whose start and end were
 --                            recorded, that succeeded and that
 --                            caused no bio.
---   incomplete        count  Number of requests whose start, end, or a bio is
---                            not in the log.
+--   incomplete        count  Number of requests whose start, end, call, or a
+--                            bio is not in the log.
 --   bytes             bytes  Bytes written back for them.
 --   syscall_sum_ns    ns     Sum of the syscall latencies over all threads.
 --   writeback_sum_ns  ns     Sum of the known writeback latencies over all

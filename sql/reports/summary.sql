@@ -104,7 +104,7 @@ WITH
       (49, 'sync_wall_time_per_mark', NULL, 'ns')
   ),
   confidence(name) AS (VALUES ('exact'), ('inferred'), ('unknown')),
-  missing(name) AS (VALUES ('start'), ('end'), ('bio')),
+  missing(name) AS (VALUES ('start'), ('end'), ('call'), ('bio')),
   total AS MATERIALIZED (
     SELECT
       COUNT(*) AS syncs,
@@ -131,6 +131,7 @@ WITH
       SUM(bytes) AS amount_sum,
       SUM(CASE WHEN incomplete = 'start' THEN 1 ELSE 0 END) AS no_start,
       SUM(CASE WHEN incomplete = 'end' THEN 1 ELSE 0 END) AS no_end,
+      SUM(CASE WHEN incomplete = 'call' THEN 1 ELSE 0 END) AS no_call,
       SUM(CASE WHEN incomplete = 'bio' THEN 1 ELSE 0 END) AS no_bio,
       SUM(CASE WHEN confidence = 'exact' THEN 1 ELSE 0 END) AS exact,
       SUM(CASE WHEN confidence = 'inferred' THEN 1 ELSE 0 END) AS inferred,
@@ -596,6 +597,7 @@ WITH
         CASE missing.name
           WHEN 'start' THEN no_start
           WHEN 'end' THEN no_end
+          WHEN 'call' THEN no_call
           WHEN 'bio' THEN no_bio
         END,
         0
@@ -713,5 +715,10 @@ JOIN metric
   ON figure.name = metric.measure || COALESCE('_' || metric.statistic, '')
 ORDER BY
   metric.place,
-  CASE figure.scope WHEN 'start' THEN 1 WHEN 'end' THEN 2 WHEN 'bio' THEN 3 END,
+  CASE figure.scope
+    WHEN 'start' THEN 1
+    WHEN 'end' THEN 2
+    WHEN 'call' THEN 3
+    WHEN 'bio' THEN 4
+  END,
   figure.scope;

@@ -27,8 +27,8 @@
 --   overlap_share     share  overlap_ns / sync_time_sum_ns.
 --   latency_sum_ns    ns     Sum of the syscall latencies.
 --   bytes             bytes  Bytes written back for its requests.
---   incomplete        count  Number of requests whose start, end, or a bio is
---                            not in the log.
+--   incomplete        count  Number of requests whose start, end, call, or a
+--                            bio is not in the log.
 --   run               text   Name of the run, if the input holds several.
 WITH
   reach AS (

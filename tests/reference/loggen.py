@@ -690,6 +690,82 @@ def lines_with_id(request: Request) -> list[Line]:
 # ---------------------------------------------------------------- the truth
 
 
+@dataclass
+class ThreadInLog:
+    """What the log says of a thread that may have made requests in calls whose entries are lost."""
+
+    op: str | None = None  # that of the call that it is in
+    has_begun: bool = False
+    without_call: int = 0
+    awaiting: list[tuple[Request, bool]] = field(default_factory=list)
+
+
+def lost_calls(world: World) -> tuple[dict[int, str | None], int]:
+    """The requests that may have been made in a call whose entry is lost, with its op, and the number of exits without any request.
+
+    docs/reference/pairing.md says which: the log alone decides it.
+    """
+    marked: dict[int, str | None] = {}
+    unmatched = 0
+    if world.p.pid_is == "process":
+        # Calls of processes cannot be told apart.
+        exits = (call for call in world.calls if not is_logged(call.entry))
+        return marked, sum(is_logged(call.exit) for call in exits)
+    order = {id(line): number for number, line in enumerate(world.lines)}
+    events: dict[int, Call | Request] = {}
+    for call in world.calls:
+        events |= {id(line): call for line in (call.entry, call.exit) if line is not None}
+    for request in world.requests:
+        if with_id := lines_with_id(request):
+            events[id(min(with_id, key=lambda line: order[id(line)]))] = request
+    threads: dict[int, ThreadInLog] = {}
+    sees_calls = sees_exits = False
+    logged = [line for line in world.lines if is_logged(line)]
+    unit = world.unit
+
+    def mark(request: Request, op: str | None) -> None:
+        if is_logged(request.start):
+            marked[id(request)] = op
+
+    for line in logged:
+        what = events.get(id(line))
+        if isinstance(what, Request):
+            thread = threads.setdefault(what.thread.tid, ThreadInLog())
+            if thread.op is None:
+                is_first = not thread.has_begun
+                thread.without_call += 1
+                if thread.without_call > 8:
+                    thread.awaiting = []
+                elif sees_exits or (is_first and (line.t - logged[0].t) * unit <= 10**9):
+                    thread.awaiting.append((what, is_first))
+            thread.has_begun = True
+        elif isinstance(what, Call):
+            thread = threads.setdefault(line.pid, ThreadInLog())
+            if line is what.entry:
+                if thread.awaiting and thread.awaiting[0][1] and not sees_exits:
+                    mark(thread.awaiting[0][0], None)
+                sees_calls, thread.op = True, what.op
+            else:
+                sees_exits = True
+                if thread.op == what.op:
+                    thread.op = None
+                    continue
+                inside = [request for request, _ in thread.awaiting]
+                inside = inside if what.op in ("sync", "syncfs", "msync") else inside[-1:]
+                inside = [request for request in inside if is_logged(request.start)]
+                for request in inside:
+                    mark(request, what.op if len(inside) == 1 else None)
+                unmatched += not inside
+            thread.has_begun, thread.without_call, thread.awaiting = True, 0, []
+    for thread in threads.values():
+        if sees_calls and not sees_exits and thread.without_call == 1 and thread.awaiting:
+            request, is_first = thread.awaiting[0]
+            comm = (request.start or lines_with_id(request)[0]).comm
+            if is_first and not comm.startswith((b"iou-wrk-", b"kworker/")):
+                mark(request, None)
+    return marked, unmatched
+
+
 def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     unit = world.unit
     order = {id(line): number for number, line in enumerate(world.lines)}
@@ -728,6 +804,15 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         filter(opening_lines, world.bios), key=lambda bio: order[id(first(opening_lines(bio)))]
     )
     extra = world.p.extra_pairs
+    without_entry, losses["unmatched_exit"] = lost_calls(world)
+
+    def may_have_begun_before(bio: Bio) -> bool:
+        """Whether the log may begin within the bio: its request has no earlier event than the first folios or submits of its bios."""
+        if bio.request is None or first(lines_with_id(bio.request)).kind not in ("folio", "submit"):
+            return False
+        opening = order[id(first(opening_lines(bio)))]
+        submits = [other.submit for other in bio.request.bios if is_logged(other.submit)]
+        return not any(order[id(submit)] < opening for submit in submits)
 
     sync_rows = []
     for request in requests:
@@ -776,6 +861,9 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
                 row["writeback_ns"] = max(map(ns, completes)) - min(map(ns, submits))
             else:
                 row["incomplete"] = "bio"
+        if id(request) in without_entry:
+            row |= {"op": without_entry[id(request)], "dur_ns": None, "incomplete": "call"}
+            losses["call_missing"] += 1
         if start and submitted:
             row["before_submit_ns"] = min(map(ns, submits)) - ns(start)
         if end and completed:
@@ -804,6 +892,8 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         row |= {"queue_ns": None, "device_ns": None}
         row["error"] = 0 if complete and extra else None
         row["bytes"] = row["bytes"] if row["folios"] else None
+        if may_have_begun_before(bio):
+            row |= dict.fromkeys(sizes([bio]))
         row |= {"confidence": "exact" if bio.request else None, "incomplete": None}
         if submit and complete:
             row["dur_ns"] = ns(complete) - ns(submit)
@@ -831,7 +921,6 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     for call in world.calls:
         exit_line = call.exit if is_logged(call.exit) else None
         if not is_logged(call.entry):
-            losses["unmatched_exit"] += exit_line is not None
             continue
         request = call.request if call.request and lines_with_id(call.request) else None
         end = exit_line or (request.end if request and is_logged(request.end) else None)

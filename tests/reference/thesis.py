@@ -22,6 +22,12 @@ from typing import Any
 SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
 MAX_WAITING = 65_536
+# A call begins at most this long before its request.
+BEGINNING_NS = 10**9
+MAX_WITHOUT_CALL = 8
+# Calls in which several requests are made.
+WHOLE_SYSTEM = ("sync", "syncfs", "msync")
+WORKERS = ("iou-wrk-", "kworker/")
 MAX_COMM_COLUMN = 64
 MAX_COMM = 15  # TASK_COMM_LEN without the terminating NUL
 MAX_LEN = 2**40
@@ -55,6 +61,7 @@ REASONS = {
     "never_completed": ("loss", "the completion of a submitted bio is not in the log"),
     "never_submitted": ("loss", "folios were added to a bio whose submit is not in the log"),
     "start_missing": ("loss", "the sync_start of a request is not in the log"),
+    "call_missing": ("loss", "the entry of the call of a request is not in the log"),
     "end_missing": ("loss", "the sync_end of a request is not in the log"),
     "ends_not_recorded": ("loss", "a request has no end in a log without any end"),
     "duplicate_start": ("loss", "an open request has a second sync_start"),
@@ -102,6 +109,7 @@ class Bio:
     early_complete: Event | None = None  # a completion that arrived before the submit
     given_up: bool = False
     inferred: bool = False  # only the thread says whose bio it is
+    may_have_begun_before: bool = False  # the log may lack its first folios
 
     def first_event(self) -> Event:
         return self.folios[0] if self.folios else self.submit  # type: ignore[return-value]
@@ -119,6 +127,9 @@ class Request:
     bios: list[Bio] = field(default_factory=list)
     closed_ts: int | None = None
     damaged: bool = False  # the id of one of its events was damaged
+    begins_with_bio: bool = False  # its first event is a folio or a submit
+    call_lost: bool = False  # it may have been made in a call whose entry is not in the log
+    lost_op: str | None = None
     highest_before: int = 0  # the highest id of the requests that had ended at its start
 
 
@@ -137,6 +148,19 @@ class Guesses:
 
     def guess(self) -> None:
         self.hold = self.have_been = True
+
+
+@dataclass
+class WithoutCall:
+    """The requests of a thread since its last call: which of them the next call may say more about."""
+
+    has_begun: bool = False
+    count: int = 0
+    # Each with whether it is the first request of the thread, at the beginning of the log.
+    awaiting: list[tuple[Request, bool]] = field(default_factory=list)
+
+    def release(self) -> None:
+        self.has_begun, self.count, self.awaiting = True, 0, []
 
 
 @dataclass
@@ -495,9 +519,14 @@ class Pairing:
         self.lone_calls: list[Call] = []
         # By process.
         self.guesses: defaultdict[int, Guesses] = defaultdict(Guesses)
+        self.without_call: defaultdict[int, WithoutCall] = defaultdict(WithoutCall)
+        self.sees_calls = self.sees_exits = False
+        self.first_ts = 0
 
     def run(self, events: list[Event]) -> None:
+        self.first_ts = events[0].ts if events else 0
         for event in events:
+            self.expire_without_call(event.ts)
             while self.waiting and event.ts - (self.waiting[0].closed_ts or 0) > GIVE_UP_NS:
                 self.give_up(self.waiting.pop(0))
             self.use_held(event)
@@ -509,6 +538,8 @@ class Pairing:
                 getattr(self, event.kind)(event)
         for held in self.held:
             getattr(self, held.event.kind)(held.event)
+        for of_thread in self.without_call.values():
+            self.lose_first_call(of_thread)
         for request in self.requests:
             if request.start is None:
                 self.losses.add_event("start_missing", request.first_event)
@@ -634,14 +665,70 @@ class Pairing:
         filling = [bio for bio in self.filling if bio.address == address]
         return held.event.kind == "submit" and any(bio.request is held.request for bio in filling)
 
+    # calls without an entry
+
+    def lose_call(self, request: Request, op: str | None) -> None:
+        if request.start is not None and request.call is None:
+            request.call_lost, request.lost_op = True, op
+            self.losses.add_event("call_missing", request.start)
+
+    def await_call(self, request: Request, event: Event) -> None:
+        """A request begins outside of a call, as far as the log says."""
+        of_thread = self.without_call[event.pid]
+        is_first, of_thread.has_begun = not of_thread.has_begun, True
+        of_thread.count += 1
+        is_beginning = is_first and event.ts - self.first_ts <= BEGINNING_NS
+        if of_thread.count > MAX_WITHOUT_CALL:
+            of_thread.awaiting = []
+        elif self.sees_exits or is_beginning:
+            of_thread.awaiting.append((request, is_first))
+
+    def enter_next_call(self, event: Event) -> None:
+        """The thread makes calls. So its first request may have had one, unless the log would have its exit."""
+        of_thread = self.without_call[event.pid]
+        if of_thread.awaiting and of_thread.awaiting[0][1] and not self.sees_exits:
+            self.lose_call(of_thread.awaiting[0][0], None)
+        of_thread.release()
+
+    def leave_lost_call(self, event: Event) -> bool:
+        """Finds the requests of a call of which only the exit is in the log. Returns whether there are any."""
+        of_thread = self.without_call[event.pid]
+        op = event.fields["op"]
+        inside = [request for request, _ in of_thread.awaiting]
+        inside = inside if op in WHOLE_SYSTEM else inside[-1:]
+        inside = [request for request in inside if request.start is not None]
+        for request in inside:
+            self.lose_call(request, op if len(inside) == 1 else None)
+        of_thread.release()
+        return bool(inside)
+
+    def lose_first_call(self, of_thread: WithoutCall) -> None:
+        """The thread has made no call after its first request. If others have, that may have had one."""
+        if self.sees_exits or not self.sees_calls or of_thread.count > 1 or not of_thread.awaiting:
+            return
+        request, is_first = of_thread.awaiting[0]
+        comm = (request.start or request.first_event).comm
+        if is_first and not comm.startswith(WORKERS):
+            self.lose_call(request, None)
+
+    def expire_without_call(self, now: int) -> None:
+        for of_thread in self.without_call.values():
+            while of_thread.awaiting and now - of_thread.awaiting[0][0].first_event.ts > GIVE_UP_NS:
+                self.lose_first_call(of_thread)
+                of_thread.awaiting.pop(0)
+
     # calls
 
     def call(self, event: Event) -> None:
         self.close_requests_of_thread(event)
         self.end_guesses(event)
+        if not self.pid_is_process:
+            self.sees_calls = True
+            self.enter_next_call(event)
         self.calls.append(Call(event))
 
     def call_exit(self, event: Event) -> None:
+        self.sees_exits = True
         self.close_requests_of_thread(event)
         op = event.fields["op"]
         calls = [call for call in self.open_calls(event) if call.entry.fields["op"] == op]
@@ -651,7 +738,7 @@ class Pairing:
             self.guess_exit(event, calls)
         if len(calls) == 1:
             calls[0].exit = event
-        else:
+        elif self.pid_is_process or not self.leave_lost_call(event):
             self.losses.add_event("unmatched_exit", event)
 
     def guess_exit(self, event: Event, calls: list[Call]) -> None:
@@ -713,6 +800,9 @@ class Pairing:
             return repaired
         self.close_requests_of_thread(event)
         request = Request(event.pid, event.fields["id"], event)
+        request.begins_with_bio = event.kind in ("folio", "submit")
+        if not self.pid_is_process and not self.open_calls(event):
+            self.await_call(request, event)
         free = [call for call in self.open_calls(event) if call.request is None]
         if len(free) > 1:
             self.guesses[event.pid].guess()
@@ -801,6 +891,8 @@ class Pairing:
         bio = Bio(request, event.fields["id"], event.fields["bio"], inferred=inferred)
         self.bios.append(bio)
         if request is not None:
+            is_submitted = any(other.submit for other in request.bios)
+            bio.may_have_begun_before = request.begins_with_bio and not is_submitted
             request.bios.append(bio)
         return bio
 
@@ -963,12 +1055,16 @@ def _sync_row(request: Request) -> Row:
             row["writeback_ns"] = 0
         elif all_submitted and all_complete:
             row["writeback_ns"] = max(completions) - min(submits)
+    if request.call_lost:
+        row["op"], row["dur_ns"] = request.lost_op, None
     if request.call_inferred or request.damaged or any(bio.inferred for bio in bios):
         row["confidence"] = "inferred"
     if not start:
         row["incomplete"] = "start"
     elif not end:
         row["incomplete"] = "end"
+    elif request.call_lost:
+        row["incomplete"] = "call"
     elif bios and not (all_submitted and all_complete):
         row["incomplete"] = "bio"
     return row
@@ -1022,6 +1118,8 @@ def _bio_row(bio: Bio) -> Row:
     row = _sizes(bio.folios)
     if not bio.folios:
         row["bytes"] = None
+    if bio.may_have_begun_before:
+        row = dict.fromkeys(row)
     row |= {
         "id": bio.id,
         "ts_ns": row_event.ts,

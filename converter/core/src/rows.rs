@@ -138,16 +138,19 @@ impl Ranges {
 pub enum Missing {
     Start,
     End,
+    /// The entry of the call that a request was made in.
+    Call,
     Bio,
 }
 
 impl Missing {
-    pub const ALL: [Self; 3] = [Self::Start, Self::End, Self::Bio];
+    pub const ALL: [Self; 4] = [Self::Start, Self::End, Self::Call, Self::Bio];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::End => "end",
+            Self::Call => "call",
             Self::Bio => "bio",
         }
     }
@@ -190,6 +193,8 @@ pub struct Extent {
     pub of_probes: bool,
     /// Where in the file a folio is was not recorded.
     pub offsets_unknown: bool,
+    /// The log may begin within the bio, so its first folios may be missing.
+    pub is_partial: bool,
 }
 
 impl Extent {
@@ -199,7 +204,7 @@ impl Extent {
     }
 
     fn has_folios(&self, id: u64) -> bool {
-        (id != NO_ID || self.of_probes) && !self.of_bios
+        (id != NO_ID || self.of_probes) && !self.of_bios && !self.is_partial
     }
 
     fn visit_offsets(&self, id: u64, f: &mut impl FnMut(&'static str, Value)) {
@@ -207,7 +212,7 @@ impl Extent {
             "ranges",
             if !self.has_folios(id) || self.offsets_unknown { Value::Null } else { Value::Int(self.ranges as i64) },
         );
-        let span = self.span.filter(|_| !self.offsets_unknown);
+        let span = self.span.filter(|_| !self.offsets_unknown && !self.is_partial);
         f("first_offset", Value::int(span.map(|(first, _)| first as i64)));
         f("last_offset", Value::int(span.map(|(_, last)| last as i64)));
     }
@@ -353,6 +358,9 @@ pub struct Request {
     /// `None` if the start does not record it.
     pub datasync: Option<bool>,
     pub call: Option<CallOf>,
+    /// It may have been made in a call whose entry is not in the log, and the op of that call, if it is known.
+    pub call_missing: bool,
+    pub lost_op: Option<Op>,
     /// Only its call was recorded. The columns of the file system's part are null.
     pub call_only: bool,
     pub first_event: i64,
@@ -399,6 +407,8 @@ impl Request {
             ino: 0,
             datasync: None,
             call: None,
+            call_missing: false,
+            lost_op: None,
             call_only: false,
             first_event,
             last_event: first_event,
@@ -472,6 +482,8 @@ impl Request {
             Some(Missing::Start)
         } else if self.end.is_none() {
             Some(Missing::End)
+        } else if self.call_missing {
+            Some(Missing::Call)
         } else if self.submit_missing || self.complete_missing {
             Some(Missing::Bio)
         } else {
@@ -500,7 +512,7 @@ impl Request {
     }
 
     pub fn dur(&self) -> Option<i64> {
-        self.bounds().map(|(_, end)| end - self.ts())
+        self.bounds().filter(|_| !self.call_missing).map(|(_, end)| end - self.ts())
     }
 
     pub fn syscall(&self) -> Option<i64> {
@@ -587,7 +599,7 @@ impl Row for Request {
         f("comm", Value::name(self.comm));
         f("process", Value::name(self.process));
         f("cgroup", Value::name(self.cgroup));
-        f("op", self.call.map_or(Value::Null, |c| Value::Word(c.op.name())));
+        f("op", self.call.map(|c| c.op).or(self.lost_op).map_or(Value::Null, |op| Value::Word(op.name())));
         f("datasync", self.datasync.map_or(Value::Null, Value::Bool));
         f("path", Value::name(self.path));
         f("container_path", Value::name(self.container_path));
@@ -902,11 +914,12 @@ impl Bio {
         self.issue.zip(self.complete).map(|(issue, complete)| complete - issue)
     }
 
-    /// Its size; `None` if neither its folios nor its size are recorded.
+    /// Its size; `None` if neither its folios nor its size are recorded, or if the log may lack some of the folios.
     fn bytes(&self) -> Option<i64> {
         // The block layer says that a flush has no data.
         let is_flush = self.address == 0 && self.direction() == Direction::Flush;
-        (self.extent.folios > 0 || self.extent.bytes > 0 || is_flush).then_some(self.extent.bytes as i64)
+        let is_known = self.extent.folios > 0 || self.extent.bytes > 0 || is_flush;
+        (is_known && !self.extent.is_partial).then_some(self.extent.bytes as i64)
     }
 
     /// The negative errno with which it completed.

@@ -197,7 +197,7 @@ function selectionSql() {
   }
   if (state.waited) conditions.push(`${state.waited.kind}_ns >= ${state.waited.from}`, `${state.waited.kind}_ns < ${state.waited.to}`);
   // As the page counts amounts: those of syncs that lack their start or end are not known.
-  if (state.wrote) conditions.push(`bytes >= ${state.wrote.from}`, `bytes < ${state.wrote.to}`, "(incomplete IS NULL OR incomplete = 'bio')");
+  if (state.wrote) conditions.push(`bytes >= ${state.wrote.from}`, `bytes < ${state.wrote.to}`, "(incomplete IS NULL OR incomplete IN ('call', 'bio'))");
   return h('details.sql', {}, h('summary', {}, 'in SQL'), h('code', {}, `SELECT COUNT(*), SUM(bytes), percentile(syscall_ns, 99) FROM syncline_sync WHERE ${conditions.join(' AND ')}`));
 }
 

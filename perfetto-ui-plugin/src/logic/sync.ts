@@ -173,6 +173,7 @@ function confidence(value: string | null): string | null {
 
 function missing(value: string | null): string | null {
   if (value === 'bio') return 'the submit or the completion of a bio';
+  if (value === 'call') return 'the begin of its call';
   return value === null ? null : `the ${value} of the sync`;
 }
 

@@ -94,6 +94,7 @@ fn extent(id: u64, [bytes, folios, ranges, first, last]: [Value; 5]) -> Extent {
         of_bios: !has_folios,
         of_probes: has_folios && id == NO_ID,
         offsets_unknown: has_folios && int(ranges).is_none(),
+        is_partial: false,
     }
 }
 
@@ -120,7 +121,8 @@ pub(super) fn request<const N: usize>(
     let is_open = call_only && syscall.is_none();
     let end = Some(slice.1).filter(|_| has_end && !is_open);
     let op = named(v[at!(Request, "op")], &Op::ALL, Op::name);
-    let enter = if op.is_some() { Some(call_ts?) } else { None };
+    let call_missing = missing == Some(Missing::Call);
+    let enter = if op.is_some() && !call_missing { Some(call_ts?) } else { None };
     let before = int(v[at!(Request, "before_submit_ns")]);
     let after = int(v[at!(Request, "after_complete_ns")]);
     let lacks_bio = missing == Some(Missing::Bio);
@@ -148,6 +150,8 @@ pub(super) fn request<const N: usize>(
             exit: syscall.and_then(|ns| enter.checked_add(ns)),
             stack: name(v[at!(Request, "stack")]),
         }),
+        call_missing,
+        lost_op: op.filter(|_| call_missing),
         call_only,
         last_event: slice.1,
         start,

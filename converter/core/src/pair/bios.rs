@@ -44,6 +44,8 @@ pub(super) struct OpenBio {
     pub(super) parts_left: u32,
     /// It counts as in flight on its device.
     is_counted: bool,
+    /// The block layer has queued it, before any submit of it.
+    is_queued: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
     pub(super) other_share: Option<(Slot, u64)>,
 }
@@ -162,7 +164,7 @@ impl Bios {
             bio.early_complete = None;
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
-            (bio.is_counted, bio.is_redirected) = (false, false);
+            (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -182,6 +184,7 @@ impl Bios {
             parts_left: 0,
             is_counted: false,
             is_redirected: false,
+            is_queued: false,
             other_share: None,
         });
         (self.slab.len() - 1) as Slot
@@ -426,6 +429,10 @@ impl Pairer {
             self.bios.filling.insert(address, slot);
             slot
         };
+        let bio_id = self.bios[slot].row.bio_id;
+        if let Some(task) = self.tasks.get_mut(task) {
+            task.last_filled = Some((slot, bio_id));
+        }
         let bio = &mut self.bios[slot];
         bio.row.extent.bytes += len;
         bio.row.extent.folios += 1;
@@ -448,6 +455,15 @@ impl Pairer {
             && (bio.request == NO_SLOT
                 || self.requests[bio.request].task == task
                 || self.find_own_request(task, id).is_none())
+    }
+
+    /// Whether a thread has filled a bio of this size last, and has not submitted it as far as the file system's events say.
+    pub(super) fn is_filled_without_submit(&mut self, task: u32, bytes: u64) -> bool {
+        let Some((slot, bio_id)) = self.tasks.get_mut(task).and_then(|task| task.last_filled) else { return false };
+        let is_filling = self.bios.filling.get(&self.bios[slot].row.address) == Some(&slot);
+        let bio = &mut self.bios[slot];
+        let is_it = is_filling && bio.row.bio_id == bio_id && bio.row.extent.bytes == bytes;
+        is_it && !std::mem::replace(&mut bio.is_queued, true)
     }
 
     /// Opens a bio of the request with this id. An id of background writeback has no request. `is_background`: the source says that it is
@@ -479,12 +495,15 @@ impl Pairer {
         let bio_id = self.bios.take_bio_id();
         let mut sync_id = None;
         let mut confidence = Confidence::Exact;
+        let mut is_partial = false;
         if request != NO_SLOT {
             let open = &mut self.requests[request];
             if open.by_thread {
                 confidence = Confidence::Inferred;
                 open.row.confidence = open.row.confidence.max(confidence);
             }
+            // Folios may have been added to it before the log began.
+            is_partial = open.begins_with_bio && open.row.first_submit.is_none();
             open.row.bios += 1;
             open.bio_ids.push(bio_id);
             sync_id = Some(open.row.sync_id);
@@ -515,7 +534,7 @@ impl Pairer {
             parts: 0,
             complete: None,
             error: None,
-            extent: Extent::default(),
+            extent: Extent { is_partial, ..Extent::default() },
             flags: None,
             ino: 0,
             path: NameId::NONE,
@@ -577,6 +596,8 @@ impl Pairer {
                 extent.of_bios = true;
             }
         }
+        // The size says that no folio is missing, or none is recorded.
+        self.bios[slot].row.extent.is_partial &= self.bios[slot].row.extent.bytes != bytes || bytes == 0;
         self.bios[slot].row.flags = flags;
         self.begin_flight(e, slot, address, (dev, sector));
         Ok(())

@@ -48,6 +48,12 @@ impl Pairer {
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
             return Ok(());
         }
+        if !flags.contains(BioFlags::READ) && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
+            // So has this one, but its submit was lost.
+            self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
+            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
+            return Ok(());
+        }
         let slot = self.open_block_bio(e, target, bytes, flags);
         self.queue_of(flags).queue(target, bytes, flags, e.ts, slot);
         Ok(())

@@ -20,8 +20,6 @@ impl Pairer {
         let is_undecided = !call_only && self.lone_calls.are_undecided();
         let call_only = call_only || is_lone;
         let task_id = self.tasks.id_of(e);
-        self.leave_request(task_id, out)?;
-        self.leave_write_waits(task_id, e.ts);
         let call = Call {
             call_id: self.next_call_id,
             op,
@@ -40,6 +38,13 @@ impl Pairer {
             request_end: None,
         };
         self.next_call_id += 1;
+        self.sees_calls = true;
+        self.leave_write_waits(task_id, e.ts);
+        if self.enter_behind(task_id, &call) {
+            return Ok(());
+        }
+        self.leave_request(task_id, out)?;
+        self.enter_next_call(task_id, out)?;
         let location = self.location();
         let may_overlap = self.tasks.may_overlap(task_id);
         let task = self.tasks.by_id.entry(task_id).or_default();
@@ -91,6 +96,12 @@ impl Pairer {
     }
 
     pub(super) fn call_exit(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
+        self.sees_exits = true;
+        if self.hold_exit(e, self.tasks.id_of(e)) { Ok(()) } else { self.leave_call(e, out) }
+    }
+
+    /// A call returns. The request in it has ended, unless its end was lost.
+    pub(super) fn leave_call(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
         let Kind::CallExit { op, ret, stack, untimed, entry_lost } = e.kind else { return Ok(()) };
         self.ends.see(OF_CALLS);
         let task_id = self.tasks.id_of(e);
@@ -109,6 +120,9 @@ impl Pairer {
         };
         let task = self.tasks.get_mut(task_id);
         let Some(group) = task.zip(at).and_then(|(task, at)| task.groups.get_mut(at)) else {
+            if self.leave_lost_call(task_id, op, out)? {
+                return Ok(());
+            }
             return self.lose(Reason::UnmatchedExit, e.ts, out, || format!("{} exit", op.name()));
         };
         let requests = &mut self.requests;
@@ -227,7 +241,7 @@ impl Pairer {
                 return Ok(false);
             }
             let are_settled = group.requests.iter().all(|&slot| self.requests[slot].settled);
-            if group.call_open || group.is_undecided || !are_settled {
+            if group.call_open || group.is_undecided || group.awaits_exit || !are_settled {
                 if may_overlap {
                     // Overlapping requests have no order to keep.
                     at += 1;

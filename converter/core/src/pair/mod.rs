@@ -6,6 +6,8 @@
 //! - `tasks`: threads, and the calls and requests of each
 //! - `calls`: sync calls, and the groups of rows that leave together
 //! - `lone_calls`: calls in inputs that report nothing of requests
+//! - `lost_calls`: requests whose call has no entry in the log
+//! - `behind`: calls and requests of inputs whose clocks differ
 //! - `requests`: sync requests
 //! - `marks`: marks of the application
 //! - `names_in_use`: the names that open rows refer to
@@ -25,6 +27,7 @@
 //! - `write_waits`: waits of threads that write to files
 //! - `writes`: calls that write, for the table of writes. It is a pairer of its own, and uses nothing of the others
 
+mod behind;
 mod bios;
 mod block_layer;
 mod block_requests;
@@ -36,6 +39,7 @@ mod files;
 mod flushes;
 mod journals;
 mod lone_calls;
+mod lost_calls;
 mod marks;
 mod names_in_use;
 mod phases;
@@ -49,11 +53,13 @@ mod waits;
 mod write_waits;
 pub mod writes;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use self::behind::HeldExit;
 use self::bios::{Bios, set_issue};
 use self::block_requests::BlockRequests;
 use self::commits::Commits;
@@ -140,11 +146,20 @@ pub struct Pairer {
     held: Vec<HeldEvent>,
     /// A held event is being used.
     is_replaying: bool,
+    /// Exits of calls that wait for the ends of their requests, at most one of each thread.
+    held_exits: Vec<HeldExit>,
+    /// Threads with a request that waits for their next call, and when it began.
+    awaiting: VecDeque<(i64, u32)>,
+    /// The inputs record entries of calls, and exits.
+    sees_calls: bool,
+    sees_exits: bool,
     /// What is known of processes.
     processes: Map<u32, Process>,
     /// The inputs report waits.
     has_waits: bool,
     next_call_id: u64,
+    /// Time of the first event.
+    first_ts: i64,
     now: i64,
     /// `now` before the current event.
     now_before: i64,
@@ -193,9 +208,14 @@ impl Pairer {
             marks: Marks::default(),
             held: Vec::new(),
             is_replaying: false,
+            held_exits: Vec::new(),
+            awaiting: VecDeque::new(),
+            sees_calls: false,
+            sees_exits: false,
             processes,
             has_waits: false,
             next_call_id: 1,
+            first_ts: i64::MAX,
             now: i64::MIN,
             now_before: i64::MIN,
             provenance: Provenance::of_single_log(Location::default()),
@@ -216,11 +236,20 @@ impl Pairer {
         self.provenance = *provenance;
         self.now_before = self.now;
         self.now = self.now.max(event.ts);
+        self.first_ts = self.first_ts.min(event.ts);
         self.expire(out)?;
         self.note_recorder(&event.kind, out)?;
         if !self.held.is_empty() {
             self.resolve_held(event, out)?;
         }
+        if !self.held_exits.is_empty() {
+            self.resolve_exits(event, out)?;
+        }
+        self.use_event(event, out)?;
+        if self.held_exits.is_empty() { Ok(()) } else { self.release_exits(out) }
+    }
+
+    fn use_event(&mut self, event: &Event, out: &mut Out<'_>) -> Result<()> {
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len, dev, ino } => {
                 self.add_folio(event, id, bio, (offset, len), (dev, ino), out)
@@ -300,7 +329,9 @@ impl Pairer {
     pub fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         self.finish_marks(out.names);
         self.finish_lone_calls(out)?;
+        self.finish_exits(out)?;
         self.release_held(out)?;
+        self.finish_awaiting(out)?;
         self.finish_flushes(out)?;
         let mut bios = self.bios.take_all();
         bios.extend(self.take_queued_before(i64::MAX));
@@ -332,6 +363,7 @@ impl Pairer {
         while let Some(slot) = self.requests.take_expired(self.now) {
             self.give_up_request(slot, out)?;
         }
+        self.expire_awaiting(out)?;
         if self.now.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
             self.last_sweep = self.now;
             for slot in self.take_queued_before(self.now.saturating_sub(LINGER_NS)) {

@@ -8,6 +8,7 @@ impl Pairer {
     /// Visits every stack and path that an open row, a held event or a known file has. Other names are kept.
     pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         self.held.iter().for_each(|held| held.visit_names(f));
+        self.held_exits.iter().for_each(|held| held.event().visit_names(f));
         self.files.visit_names(f);
         self.write_waits.visit_names(f);
         self.visit_held_requests(f);

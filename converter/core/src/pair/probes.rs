@@ -156,8 +156,9 @@ impl Pairer {
         let in_flight = self.requests.in_flight;
         let mut state = ProbeRequest::new(whole_fs);
         state.enter(entered);
+        let is_apart = self.provenance.is_apart;
         let open = &mut self.requests[slot];
-        open.probe = Some(state);
+        (open.probe, open.is_apart) = (Some(state), is_apart);
         let row = &mut open.row;
         (row.start, row.path, row.fs, row.ino, row.dev) = (Some(e.ts), path, fs, ino, dev);
         (row.container_path, row.datasync) = (container_path, datasync);
@@ -185,6 +186,10 @@ impl Pairer {
             return Ok(());
         }
         let Some(slot) = self.probe_request(task) else {
+            if self.ends_request_with_id(task) {
+                self.count(Reason::Duplicate, e.ts, self.location(), || "the sync function's end".to_owned());
+                return Ok(());
+            }
             let slot = self.open_orphan(e, NO_ID, out)?;
             self.requests[slot].probe = Some(ProbeRequest::default());
             return self.end_request(e, slot, ret, out);

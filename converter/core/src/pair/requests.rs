@@ -36,6 +36,10 @@ pub(super) struct OpenRequest {
     pub(super) by_thread: bool,
     /// One of its events had a damaged id.
     pub(super) has_damaged_id: bool,
+    /// Its start is of an input that records no calls.
+    pub(super) is_apart: bool,
+    /// Its first event is one of a bio: what came before is not in the log.
+    pub(super) begins_with_bio: bool,
     /// The highest id of the requests that had ended at its start. 0 without one.
     pub(super) highest_before: u64,
     pub(super) bio_ids: Vec<u64>,
@@ -156,7 +160,7 @@ impl Requests {
             open.task = task;
             open.location = location;
             open.by_thread = false;
-            open.has_damaged_id = false;
+            (open.has_damaged_id, open.is_apart, open.begins_with_bio) = (false, false, false);
             open.highest_before = 0;
             open.open_waits.clear();
             open.torn_waits = [false; 2];
@@ -175,6 +179,8 @@ impl Requests {
                 ranges: Ranges::default(),
                 by_thread: false,
                 has_damaged_id: false,
+                is_apart: false,
+                begins_with_bio: false,
                 highest_before: 0,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
@@ -363,6 +369,7 @@ impl Pairer {
         }
         let in_flight = self.requests.in_flight;
         self.requests[slot].by_thread = by_thread;
+        self.requests[slot].is_apart = self.provenance.is_apart;
         self.requests[slot].highest_before = self.requests.highest_ended();
         let row = &mut self.requests[slot].row;
         row.start = Some(e.ts);
@@ -397,12 +404,7 @@ impl Pairer {
         if row.id == NO_ID {
             row.start = None;
             self.requests.in_flight -= 1;
-            self.requests.set_id(slot, id);
-            if let Some(probe) = self.requests[slot].probe.take() {
-                self.probes.ignore(task_id, &probe);
-                // Its exits are recognized without this.
-                task.has_nested_start = false;
-            }
+            self.name_request(task_id, slot, id);
         }
         true
     }
@@ -413,7 +415,7 @@ impl Pairer {
         if id == NO_ID {
             self.ends.see(fs);
         }
-        if id == NO_ID && self.tasks.get_mut(task).is_some_and(|task| std::mem::take(&mut task.has_nested_start)) {
+        if id == NO_ID && self.ends_request_with_id(task) {
             self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
             return Ok(());
         }
@@ -457,6 +459,41 @@ impl Pairer {
         row.fs == fs && is_same_dev && is_same_ino
     }
 
+    /// Whether an end without an id is that of a request that the thread has, or has just had, with an id. The start without an id may have been
+    /// lost.
+    pub(super) fn ends_request_with_id(&mut self, task_id: u32) -> bool {
+        let Some(task) = self.tasks.get_mut(task_id) else { return false };
+        let is_nested = std::mem::take(&mut task.has_nested_start);
+        let is_inside = task.open_request.is_some_and(|slot| {
+            let row = &self.requests[slot].row;
+            row.id != NO_ID && row.start.is_some()
+        });
+        is_nested || is_inside || task.open_request.is_none() && task.has_ended_with_id
+    }
+
+    /// Gives the open request of a thread, whose start has no id, the id of another event of the thread. The start with the id was lost.
+    pub(super) fn adopt_id(&mut self, task_id: u32, id: u64) -> Option<Slot> {
+        let slot =
+            self.open_request_without_id(task_id).filter(|_| id != NO_ID && id != 0 && !self.is_background(id))?;
+        self.requests[slot].row.start.take()?;
+        self.requests.in_flight -= 1;
+        self.name_request(task_id, slot, id);
+        Some(slot)
+    }
+
+    /// Gives a request without an id the one that a nested event has.
+    fn name_request(&mut self, task_id: u32, slot: Slot, id: u64) {
+        self.requests.set_id(slot, id);
+        let probe = self.requests[slot].probe.take();
+        if let Some(task) = self.tasks.get_mut(task_id) {
+            // The exits of probes are recognized without this.
+            task.has_nested_start = probe.is_none();
+        }
+        if let Some(probe) = probe {
+            self.probes.ignore(task_id, &probe);
+        }
+    }
+
     /// Ends a request.
     pub(super) fn end_request(&mut self, e: &Event, slot: Slot, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
         let open = &mut self.requests[slot];
@@ -476,10 +513,12 @@ impl Pairer {
         self.requests[slot].row.in_flight.1 = self.requests.in_flight;
         self.requests.unlink(slot);
         self.requests.remember_end(slot);
+        let has_id = self.requests[slot].row.id != NO_ID;
         if let Some(task) = self.tasks.get_mut(owner)
             && task.open_request == Some(slot)
         {
             task.open_request = None;
+            task.has_ended_with_id = has_id;
         }
         if has_open_bios {
             // It has waited for them, so their completions are lost.
@@ -518,6 +557,7 @@ impl Pairer {
     pub(super) fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
+        self.take_back_call(task_id);
         self.leave_write_waits(task_id, e.ts);
         let process = self.process(e.pid);
         let row = Request {
@@ -545,9 +585,11 @@ impl Pairer {
             call_was_closed = !joins;
             joins.then_some(group)
         });
-        match call_of_request {
-            Some(group) => group.requests.push(slot),
-            None => task.groups.push_back(OpenGroup::of_request(slot, e.ts, location)),
+        if let Some(group) = call_of_request {
+            group.requests.push(slot);
+        } else {
+            task.groups.push_back(OpenGroup::of_request(slot, e.ts, location));
+            self.await_exit(e, task_id, out)?;
         }
         if call_was_closed {
             self.flush(task_id, out)?;
@@ -562,8 +604,12 @@ impl Pairer {
             self.repair_start(slot, id, out)?;
             return Ok(slot);
         }
-        let slot = self.open_request(e, id, out)?;
         let task = self.tasks.id_of(e);
+        if let Some(slot) = self.adopt_id(task, id) {
+            return Ok(slot);
+        }
+        let slot = self.open_request(e, id, out)?;
+        self.requests[slot].begins_with_bio = matches!(e.kind, Kind::BioAddFolio { .. } | Kind::BioSubmit { .. });
         self.take_call(task, slot);
         let row = &mut self.requests[slot].row;
         if row.call.is_some() {
@@ -575,7 +621,9 @@ impl Pairer {
     /// A thread that enters or leaves a call, or another sync function, has left the request that it had open. The end of that was lost.
     pub(super) fn leave_request(&mut self, task: u32, out: &mut Out<'_>) -> Result<()> {
         self.probes.leave(task);
-        match self.tasks.get_mut(task).and_then(|task| task.open_request.take()) {
+        let Some(task) = self.tasks.get_mut(task) else { return Ok(()) };
+        task.has_ended_with_id = false;
+        match task.open_request.take() {
             Some(slot) => self.close_without_end(slot, out),
             None => Ok(()),
         }

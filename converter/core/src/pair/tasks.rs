@@ -28,6 +28,12 @@ pub(super) struct OpenGroup {
     pub(super) is_undecided: bool,
     /// The inputs report nothing of requests, so its call is one.
     pub(super) is_lone: bool,
+    /// A request without a call, which may have been made in one: the exit of a call whose entry is not in the log may still come.
+    pub(super) awaits_exit: bool,
+    /// It is the first request of its thread, at the beginning of the log.
+    pub(super) is_first: bool,
+    /// The call is of an input with another clock, by which it began just after its request.
+    pub(super) is_behind: bool,
 }
 
 impl OpenGroup {
@@ -42,6 +48,9 @@ impl OpenGroup {
             location,
             requests: Vec::new(),
             in_flight: (in_flight, in_flight),
+            awaits_exit: false,
+            is_first: false,
+            is_behind: false,
         }
     }
 
@@ -56,6 +65,9 @@ impl OpenGroup {
             counts_in_flight: false,
             is_undecided: false,
             is_lone: false,
+            awaits_exit: false,
+            is_first: false,
+            is_behind: false,
         }
     }
 
@@ -82,6 +94,14 @@ pub(super) struct Task {
     pub(super) ended: Option<(i64, Dev, u64)>,
     /// What is not known of the calls of a process, whose threads are not known.
     pub(super) guesses: Guesses,
+    /// The last event of its calls and requests was the end of a request with an id. An end without one is of the same request.
+    pub(super) has_ended_with_id: bool,
+    /// It has made a call or a request.
+    pub(super) has_begun: bool,
+    /// Requests since its last call, or since its beginning.
+    pub(super) without_call: u32,
+    /// The bio that it has added a folio to last, and its `bio_id`.
+    pub(super) last_filled: Option<(Slot, u64)>,
 }
 
 /// Which calls of a process are its requests' and have returned, as far as that was guessed. What is left after a guess is no surer than the

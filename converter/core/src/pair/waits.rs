@@ -67,7 +67,8 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         self.has_waits = true;
-        let Some(slot) = self.find_own_request(self.tasks.id_of(e), id) else {
+        let task = self.tasks.id_of(e);
+        let Some(slot) = self.find_own_request(task, id).or_else(|| self.adopt_id(task, id)) else {
             if wait == WaitKind::Commit {
                 self.remember_background(id);
                 return self.commit_start(e, Dev::UNKNOWN, transaction, out);
@@ -134,7 +135,8 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         self.has_waits = true;
-        let Some(slot) = self.find_own_request(self.tasks.id_of(e), id) else {
+        let task = self.tasks.id_of(e);
+        let Some(slot) = self.find_own_request(task, id).or_else(|| self.adopt_id(task, id)) else {
             if wait == WaitKind::Commit {
                 return self.commit_end(e, Dev::UNKNOWN, transaction, out);
             }

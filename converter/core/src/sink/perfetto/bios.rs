@@ -141,7 +141,7 @@ impl PerfettoTrace {
                 File::None(comm, owner) => name += &thread_name(owner, &names.text(comm)),
             }
             name += match missing {
-                Some(Missing::Start) => ", submit not recorded",
+                Some(Missing::Start | Missing::Call) => ", submit not recorded",
                 Some(_) => ", completion not recorded",
                 None => "",
             };

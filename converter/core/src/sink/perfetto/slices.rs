@@ -439,6 +439,7 @@ fn format_request_name(request: &Request, missing: Option<Missing>, names: &Name
     let missing = match missing {
         Some(Missing::Start) => ", start not recorded",
         Some(Missing::End) => ", end not recorded",
+        Some(Missing::Call) => ", call not recorded",
         Some(Missing::Bio) | None => "",
     };
     name + missing + &failed(request.failure())

@@ -1,0 +1,133 @@
+//! Requests whose call has no entry in the log: the log begins within the call, or the entry was lost. When such a call began is not known.
+//!
+//! Requests without any call exist too: of io_uring, of durable writes, of kernel threads. So a request waits for the next call of its thread.
+//! An exit without an entry says that there was a call. A log without exits says it only of the first request of a thread: if the thread makes
+//! calls later, the entry of the first one may lie before the log.
+
+use super::{LINGER_NS, Out, Pairer, Slot, of_request};
+use crate::error::Result;
+use crate::event::{Event, Op};
+use crate::losses::Reason;
+use crate::names::Names;
+
+/// A call begins at most this long before its request: later requests have begun after the log.
+const BEGINNING_NS: i64 = 1_000_000_000;
+/// A thread with so many requests after its last call makes them without calls.
+const MAX_WITHOUT_CALL: u32 = 8;
+/// What the names of kernel threads that make requests begin with.
+const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
+
+impl Pairer {
+    /// A request begins outside of a call. Decides whether it waits for the next call of its thread.
+    pub(super) fn await_exit(&mut self, e: &Event, task_id: u32, out: &mut Out<'_>) -> Result<()> {
+        if self.tasks.may_overlap(task_id) {
+            return Ok(());
+        }
+        let (sees_exits, is_beginning) = (self.sees_exits, e.ts.saturating_sub(self.first_ts) <= BEGINNING_NS);
+        let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
+        let is_first = !std::mem::replace(&mut task.has_begun, true);
+        task.without_call = task.without_call.saturating_add(1);
+        if task.without_call > MAX_WITHOUT_CALL {
+            return self.release_awaiting(task_id, i64::MAX, out);
+        }
+        if let Some(group) = task.groups.back_mut()
+            && (sees_exits || is_first && is_beginning)
+        {
+            (group.awaits_exit, group.is_first) = (true, is_first);
+            self.awaiting.push_back((e.ts, task_id));
+        }
+        Ok(())
+    }
+
+    /// A thread enters a call. The requests before it have lost no exit: if the log records exits, there was none.
+    pub(super) fn enter_next_call(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<()> {
+        let sees_exits = self.sees_exits;
+        let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
+        task.has_begun = true;
+        task.without_call = 0;
+        let Some(group) = task.groups.iter().find(|group| group.awaits_exit) else { return Ok(()) };
+        let first = group.requests.first().copied().filter(|_| group.is_first && !sees_exits);
+        if let Some(slot) = first {
+            self.lose_call(slot, None);
+        }
+        self.release_awaiting(task_id, i64::MAX, out)
+    }
+
+    /// A thread leaves a call whose entry is not in the log. Returns whether the requests in it are known.
+    pub(super) fn leave_lost_call(&mut self, task_id: u32, op: Op, out: &mut Out<'_>) -> Result<bool> {
+        let requests = &self.requests;
+        let Some(task) = self.tasks.get_mut(task_id) else { return Ok(false) };
+        task.has_begun = true;
+        task.without_call = 0;
+        let awaiting = task.groups.iter().filter(|group| group.awaits_exit);
+        let mut inside: Vec<Slot> = awaiting.flat_map(|group| &group.requests).copied().collect();
+        if !matches!(op, Op::Sync | Op::Syncfs | Op::Msync) {
+            // The others make one request.
+            inside.drain(..inside.len().saturating_sub(1));
+        }
+        inside.retain(|&slot| requests[slot].row.start.is_some());
+        // Of several requests, one has the op of the call, and it is not known which.
+        let of_one = Some(op).filter(|_| inside.len() == 1);
+        for &slot in &inside {
+            self.lose_call(slot, of_one);
+        }
+        self.release_awaiting(task_id, i64::MAX, out)?;
+        Ok(!inside.is_empty())
+    }
+
+    /// Releases the requests that have waited long enough for the next call of their threads.
+    pub(super) fn expire_awaiting(&mut self, out: &mut Out<'_>) -> Result<()> {
+        while let Some(&(ts, task_id)) = self.awaiting.front() {
+            if self.now.saturating_sub(ts) <= LINGER_NS {
+                break;
+            }
+            self.awaiting.pop_front();
+            self.lose_first_call(task_id, out.names);
+            self.release_awaiting(task_id, ts, out)?;
+        }
+        Ok(())
+    }
+
+    /// Releases all requests that wait for the next call of their threads, at the end of the inputs.
+    pub(super) fn finish_awaiting(&mut self, out: &mut Out<'_>) -> Result<()> {
+        for task_id in self.tasks.in_order() {
+            self.lose_first_call(task_id, out.names);
+            self.release_awaiting(task_id, i64::MAX, out)?;
+        }
+        Ok(())
+    }
+
+    /// A thread has made no call after its first request. If others have, and the log has no exits, the request may have been made in a call.
+    fn lose_first_call(&mut self, task_id: u32, names: &Names) {
+        if self.sees_exits || !self.sees_calls {
+            return;
+        }
+        let Some(task) = self.tasks.by_id.get(&task_id) else { return };
+        let Some(group) = task.groups.iter().find(|group| group.awaits_exit && group.is_first) else { return };
+        let Some(&slot) = group.requests.first() else { return };
+        let comm = names.get(self.requests[slot].row.comm);
+        if task.without_call <= 1 && !WORKERS.iter().any(|worker| comm.starts_with(worker)) {
+            self.lose_call(slot, None);
+        }
+    }
+
+    fn release_awaiting(&mut self, task_id: u32, until: i64, out: &mut Out<'_>) -> Result<()> {
+        let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
+        let mut has_released = false;
+        for group in task.groups.iter_mut().filter(|group| group.since <= until) {
+            has_released |= std::mem::take(&mut group.awaits_exit);
+        }
+        if has_released { self.flush(task_id, out) } else { Ok(()) }
+    }
+
+    /// Notes that a request may have been made in a call whose entry is not in the log. `op`: that of the call.
+    fn lose_call(&mut self, slot: Slot, op: Option<Op>) {
+        let open = &mut self.requests[slot];
+        let row = &mut open.row;
+        let Some(start) = row.start.filter(|_| row.call.is_none()) else { return };
+        row.call_missing = true;
+        row.lost_op = op;
+        let (id, location) = (row.id, open.location);
+        self.count(Reason::CallMissing, start, location, || format!("start{}", of_request(id)));
+    }
+}
