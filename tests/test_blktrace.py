@@ -418,7 +418,7 @@ def test_gaps_in_sequence_numbers_are_lost_events(tmp_path: Path) -> None:
     kept = notes + events[2:10] + events[13:]
     paths = blktrace.write(tmp_path, World([kept]).files())
     summary = _core.convert(paths, str(tmp_path / "out.events.jsonl"))
-    assert losses(summary) == {"lost_by_tracer": 5}
+    assert losses(summary) == {"lost_by_tracer": 5, "only_cpu": 1}
     lost = [json.loads(line) for line in (tmp_path / "out.events.jsonl").read_text().splitlines()]
     assert [row["count"] for row in lost if row["event"] == "lost_events"] == [2, 3]
 
@@ -579,3 +579,92 @@ def test_a_copy_under_the_number_of_another_cpu_is_refused(tmp_path: Path) -> No
     message = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
     assert "x.blktrace.1: it is not a file of blktrace" in message
     assert f"to the recording of {tmp_path}/x.blktrace.0, so it is read together with it" in message
+
+
+# Files and lines that are missing.
+
+
+@pytest.mark.parametrize("name", ["small1", "small4", "uring"])
+@pytest.mark.parametrize("cpu", [0, 1])
+def test_a_missing_file_of_a_cpu_is_noticed(name: str, cpu: int, tmp_path: Path) -> None:
+    """Files of other CPUs name threads of this one, or have the time of the recording."""
+    path = tmp_path / f"{name}.blktrace.{cpu}"
+    shutil.copy(DATA / path.name, path)
+    summary = _core.convert([str(path)], str(tmp_path / "out.events.jsonl"))
+    other = {0: f"{name}.blktrace.1 or of a higher CPU", 1: f"{name}.blktrace.0"}[cpu]
+    (line,) = summary["unparsed"]
+    assert line.split(": ", 1)[1].startswith(f"{other} (this file is missing")
+    assert losses(summary) == {"unparsed_line": 1}
+    # Beside the empty file of CPU 7, those of 1 to 6 are missing, or those of 0 and of 2 to 6.
+    (tmp_path / f"{name}.blktrace.7").write_bytes(b"")
+    summary = _core.convert([str(path)], str(tmp_path / "out.events.jsonl"))
+    assert losses(summary) == {"unparsed_line": 1 + cpu}
+
+
+def test_a_recording_of_one_cpu_says_so(tmp_path: Path) -> None:
+    """Nothing in this file shows that there was another CPU, but there was."""
+    shutil.copy(DATA / "rename.blktrace.0", tmp_path)
+    path = str(tmp_path / "rename.blktrace.0")
+    assert losses(_core.convert([path], f"{tmp_path}/out/")) == {"only_cpu": 1}
+    assert "only_cpu" in run("convert", path, "-o", f"{tmp_path}/again/").stderr
+    # With the file of another CPU, even an empty one, it is whole; so is a file of all CPUs.
+    (tmp_path / "rename.blktrace.1").write_bytes(b"")
+    assert losses(_core.convert([path], f"{tmp_path}/out/")) == {}
+    shutil.copy(DATA / "rename.blktrace.0", tmp_path / "all")
+    assert losses(_core.convert([str(tmp_path / "all")], f"{tmp_path}/out/")) == {}
+
+
+BLKPARSE_LINES = [
+    f"254,16   {n % 2} {n // 2 + 1:8} {n / 1000:13.9f}   262  {action}  WS {274984 + 8 * (n // 4)} + 8 [{name}]"
+    for n, (action, name) in enumerate([("Q", "wl"), ("G", "wl"), ("D", "wl"), ("C", "0")] * 10)
+]
+
+
+@pytest.mark.parametrize(
+    ("without", "lost"),
+    [
+        ([], {}),
+        ([9], {"lost_by_tracer": 1}),
+        # Of both CPUs, of one for some time, and before the first and after the last line, which nothing shows.
+        ([8, 9, 10, 11, 20, 22], {"lost_by_tracer": 6}),
+        ([0, 1, 2, 3, 36, 37, 38, 39], {}),
+        # A text of two kinds of action.
+        ([n for n in range(40) if n % 4 in (1, 2)], {}),
+    ],
+)
+def test_gaps_in_a_text_are_lost_events(
+    without: list[int], lost: dict[str, int], tmp_path: Path
+) -> None:
+    lines = [line for n, line in enumerate(BLKPARSE_LINES) if n not in without]
+    (tmp_path / "x.txt").write_text("\n".join(lines) + "\n")
+    summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.events.jsonl"))
+    assert losses(summary) == lost
+    # The events that blkparse itself has skipped are the same ones.
+    if lost:
+        skips = "Skips: 1 forward (6 -   0.1%)\n"
+        (tmp_path / "x.txt").write_text("\n".join(lines) + f"\n{skips}")
+        summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.events.jsonl"))
+        assert losses(summary) == {"lost_by_tracer": 6}
+
+
+def test_lines_out_of_order_and_a_second_recording_are_no_gaps(tmp_path: Path) -> None:
+    lines = [*BLKPARSE_LINES]
+    lines[8], lines[12] = lines[12], lines[8]
+    (tmp_path / "x.txt").write_text("\n".join(lines + BLKPARSE_LINES) + "\n")
+    summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.events.jsonl"))
+    assert losses(summary) == {}
+    # A damaged number is not the number of so many events.
+    damaged = BLKPARSE_LINES[9].replace(f"{5:8}", f"{5_000_005:8}", 1)
+    assert damaged != BLKPARSE_LINES[9]
+    (tmp_path / "x.txt").write_text("\n".join([*BLKPARSE_LINES[:9], damaged, *BLKPARSE_LINES[10:]]) + "\n")
+    summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.events.jsonl"))
+    assert losses(summary).get("lost_by_tracer", 0) <= 1
+
+
+def test_a_gap_between_chunks_is_counted_once(tmp_path: Path) -> None:
+    line = "254,16   0 {n:8} {t:13.9f}   262  Q  WS {sector} + 8 [wl]\n"
+    text = "".join(line.format(n=n, t=n / 1000, sector=8 * n) for n in range(1, 60_001) if n % 997)
+    assert len(text) > 3 << 20
+    (tmp_path / "x.txt").write_text(text)
+    summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.events.jsonl"))
+    assert losses(summary) == {"lost_by_tracer": 60_000 // 997}

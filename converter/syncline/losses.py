@@ -25,14 +25,15 @@ _PART_OF = {
     "unmatched_exit": ("exits", ("events.call_exit",)),
     "duration_missing": ("calls", ("events.call_enter",)),
     "call_only": ("calls", ("events.call_enter",)),
+    "only_cpu": ("recordings", ()),
     "unparsed_line": ("lines", ("lines",)),
     "submits_missing": ("completions", ("events.block_complete",)),
 }
 _EVENTS = ("events", ("events",))
 # A shorter gap would be shown as 0.0 s.
 AT_ONCE_NS = 50_000_000
-# Not a loss, but it explains why many figures are not known.
-REPORTED = ("call_only",)
+# No losses, but the first explains why many figures are not known, and the second may be one.
+REPORTED = ("call_only", "only_cpu")
 
 
 def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 1) -> str:

@@ -130,6 +130,10 @@ impl InputTally {
                     let loss = found.losses.add(Reason::IoUring, 1, None);
                     loss.example.get_or_insert_with(|| at_line(&self.path, line, "io_uring"));
                 }
+                NoteKind::OnlyCpu => {
+                    let loss = found.losses.add(Reason::OnlyCpu, 1, None);
+                    loss.example.get_or_insert_with(|| at_line(&self.path, 0, "the only file of its recording"));
+                }
                 NoteKind::Unparsed { text, why } => self.add_unparsed(line, text, why, found),
             }
         }

@@ -79,7 +79,7 @@ impl EventsJsonl {
     pub fn note(&mut self, kind: &NoteKind, line: u64, source: &str) {
         let buffer = self.out.buffer();
         match kind {
-            NoteKind::Counted { .. } | NoteKind::End | NoteKind::IoUring => return,
+            NoteKind::Counted { .. } | NoteKind::End | NoteKind::IoUring | NoteKind::OnlyCpu => return,
             NoteKind::LostUncounted => {
                 let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\"");
             }

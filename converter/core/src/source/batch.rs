@@ -35,6 +35,8 @@ pub enum NoteKind {
     Truncated,
     /// The program used io_uring, which the recorder does not see into.
     IoUring,
+    /// The recording has the file of CPU 0 and no other, and nothing in it says whether there are other CPUs.
+    OnlyCpu,
 }
 
 impl NoteKind {

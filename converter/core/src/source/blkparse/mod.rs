@@ -11,11 +11,12 @@
 //! 254,16   1        6     0.002927018  2967  C  WS 274736 + 8 [0]
 //! ```
 
+mod sequences;
 mod splits;
 
 use memchr::{memchr, memrchr};
 
-use self::splits::{SplitBio, SplitBios};
+use self::splits::{Deferred, SplitBio, SplitBios};
 use super::blktrace::Fields;
 use super::block_event::{BlockFields, SECTOR_BYTES};
 use super::cursor::{Cursor, whole};
@@ -66,10 +67,15 @@ impl Source for Blkparse {
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        let mut head = Batch::default();
+        let mut numbers = Deferred::default();
+        parse(&SourceOptions::default(), whole_lines(input.head()), &mut head, &mut numbers);
+        let mut pass = SplitBios::default();
+        pass.numbers.is_filtered = numbers.sequences.are_filtered(&head);
         let mut reader = Reader::of_lines(self, input, options);
         // blkparse subtracts the time of the first event from all times.
         reader.facts.push(("clock", "relative".to_owned()));
-        reader.stateful_pass = Some(Box::new(SplitBios::default()));
+        reader.stateful_pass = Some(Box::new(pass));
         Ok(reader)
     }
 
@@ -84,22 +90,37 @@ impl Lines for Blkparse {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut at = 0;
-        while at < chunk.len() {
-            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
-            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]).trim_ascii_start();
-            at = end + 1;
-            batch.lines += 1;
-            if let Some(line) = Line::parse(line) {
-                line.event(options, batch);
-                continue;
+        let mut deferred = Deferred::take(batch);
+        parse(options, chunk, batch, &mut deferred);
+        batch.deferred = Some(deferred);
+    }
+}
+
+/// The lines of a head that are whole.
+fn whole_lines(head: &[u8]) -> &[u8] {
+    &head[..memrchr(b'\n', head).map_or(head.len(), |end| end + 1)]
+}
+
+fn parse(options: &SourceOptions, chunk: &[u8], batch: &mut Batch, deferred: &mut Deferred) {
+    let mut at = 0;
+    while at < chunk.len() {
+        let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+        let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]).trim_ascii_start();
+        at = end + 1;
+        batch.lines += 1;
+        if let Some(line) = Line::parse(line) {
+            // A message has no number.
+            if line.message.is_none() {
+                deferred.sequences.add(line.dev, line.cpu, line.sequence, batch);
             }
-            let line = line.trim_ascii_end();
-            if let Some(count) = skipped(line) {
-                batch.note(NoteKind::Lost { count });
-            } else if !line.is_empty() && !is_beside(line) {
-                batch.unparsed(line, BAD_LINE);
-            }
+            line.event(options, batch, deferred);
+            continue;
+        }
+        let line = line.trim_ascii_end();
+        if let Some(count) = skipped(line) {
+            batch.note(NoteKind::Lost { count });
+        } else if !line.is_empty() && !is_beside(line) {
+            batch.unparsed(line, BAD_LINE);
         }
     }
 }
@@ -294,12 +315,12 @@ impl<'a> Line<'a> {
         block.kind(event)
     }
 
-    fn event(&self, options: &SourceOptions, batch: &mut Batch) {
+    fn event(&self, options: &SourceOptions, batch: &mut Batch, deferred: &mut Deferred) {
         let kind = self.kind();
         if self.action == b"X"
             && let (Some(sector), Some(new_sector)) = (self.sector, self.new_sector)
         {
-            SplitBio { dev: self.dev, sector, new_sector: new_sector as i64 }.defer(batch);
+            SplitBio { dev: self.dev, sector, new_sector: new_sector as i64 }.defer(batch.events.len(), deferred);
         }
         if kind == Kind::Other && !options.keep_extras {
             batch.other(|| self.action);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::SECTOR_BYTES;
+use super::sequences::{LastNumbers, Sequences};
 use crate::event::{Dev, Kind};
 use crate::source::{Batch, StatefulPass};
 
@@ -22,22 +23,35 @@ pub(super) struct SplitBio {
     pub(super) new_sector: i64,
 }
 
-/// The splits of a batch, each with the number of events before it.
-type Deferred = Vec<(usize, SplitBio)>;
+/// What the parser leaves for the pass.
+#[derive(Default)]
+pub(super) struct Deferred {
+    /// The splits of a batch, each with the number of events before it.
+    splits: Vec<(usize, SplitBio)>,
+    pub(super) sequences: Sequences,
+}
+
+impl Deferred {
+    /// Takes the value of the batch, whose memory is used again.
+    pub(super) fn take(batch: &mut Batch) -> Box<Self> {
+        let before = batch.deferred.take().and_then(|deferred| deferred.downcast::<Self>().ok());
+        let mut deferred = before.unwrap_or_default();
+        deferred.splits.clear();
+        deferred.sequences.clear();
+        deferred
+    }
+}
 
 impl SplitBio {
     /// Leaves the split for the pass.
-    pub(super) fn defer(self, batch: &mut Batch) {
-        let at = batch.events.len();
-        let deferred = batch.deferred.get_or_insert_with(|| Box::new(Deferred::new()));
-        if let Some(splits) = deferred.downcast_mut::<Deferred>() {
-            splits.push((at, self));
-        }
+    pub(super) fn defer(self, at: usize, deferred: &mut Deferred) {
+        deferred.splits.push((at, self));
     }
 }
 
 #[derive(Default)]
 pub(super) struct SplitBios {
+    pub(super) numbers: LastNumbers,
     /// By device and first sector of a part: the first sector of its bio. The first part is among them.
     parts: HashMap<(u32, i64), i64>,
     /// Device, first sector of a bio, first sector of a part.
@@ -107,10 +121,13 @@ fn end_of(sector: i64, bytes: u64) -> i64 {
 
 impl StatefulPass for SplitBios {
     fn apply(&mut self, batch: &mut Batch) {
-        let mut deferred = batch.deferred.take();
-        let splits = deferred.as_mut().and_then(|deferred| deferred.downcast_mut::<Deferred>());
-        let mut splits = splits.map(std::mem::take).unwrap_or_default().into_iter().peekable();
+        let Some(mut deferred) = batch.deferred.take().and_then(|deferred| deferred.downcast::<Deferred>().ok()) else {
+            return;
+        };
+        self.numbers.apply(&deferred.sequences, batch);
+        let mut splits = std::mem::take(&mut deferred.splits).into_iter().peekable();
         if self.parts.is_empty() && splits.peek().is_none() {
+            batch.deferred = Some(deferred);
             return;
         }
         for (at, event) in batch.events.iter_mut().enumerate() {
@@ -128,6 +145,7 @@ impl StatefulPass for SplitBios {
             }
         }
         splits.for_each(|(_, split)| self.split(&split));
+        batch.deferred = Some(deferred);
     }
 }
 

@@ -31,6 +31,13 @@ pub(super) const LOST: u32 = 4;
 /// Used instead of a reason: files of CPUs below the highest one are missing.
 pub(super) const NO_FILE: u32 = 5;
 pub(super) const NO_FILE_REASON: &str = "this file is missing, although files of higher CPUs exist: was it not copied?";
+/// Used instead of a reason: a file of a CPU above the highest one is missing.
+pub(super) const NO_HIGHER_FILE: u32 = 6;
+pub(super) const NO_HIGHER_FILE_REASON: &str =
+    "this file is missing: it names threads of the other files, or has the time of the recording; was it not copied?";
+/// Used instead of a reason: the only file is that of CPU 0.
+pub(super) const ONLY_FILE: u32 = 7;
+
 /// Splits the name of a per-CPU file into the recording's name and the CPU.
 fn split_name(path: &Path) -> Option<(&str, u32)> {
     let name = path.file_name()?.to_str()?;
@@ -68,6 +75,15 @@ fn siblings(path: &Path) -> Vec<(u32, PathBuf, bool)> {
 pub(in crate::source) fn parts(path: &str) -> Vec<String> {
     let full = siblings(Path::new(path)).into_iter().filter(|(.., empty)| !empty);
     full.filter_map(|(_, file, _)| file.to_str().map(str::to_owned)).collect()
+}
+
+/// Returns the highest CPU that has a file, the number of files, and the name of the file that would follow. `None` if the name of the file is
+/// not that of one CPU's.
+pub(super) fn last_file(path: &str) -> Option<(u32, usize, String)> {
+    let files = siblings(Path::new(path));
+    let (cpu, file, _) = files.last()?;
+    let name = format!("{}.blktrace.{}", split_name(file)?.0, cpu + 1);
+    Some((*cpu, files.len(), name))
 }
 
 /// Returns the names of missing per-CPU files below the highest CPU that has one.

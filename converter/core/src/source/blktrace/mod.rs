@@ -16,11 +16,12 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use foldhash::fast::FixedState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 pub(super) use self::file::parts;
 use self::file::{
-    File, LOST, MESSAGE_HEADER_BYTES, MESSAGE_MAGIC, NO_FILE, NO_FILE_REASON, REASONS, missing_files, write_message,
+    File, LOST, MESSAGE_HEADER_BYTES, MESSAGE_MAGIC, NO_FILE, NO_FILE_REASON, NO_HIGHER_FILE, NO_HIGHER_FILE_REASON,
+    ONLY_FILE, REASONS, last_file, missing_files, write_message,
 };
 use self::record::{Record, Shape, category};
 use self::thread_names::Names;
@@ -110,6 +111,13 @@ struct Recording {
     sequences: HashMap<(u32, u32), u32, FixedState>,
     /// Messages for the next chunk.
     messages: Vec<u8>,
+    /// Keys of the threads that have records; the last one, which most often is the next one.
+    threads: HashSet<(u32, u32), FixedState>,
+    last_thread: Option<(u32, u32)>,
+    /// The kernel's note of the time of day has been seen.
+    has_timestamp: bool,
+    /// No files below the highest CPU are missing, and it is not known whether one above is.
+    may_lack_higher_file: bool,
 }
 
 impl Recording {
@@ -117,7 +125,9 @@ impl Recording {
         let path = input.path.clone();
         let parts = parts(&path);
         let mut messages = Vec::new();
-        for file in missing_files(&path) {
+        let missing = missing_files(&path);
+        let may_lack_higher_file = missing.is_empty() && !parts.is_empty();
+        for file in missing {
             write_message(&mut messages, NO_FILE, file.len() as u64, file.as_bytes());
         }
         let mut inputs: Vec<Input> = Vec::new();
@@ -139,6 +149,10 @@ impl Recording {
             names: Arc::default(),
             sequences: HashMap::default(),
             messages,
+            threads: HashSet::default(),
+            last_thread: None,
+            has_timestamp: false,
+            may_lack_higher_file,
             files,
             path,
         };
@@ -174,8 +188,34 @@ impl Recording {
         })
     }
 
+    /// Writes a message if a file of another CPU seems to be missing, after the last record. The kernel names a thread once, in the file of the CPU
+    /// that records it first, and the time of day once.
+    fn check_files(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.may_lack_higher_file) {
+            return;
+        }
+        let Some((cpu, files, next)) = last_file(&self.path) else { return };
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let lacks_name = self.threads.iter().any(|key| !names.has(*key));
+        // Other programs than blktrace write no notes.
+        if names.count == 0 && !self.has_timestamp {
+            return;
+        }
+        if lacks_name || !self.has_timestamp {
+            let name = format!("{next} or of a higher CPU");
+            write_message(out, NO_HIGHER_FILE, name.len() as u64, name.as_bytes());
+        } else if cpu == 0 && files == 1 {
+            write_message(out, ONLY_FILE, 0, &[]);
+        }
+    }
+
     fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
-        let Self { files, heads, names, sequences, messages, .. } = self;
+        if self.heads.is_empty() {
+            let mut message = std::mem::take(&mut self.messages);
+            self.check_files(&mut message);
+            self.messages = message;
+        }
+        let Self { files, heads, names, sequences, messages, threads, last_thread, has_timestamp, .. } = self;
         let buffer = chunk.begin();
         buffer.extend_from_slice(&[0; CHUNK_HEADER_BYTES]);
         buffer.append(messages);
@@ -188,10 +228,18 @@ impl Recording {
                 let bytes = &file.rest()[..len];
                 if let Some(record) = Shape::of(bytes).and_then(|shape| Record::read(shape, bytes)) {
                     if record.is(category::NOTIFY) {
-                        if record.notification() == Some("process") {
-                            names.write().unwrap_or_else(PoisonError::into_inner).add(&record);
+                        match record.notification() {
+                            Some("process") => names.write().unwrap_or_else(PoisonError::into_inner).add(&record),
+                            Some("timestamp") => *has_timestamp = true,
+                            _ => {}
                         }
                     } else {
+                        let thread = Names::key(&record);
+                        // A damaged record is of no thread.
+                        if *last_thread != Some(thread) && i32::try_from(record.pid).is_ok() {
+                            *last_thread = Some(thread);
+                            threads.insert(thread);
+                        }
                         let last = sequences.entry((record.device, record.cpu)).or_insert(0);
                         let lost = record.sequence.checked_sub(*last).map_or(0, |step| step.saturating_sub(1));
                         *last = record.sequence;
@@ -364,9 +412,14 @@ impl Parse for Records {
                     batch.note(NoteKind::Lost { count: number });
                     continue;
                 }
+                if code == ONLY_FILE {
+                    batch.note(NoteKind::OnlyCpu);
+                    continue;
+                }
                 let (text, after) = rest.split_at(rest.len().min(number as usize));
                 rest = after;
-                batch.unparsed(text, REASONS.get(code as usize).unwrap_or(&NO_FILE_REASON));
+                let other = if code == NO_HIGHER_FILE { &NO_HIGHER_FILE_REASON } else { &NO_FILE_REASON };
+                batch.unparsed(text, REASONS.get(code as usize).unwrap_or(other));
                 continue;
             }
             let Some(shape) = Shape::of(rest) else { return };

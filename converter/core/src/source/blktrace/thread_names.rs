@@ -43,6 +43,10 @@ impl Names {
         (record.pid, if record.pid == 0 { record.cpu } else { 0 })
     }
 
+    pub(super) fn has(&self, key: (u32, u32)) -> bool {
+        self.by_thread.contains_key(&key)
+    }
+
     pub(super) fn add(&mut self, note: &Record<'_>) {
         let mut comm = [0; COMM_BYTES];
         let text = note.text();

@@ -1,0 +1,143 @@
+//! Gaps in the sequence numbers of a CPU: events that blktrace recorded, or lost, and that the text lacks.
+
+use crate::event::Dev;
+use crate::source::{Batch, Note, NoteKind};
+
+/// A text that lacks more than this share of the numbers in its head is evidently filtered: one in so many.
+const MAX_LACKING: u64 = 4;
+
+/// So many lines of a CPU may come before a line that they follow.
+const MAX_LATE: u64 = 10_000;
+
+/// The numbers of one CPU's events on one device in a part of a text.
+struct Run {
+    dev: Dev,
+    cpu: u64,
+    first: u64,
+    last: u64,
+    /// Line of the first number, and the number of events before it.
+    line: u64,
+    after: u32,
+}
+
+/// The numbers in a chunk.
+#[derive(Default)]
+pub(super) struct Sequences {
+    runs: Vec<Run>,
+    /// Index in `runs` of the last line's run.
+    current: usize,
+    /// Gaps: index of the note, run, first and last number that lacks.
+    gaps: Vec<(usize, usize, u64, u64)>,
+    seen: u64,
+}
+
+impl Sequences {
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        self.gaps.clear();
+        (self.current, self.seen) = (0, 0);
+    }
+
+    /// Takes the number of the current line, before its event. A gap is noted as lost events.
+    #[inline]
+    pub(super) fn add(&mut self, dev: Dev, cpu: u64, sequence: u64, batch: &mut Batch) {
+        self.seen += 1;
+        let is_of_run = |run: &Run| run.dev == dev && run.cpu == cpu;
+        if !self.runs.get(self.current).is_some_and(is_of_run) {
+            self.current = self.runs.iter().position(is_of_run).unwrap_or(self.runs.len());
+            if self.current == self.runs.len() {
+                let (line, after) = (batch.lines, batch.events.len() as u32);
+                self.runs.push(Run { dev, cpu, first: sequence, last: sequence, line, after });
+                return;
+            }
+        }
+        let run = &mut self.runs[self.current];
+        if sequence == run.last.saturating_add(1) {
+            run.last = sequence;
+        } else if sequence > run.last {
+            self.gaps.push((batch.notes.len(), self.current, run.last + 1, sequence - 1));
+            batch.note(NoteKind::Lost { count: sequence - run.last - 1 });
+            run.last = sequence;
+        } else {
+            self.go_back(sequence, batch);
+        }
+    }
+
+    /// Takes a number that is not above the last one of its run: it fills a gap, or another recording begins.
+    #[cold]
+    fn go_back(&mut self, sequence: u64, batch: &mut Batch) {
+        let is_in =
+            |&&(_, run, from, to): &&(usize, usize, u64, u64)| run == self.current && (from..=to).contains(&sequence);
+        let Some(&(note, run, from, to)) = self.gaps.iter().rfind(is_in) else {
+            self.runs[self.current].last = sequence;
+            return;
+        };
+        let NoteKind::Lost { count } = &mut batch.notes[note].kind else { return };
+        if sequence == from && to - from > MAX_LATE {
+            // The number before was damaged.
+            *count = 0;
+            self.runs[run].last = sequence;
+        } else {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Whether a part of a text lacks so many numbers that it is filtered. Its notes are those of `add`.
+    pub(super) fn are_filtered(&self, batch: &Batch) -> bool {
+        let lacking = self.gaps.iter().map(|&(note, ..)| match batch.notes[note].kind {
+            NoteKind::Lost { count } => count,
+            _ => 0,
+        });
+        let lacking = lacking.fold(0u64, u64::saturating_add);
+        lacking.saturating_mul(MAX_LACKING) > lacking.saturating_add(self.seen)
+    }
+}
+
+/// The last number of each CPU on each device, through all chunks.
+#[derive(Default)]
+pub(super) struct LastNumbers {
+    /// The text is filtered, so its gaps say nothing.
+    pub(super) is_filtered: bool,
+    last: Vec<(Dev, u64, u64)>,
+    /// Events that gaps have shown and that no statistics of blkparse have reported.
+    lacking: u64,
+}
+
+impl LastNumbers {
+    /// Adds the gaps between this chunk and the one before. blkparse reports at its end the events that it skipped: these are not counted twice.
+    pub(super) fn apply(&mut self, sequences: &Sequences, batch: &mut Batch) {
+        let is_gap = |at: usize| sequences.gaps.iter().any(|&(note, ..)| note == at);
+        let mut notes = Vec::with_capacity(batch.notes.len());
+        for (at, mut note) in std::mem::take(&mut batch.notes).into_iter().enumerate() {
+            if let NoteKind::Lost { count } = &mut note.kind {
+                if is_gap(at) {
+                    *count *= u64::from(!self.is_filtered);
+                    self.lacking = self.lacking.saturating_add(*count);
+                } else {
+                    let reported = *count;
+                    *count = reported.saturating_sub(self.lacking);
+                    self.lacking = self.lacking.saturating_sub(reported);
+                }
+                if *count == 0 {
+                    continue;
+                }
+            }
+            notes.push(note);
+        }
+        for run in &sequences.runs {
+            let Some((.., last)) = self.last.iter_mut().find(|(dev, cpu, _)| (*dev, *cpu) == (run.dev, run.cpu)) else {
+                self.last.push((run.dev, run.cpu, run.last));
+                continue;
+            };
+            let count = run.first.saturating_sub(last.saturating_add(1));
+            *last = run.last;
+            if count > 0 && !self.is_filtered {
+                self.lacking = self.lacking.saturating_add(count);
+                let at = notes.partition_point(|note: &Note| note.line < run.line);
+                let kind = NoteKind::Lost { count };
+                notes.insert(at, Note { after: run.after, line: run.line, is_of_original_log: false, kind });
+            }
+        }
+        batch.notes = notes;
+    }
+}
