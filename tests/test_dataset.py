@@ -341,19 +341,19 @@ def test_a_column_that_older_runs_lack_is_null_and_named(changed: Path) -> None:
     entry_file = next((changed / "_runs").glob("parallel4-*"))
     entry = json.loads(entry_file.read_bytes())
     with duckdb.connect() as db:
-        db.execute(f"COPY (SELECT * EXCLUDE (fs, residue_ns) FROM '{one}/syncline_sync.parquet') TO '{changed}/new.parquet'")  # fmt: skip
+        db.execute(f"COPY (SELECT * EXCLUDE (fs, other_ns) FROM '{one}/syncline_sync.parquet') TO '{changed}/new.parquet'")  # fmt: skip
     (changed / "new.parquet").rename(one / "syncline_sync.parquet")
     (one / "syncline_phase.parquet").unlink()
-    del entry["tables"]["phase"], entry["tables"]["sync"]["columns"]["fs"], entry["tables"]["sync"]["columns"]["residue_ns"]  # fmt: skip
+    del entry["tables"]["phase"], entry["tables"]["sync"]["columns"]["fs"], entry["tables"]["sync"]["columns"]["other_ns"]  # fmt: skip
     entry["tables"]["sync"]["bytes"] = (one / "syncline_sync.parquet").stat().st_size
     del entry["tables"]["journal"]["columns"]["dur_ns"]
     entry["schema_version"] = 1
     entry_file.write_bytes(json.dumps(entry).encode())
     done = ok("report", changed, "summary", "--format", "csv")
-    assert f"columns are missing and treated as unknown: fs, residue_ns, journal.dur_ns (in 1 of {RUNS} runs)" in done.stderr  # fmt: skip
+    assert f"columns are missing and treated as unknown: fs, other_ns, journal.dur_ns (in 1 of {RUNS} runs)" in done.stderr  # fmt: skip
     assert "tables of a run are missing" in done.stderr
     assert done.stdout.splitlines()[1].startswith(f"runs,all,{RUNS}.0")
-    sql = "SELECT COUNT(fs) n, COUNT(*) - COUNT(residue_ns) lacks FROM syncline_sync WHERE run LIKE 'parallel4-%'"
+    sql = "SELECT COUNT(fs) n, COUNT(*) - COUNT(other_ns) lacks FROM syncline_sync WHERE run LIKE 'parallel4-%'"
     assert ok("query", changed, sql, "--format", "csv").stdout.split()[1] == "0,80"
 
 

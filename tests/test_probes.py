@@ -153,7 +153,7 @@ def test_binary_and_text_give_equal_rows(tmp_path: Path) -> None:
     assert [row["bytes"] for row in binary["sync"]] == [3 * 4096] * 60
     assert {row["confidence"] for row in binary["sync"]} == {"exact"}
     assert {row["fs"] for row in binary["sync"]} == {"ext4"}
-    assert all(row["residue_ns"] is not None for row in binary["sync"])
+    assert all(row["other_ns"] is not None for row in binary["sync"])
     # Bios of the journal are known by the function that the kernel calls at their end.
     journal = [row for row in binary["bio"] if row["comm"].startswith("jbd2")]
     assert len(journal) > 100
@@ -792,7 +792,7 @@ def test_the_three_ends_of_a_fast_commit(tmp_path: Path) -> None:
 
 def test_a_wait_without_its_end_is_a_loss(tmp_path: Path) -> None:
     rows = converted(tmp_path, [(1, enter()), (1, begin("wait_commit", " tid=5")), (1, leave())])
-    only(rows["sync"], journal_ns=None, residue_ns=None)
+    only(rows["sync"], journal_ns=None, other_ns=None)
     assert losses(rows)["unmatched_wait"] == 1
     rows = converted(tmp_path, [(1, enter()), (1, end("wait_commit")), (1, leave())])
     only(rows["sync"], journal_ns=None)

@@ -159,10 +159,10 @@ def waits() -> Run:
     run = Run()
     bio = {"bytes": 4096, "folios": 1, "bios": 1, "ranges": 1}
     times = {"before_submit_ns": 10, "writeback_ns": 30, "after_complete_ns": 50}
-    run.add(T, 100, **bio, **times, journal_ns=30, flush_ns=5, residue_ns=25)
+    run.add(T, 100, **bio, **times, journal_ns=30, flush_ns=5, other_ns=25)
     times = {"before_submit_ns": 40, "writeback_ns": 20, "after_complete_ns": 30}
-    run.add(T + 200, 100, **bio, **times, journal_ns=70, flush_ns=10, residue_ns=20)
-    run.add(T + 400, 100, tid=2, journal_ns=0, flush_ns=0, residue_ns=90)
+    run.add(T + 200, 100, **bio, **times, journal_ns=70, flush_ns=10, other_ns=20)
+    run.add(T + 400, 100, tid=2, journal_ns=0, flush_ns=0, other_ns=90)
     run.add(T + 600, 100, tid=2, flush_ns=0)
     run.add(T + 800, 100, tid=2, fs="btrfs", path="/b")
     run.bio = [

@@ -79,7 +79,7 @@ def test_waits_of_recordings_are_those_of_their_text(name: str, tmp_path: Path) 
                 else []
             )
             rest = (end - row["start_ns"]) - union(journal + expected["flush"] + data)
-            assert row["residue_ns"] == rest >= 0
+            assert row["other_ns"] == rest >= 0
     # Something waits in each recording, and the numbers of transactions increase.
     assert any(tables["wait"])
     if name in ("ext4", "xfs"):
@@ -91,7 +91,7 @@ def test_waits_of_recordings_are_those_of_their_text(name: str, tmp_path: Path) 
 def test_waits_on_btrfs_are_unknown(tmp_path: Path) -> None:
     log = SAMPLES / "btrfs.trace.txt"
     tables = coretools.tables(coretools.convert(tmp_path, log.read_bytes(), "t/", log.name))
-    assert {(row["journal_ns"], row["flush_ns"], row["residue_ns"]) for row in tables["sync"]} == {
+    assert {(row["journal_ns"], row["flush_ns"], row["other_ns"]) for row in tables["sync"]} == {
         (None,) * 3
     }
     assert [row for row in tables["loss"] if row["severity"] == "loss"] == []
@@ -118,7 +118,7 @@ def convert_events(events: list[dict[str, Any]], folder: Path) -> dict[str, list
 
 def row(tables: dict[str, Any], id_: int) -> tuple[Any, ...]:
     (found,) = (row for row in tables["sync"] if row["id"] == id_)
-    return found["journal_ns"], found["flush_ns"], found["residue_ns"]
+    return found["journal_ns"], found["flush_ns"], found["other_ns"]
 
 
 def losses(tables: dict[str, Any]) -> dict[str, int]:
@@ -141,7 +141,7 @@ def test_a_wait_inside_another_is_counted_once(tmp_path: Path) -> None:
         ],
         tmp_path,
     )  # fmt: skip
-    # Journal: 110-200 and 210-260. Flush: 120-130. Residue: 200 - 140, because the flush, the wait and the bio are
+    # Journal: 110-200 and 210-260. Flush: 120-130. Other: 200 - 140, because the flush, the wait and the bio are
     # inside the fast commit.
     assert row(tables, 7) == (140, 10, 60)
     assert [tuple(wait.values())[1:] for wait in tables["wait"]] == [

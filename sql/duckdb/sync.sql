@@ -30,7 +30,7 @@ SELECT
   after_complete_ns,
   journal_ns,
   flush_ns,
-  residue_ns,
+  other_ns,
   bytes,
   folios,
   bios,

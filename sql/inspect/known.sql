@@ -27,7 +27,7 @@ SELECT
   COUNT(after_complete_ns) AS after_complete_ns,
   COUNT(journal_ns) AS journal_ns,
   COUNT(flush_ns) AS flush_ns,
-  COUNT(residue_ns) AS residue_ns,
+  COUNT(other_ns) AS other_ns,
   COUNT(bytes) AS bytes,
   COUNT(folios) AS folios,
   COUNT(bios) AS bios,

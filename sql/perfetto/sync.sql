@@ -80,7 +80,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   flush_ns LONG,
   -- Part of `sync_start` to `sync_end` that is in none of writeback_ns,
   -- journal_ns and flush_ns. These may overlap. Null if one of them is null.
-  residue_ns LONG,
+  other_ns LONG,
   -- Total size of the folios that were added to its bios, and of its bios
   -- without a recorded folio. Null if bios are not recorded, or only the call
   -- was recorded.
@@ -281,6 +281,8 @@ SELECT
   journal_ns,
   flush_ns,
   COALESCE(
+    extract_arg(arg_set_id, 'debug.other_ns'),
+    -- Its name before schema version 3.
     extract_arg(arg_set_id, 'debug.residue_ns'),
     iif(
       may_start
@@ -294,7 +296,7 @@ SELECT
       END,
       NULL
     )
-  ) AS residue_ns,
+  ) AS other_ns,
   COALESCE(
     extract_arg(arg_set_id, 'debug.bytes'),
     sum_bytes,

@@ -384,7 +384,7 @@ def test_example_log_of_the_docs_gives_these_rows() -> None:
             "after_complete_ns": 28325702,
             "journal_ns": None,
             "flush_ns": None,
-            "residue_ns": None,
+            "other_ns": None,
             "bytes": 4096,
             "folios": 1,
             "bios": 1,

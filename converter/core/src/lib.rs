@@ -45,4 +45,4 @@ pub mod unresolved_frames;
 pub mod writer_table;
 
 /// Version of the tables in docs/reference/tables.md and of the trace layout.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;

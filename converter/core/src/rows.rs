@@ -564,7 +564,7 @@ impl Request {
     }
 
     /// Time that was spent neither on data, nor on the journal, nor in a flush.
-    pub fn residue(&self) -> Option<i64> {
+    pub fn other(&self) -> Option<i64> {
         if self.waits_known != (true, true) {
             return None;
         }
@@ -614,7 +614,7 @@ impl Row for Request {
         f("after_complete_ns", Value::int(self.after_complete()));
         f("journal_ns", Value::int(self.journal()));
         f("flush_ns", Value::int(self.flush()));
-        f("residue_ns", Value::int(self.residue()));
+        f("other_ns", Value::int(self.other()));
         f("bytes", self.seen(self.extent.bytes));
         f("folios", self.extent.folios_of(self.id));
         f("bios", self.seen(self.bios));

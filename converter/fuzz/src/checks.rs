@@ -240,7 +240,7 @@ impl<'a> Checker<'a> {
             }
         }
         if self.ordered {
-            let parts = [request.journal(), request.flush(), request.residue()];
+            let parts = [request.journal(), request.flush(), request.other()];
             assert!(
                 parts.into_iter().flatten().all(|part| 0 <= part && part <= end - start),
                 "{parts:?} of {request:?}"

@@ -27,7 +27,7 @@ FILE_COLUMNS = {
         "after_complete_ns": "BIGINT",
         "journal_ns": "BIGINT",
         "flush_ns": "BIGINT",
-        "residue_ns": "BIGINT",
+        "other_ns": "BIGINT",
         "bytes": "BIGINT",
         "folios": "BIGINT",
         "bios": "BIGINT",

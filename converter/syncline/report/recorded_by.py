@@ -86,7 +86,7 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
         "",
     ),
     (
-        ("journal_ns", "flush_ns", "residue_ns"),
+        ("journal_ns", "flush_ns", "other_ns"),
         ("ring-buffer", "dynamic-events"),
         "waits for journal and flush: by dynamic events, or on a patched kernel, there not for btrfs; not for sync and syncfs on xfs",
         "the file system of the other requests does not record waits, or one end of a wait or a bio is missing",

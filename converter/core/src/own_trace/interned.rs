@@ -79,6 +79,8 @@ pub(super) enum Content {
 }
 
 fn column<R: Row>(name: &str) -> Option<(u8, Content)> {
+    // Its name before schema version 3.
+    let name = if name == "residue_ns" { "other_ns" } else { name };
     let at = R::COLUMNS.iter().position(|(column, _)| *column == name)?;
     let content = match (R::COLUMNS[at].1, name) {
         (Type::Text, "dev" | "below") => Content::Device,

@@ -36,6 +36,9 @@ use crate::sink::perfetto::proto::{clock, event, packet, trace};
 use crate::sink::perfetto::{CHECKSUM_KEY, SEQUENCE_ID};
 use crate::sink::{Mark, PredictedWrite, RunFacts, Sink};
 
+/// The oldest version of the trace layout that is read. Version 3 has a new name for a column, and a column that older rows imply.
+const OLDEST_VERSION: u32 = 2;
+
 /// Why a trace is not read to its end.
 #[derive(Debug)]
 pub enum Stop {
@@ -388,7 +391,8 @@ impl<'a> Reader<'a> {
         if self.tracks.open().next().is_some() || self.facts_at.is_none() || is_cut_off {
             return Err(Stop::DAMAGED);
         }
-        if self.run.fact("schema_version") != Some(&crate::SCHEMA_VERSION.to_string()) {
+        let version = self.run.fact("schema_version").and_then(|version| version.parse().ok());
+        if !version.is_some_and(|version: u32| (OLDEST_VERSION..=crate::SCHEMA_VERSION).contains(&version)) {
             return Err(Stop::Refused("another version of Syncline wrote it"));
         }
         // With a filter, the number is that of the requests before it.

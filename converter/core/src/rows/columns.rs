@@ -25,7 +25,7 @@ pub const SYNC: &[(&str, Type)] = &[
     ("after_complete_ns", Type::Int),
     ("journal_ns", Type::Int),
     ("flush_ns", Type::Int),
-    ("residue_ns", Type::Int),
+    ("other_ns", Type::Int),
     ("bytes", Type::Int),
     ("folios", Type::Int),
     ("bios", Type::Int),

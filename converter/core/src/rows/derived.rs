@@ -545,7 +545,7 @@ fn derive_waits(row: &mut impl Derive, known: &Known, place: &RequestPlace) {
         return;
     }
     let (start, end) = place.slice;
-    let residue = match row.int(const { column::<Request>("bios") }) {
+    let other = match row.int(const { column::<Request>("bios") }) {
         None => None,
         Some(0) => end.checked_sub(start),
         Some(_) => {
@@ -554,5 +554,5 @@ fn derive_waits(row: &mut impl Derive, known: &Known, place: &RequestPlace) {
             add(before, after)
         }
     };
-    row.derive(const { column::<Request>("residue_ns") }, Value::int(residue));
+    row.derive(const { column::<Request>("other_ns") }, Value::int(other));
 }
