@@ -1,0 +1,76 @@
+"""Converts recordings that lack something, and compares them with the whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syncline import _core
+
+from tests.missing import drops, lists, oracle
+from tests.missing.drops import Loss
+from tests.missing.lists import Entry
+from tests.missing.oracle import Violation
+from tests.missing.recordings import Recording
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is tried with each recording."""
+
+    ends: int
+    singles: int
+    """About how many single events."""
+    random: int
+    seed: int = 0
+
+    def losses(self, recording: Recording) -> Iterator[Loss]:
+        share = self.singles / max(1, len(recording.events))
+        yield from drops.kinds(recording)
+        yield from drops.ends(recording, self.ends)
+        yield from drops.ids(recording)
+        yield from drops.single(recording, share, self.seed)
+        yield from drops.random_kinds(recording, self.random, self.seed)
+
+
+# Files in memory: thousands are written.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+QUICK = Plan(ends=5, singles=25, random=6)
+ALL = Plan(ends=40, singles=10**6, random=150)
+
+
+@dataclass
+class Result:
+    """What the losses of some recordings have shown."""
+
+    tried: list[Loss] = field(default_factory=list)
+    refused: list[Loss] = field(default_factory=list)
+    violations: list[tuple[Loss, Violation]] = field(default_factory=list)
+    """Those that no list covers."""
+    covered: dict[Entry, list[tuple[Loss, Violation]]] = field(default_factory=dict)
+    """By the line of a list that covers them. A limit comes before what is known."""
+
+    def add(self, loss: Loss, violation: Violation) -> None:
+        for entry in (*lists.limits(), *lists.known()):
+            if entry.covers(loss, violation):
+                self.covered.setdefault(entry, []).append((loss, violation))
+                return
+        self.violations.append((loss, violation))
+
+
+def try_all(recording: Recording, plan: Plan, folder: Path, result: Result) -> None:
+    """Adds the results of a recording."""
+    whole = oracle.convert(folder, recording.text(recording.events), recording.source)
+    for loss in plan.losses(recording):
+        result.tried.append(loss)
+        try:
+            part = oracle.convert(folder, recording.text(loss.events), recording.source)
+        except _core.CoreError:
+            # It says that there is no sync in it.
+            result.refused.append(loss)
+            continue
+        for violation in oracle.compare(whole, part, loss.span):
+            result.add(loss, violation)
