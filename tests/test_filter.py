@@ -202,7 +202,8 @@ def test_bios_of_file_system_threads_are_background_writeback(tmp_path: Path) ->
         assert [tuple(row) for row in bios] == [
             (7, "background", 4096, None),
             (7, "background", None, None),
-            (8, "sync", 512, "end"),
+            # Its request has no start, so the log may lack its first folios.
+        (8, "sync", None, "end"),
         ]
         requests = columns.query("SELECT id, incomplete FROM syncline_sync").rows
         assert [tuple(row) for row in requests] == [(8, "start")]

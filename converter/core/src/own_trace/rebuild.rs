@@ -121,8 +121,9 @@ pub(super) fn request<const N: usize>(
     let is_open = call_only && syscall.is_none();
     let end = Some(slice.1).filter(|_| has_end && !is_open);
     let op = named(v[at!(Request, "op")], &Op::ALL, Op::name);
-    let call_missing = missing == Some(Missing::Call);
-    let enter = if op.is_some() && !call_missing { Some(call_ts?) } else { None };
+    // A call whose entry is not in the log may still have an op, from its exit.
+    let call_missing = missing == Some(Missing::Call) || op.is_some() && call_ts.is_none();
+    let enter = call_ts.filter(|_| op.is_some() && !call_missing);
     let before = int(v[at!(Request, "before_submit_ns")]);
     let after = int(v[at!(Request, "after_complete_ns")]);
     let lacks_bio = missing == Some(Missing::Bio);

@@ -63,6 +63,7 @@ impl OpenBio {
     pub(super) fn detach(&mut self) {
         self.request = NO_SLOT;
         self.row.sync_id = None;
+        self.row.extent.is_partial = false;
     }
 }
 
