@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ def as_stock(log: list[Row], bios: bool, states: bool) -> list[Row]:
             found.append(common | {"event": "block_bio_queue"} | place)
         elif name == "bio_end" and event["bio"] in written and event.get("remaining", 1) <= 1:
             found.append(common | {"event": "block_rq_complete"} | written.pop(event["bio"]))
-        elif name.startswith("jbd2_") or states and name.startswith("sched_"):
+        elif name.startswith("jbd2_") or (states and name.startswith("sched_")):
             found.append(event)
     return found
 
@@ -202,7 +201,7 @@ def test_only_the_time_after_the_last_bio_is_spent_on_the_commit(tmp_path: Path)
         (BEGIN, *bio(5415.3076, 5415.3176), *COMMIT, END),
         # The completion of the bio was lost.
         (BEGIN, *bio(5415.3076, 5415.3176)[:2], *COMMIT, END),
-        # The sync went on for longer than it can have waited.
+        # The sync lasted for longer than it can have waited.
         (BEGIN, *COMMIT, (5415.34, *END[1:])),
         (BEGIN, *bio(5415.3076, 5415.31755), *COMMIT, END),
         # Its start is not in the log.

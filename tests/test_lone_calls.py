@@ -76,7 +76,10 @@ def test_calls_alone_are_requests(name: str, tmp_path: Path) -> None:
     for row in result["sync"]:
         assert (row["op"], row["tid"], row["ret"], row["incomplete"]) == ("fsync", 4234, 0, None)
         assert (row["bytes"], row["bios"], row["fs"], row["confidence"]) == (None, None, None, "unknown")  # fmt: skip
-    assert [(row["sync_id"], row["unmatched"]) for row in result["call"]] == [(1, False), (2, False)]
+    assert [(row["sync_id"], row["unmatched"]) for row in result["call"]] == [
+        (1, False),
+        (2, False),
+    ]
     assert losses(result) == {"call_only": 2}
 
 

@@ -484,7 +484,7 @@ def event_later_than_the_window() -> BadInput:
 def more_than_the_window_holds() -> BadInput:
     count = 300_000
     lines = [b"%d 5 wl fsync" % t for t in range(1000, 1000 + count)]
-    # A log of calls alone has requests of which only the calls are known.
+    # A log that holds only calls has call-only requests.
     losses = {"late_event": 1, "call_only": count + 1, "ends_not_recorded": count + 1}
     rows = {"sync": count + 1, "call": count + 1}
     return BadInput(text(*lines, b"500 6 late fsync"), losses, **rows)

@@ -912,7 +912,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
             # The completion of a bio that is not in the log, or a second completion.
             losses["unmatched_complete"] += (not opening_lines(bio)) + bio.complete.double
 
-    # A log of calls alone does not say what they did: each is a request of which only the call is known.
+    # A log that holds only calls does not say what they did: each is a call-only request.
     of_calls = {id(line) for call in world.calls for line in (call.entry, call.exit)}
     are_alone = all(id(line) in of_calls for line in world.lines if is_logged(line))
     has_exits = any(is_logged(call.exit) for call in world.calls)

@@ -68,7 +68,7 @@ def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
     assert len(tables.call) == kinds["call"]
     started = [row for row in tables.sync if row["start_ns"] is not None]
     assert len(started) + tables.count("duplicate_start") == kinds["start"]
-    # A request without an id is a call of which nothing else is known.
+    # A request without an id is call-only.
     ended = [row for row in tables.sync if row["ret"] is not None and row["id"] is not None]
     assert len(ended) + tables.count("duplicate_end") == kinds["end"]
     in_flight = [row for row in tables.bio if row["incomplete"] == "end"]

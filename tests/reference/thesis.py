@@ -515,7 +515,7 @@ class Pairing:
         self.in_flight: list[Bio] = []
         # Events that wait for the next event of their threads.
         self.held: list[Held] = []
-        # Calls that are requests of which only the call is known, in the order in which they returned.
+        # Calls that are call-only requests, in the order in which they returned.
         self.lone_calls: list[Call] = []
         # By process.
         self.guesses: defaultdict[int, Guesses] = defaultdict(Guesses)
@@ -554,7 +554,7 @@ class Pairing:
             end = bio.request.end if bio.request else None
             if bio.complete and end and bio.complete.ts > end.ts:
                 self.losses.add_event("completed_after_end", bio.complete)
-        # A log of calls alone does not say what they did. They are requests of which only the call is known.
+        # A log that holds only calls does not say what they did. They are call-only requests.
         are_alone = all(event.kind in ("call", "call_exit") for event in events)
         self.lone_calls = sorted(self.calls, key=returned_at) if are_alone else []
         for call in self.calls:
@@ -1071,7 +1071,7 @@ def _sync_row(request: Request) -> Row:
 
 
 def _lone_row(call: Call) -> Row:
-    """A request of which only the call is known."""
+    """A call-only request."""
     syscall_ns = call.exit.ts - call.entry.ts if call.exit else None
     known = {
         "ts_ns": call.entry.ts,

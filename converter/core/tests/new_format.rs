@@ -88,7 +88,7 @@ fn parse(line: &[u8]) -> Option<(i64, u32, Kind)> {
             datasync: false,
             by_thread: false,
         },
-        "end" => Kind::SyncEnd { id: id()?, ret: 0 },
+        "end" => Kind::end(id()?, 0),
         _ => return None,
     };
     Some((ts, tid, kind))

@@ -329,7 +329,7 @@ impl Pairer {
         match row.missing() {
             None => {}
             Some(_) if group.is_lone => {
-                self.ends.count_missing(OF_CALLS, enter, || locations.describe(location, &what()))
+                self.ends.count_missing(OF_CALLS, enter, || locations.describe(location, &what()));
             }
             Some(_) => self.count(Reason::EndMissing, enter, location, what),
         }

@@ -16,7 +16,8 @@ const MAX_JOURNALS: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 struct Commit {
     transaction: u64,
-    commit_id: Option<u64>,
+    /// Its `commit_id` in the rows.
+    id: Option<u64>,
     start: i64,
     /// When each step began.
     steps: [Option<i64>; STEPS.len()],
@@ -53,7 +54,7 @@ impl Journals {
         if commits.len() >= MAX_COMMITS {
             commits.pop_front();
         }
-        commits.push_back(Commit { transaction, commit_id, start: ts, steps: [None; STEPS.len()], end: None });
+        commits.push_back(Commit { transaction, id: commit_id, start: ts, steps: [None; STEPS.len()], end: None });
     }
 
     fn find(&mut self, dev: Dev, transaction: u64) -> Option<&mut Commit> {
@@ -128,7 +129,7 @@ impl EndedCommit {
     /// The wait of a request for this commit, where waits are not recorded, as far as its other events make it likely. `done`: since when
     /// nothing else is recorded that the request waited for.
     ///
-    /// A sync that waits for a commit returns when that has ended, while one that merely runs at the same time goes on.
+    /// A sync that waits for a commit returns when that has ended, while one that merely runs at the same time continues.
     pub(super) fn inferred_wait(
         &self,
         sync_id: u64,
@@ -151,7 +152,7 @@ impl EndedCommit {
             start,
             end: committed,
             transaction: commit.transaction,
-            commit_id: commit.commit_id,
+            commit_id: commit.id,
             confidence: Confidence::Inferred,
         })
     }

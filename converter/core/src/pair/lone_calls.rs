@@ -1,4 +1,4 @@
-//! Calls in inputs that report nothing of requests. Each is a request of which only the call is known, as in a log of strace.
+//! Calls in inputs that report nothing of requests. Each is a call-only request, as in a log of strace.
 //!
 //! A tracer of the kernel may record what file systems do or leave it out, and its log does not say which. So calls that no request takes
 //! wait until an event of a request shows that they are of none, or until the inputs end without one.
@@ -57,7 +57,7 @@ fn shows_requests(kind: &Kind) -> bool {
 }
 
 impl Pairer {
-    /// Decides what lone calls are at the first event of a recorder that reports requests.
+    /// Decides what the waiting calls are at the first event of a recorder that reports requests.
     pub(super) fn note_recorder(&mut self, kind: &Kind, out: &mut Out<'_>) -> Result<()> {
         if self.lone_calls != LoneCalls::Unmatched && shows_requests(kind) {
             self.records_requests(out)

@@ -11,6 +11,7 @@ use crate::rows::Call;
 const OTHER_KIND: u32 = 1 << 31;
 
 /// A call with its requests, or one request without a call.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct OpenGroup {
     pub(super) call: Option<Call>,
     /// The exit of the call may still come.
@@ -90,7 +91,7 @@ pub(super) struct Task {
     pub(super) is_watched: bool,
     /// The kernel reports the open request at two tracepoints, with an id and without. The start without an id has been seen.
     pub(super) has_nested_start: bool,
-    /// When its last request without an id ended, and of which file.
+    /// When its last request without an id ended, and its file.
     pub(super) ended: Option<(i64, Dev, u64)>,
     /// What is not known of the calls of a process, whose threads are not known.
     pub(super) guesses: Guesses,

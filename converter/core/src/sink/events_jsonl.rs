@@ -220,7 +220,7 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
         Kind::Probe(Probe::SyncEnter { path, .. }) => name(buffer, "path", path, names),
         // The text of a mark is an extra field, and so are the fields of a probe and of the scheduler.
         Kind::Probe(_) | Kind::Thread(_) | Kind::Mark { .. } | Kind::Other => {}
-        // The name of the event says of which file system it is.
+        // The name of the event names the file system.
         Kind::SyncEnd { id: NO_ID, ret, fs: _, dev, ino, datasync } => {
             number(buffer, "ret", ret);
             device(buffer, dev);

@@ -104,14 +104,7 @@ pub(super) fn run(data: &[u8]) {
             },
             5 => Kind::BioComplete { bio, sector, dev, error: (c & 1 != 0).then_some(0) },
             _ if c & 0x40 != 0 => Kind::Probe(probe(b, c, dev, sector, texts)),
-            _ => Kind::SyncEnd {
-                id: of,
-                ret: i64::from(c) - 5,
-                fs: texts[usize::from(c >> 1 & 1)],
-                dev,
-                ino: u64::from(c & 3),
-                datasync: (c & 8 != 0).then_some(c & 1 != 0),
-            },
+            _ => sync_end(of, c, dev, texts),
         };
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
         let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], line: 1, kind };
@@ -122,6 +115,18 @@ pub(super) fn run(data: &[u8]) {
     }
     pairer.finish(&mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &pairer.losses);
+}
+
+/// Any end of a sync.
+fn sync_end(id: u64, c: u8, dev: Dev, texts: [NameId; 4]) -> Kind {
+    Kind::SyncEnd {
+        id,
+        ret: i64::from(c) - 5,
+        fs: texts[usize::from(c >> 1 & 1)],
+        dev,
+        ino: u64::from(c & 3),
+        datasync: (c & 8 != 0).then_some(c & 1 != 0),
+    }
 }
 
 /// Any event of a probe.
