@@ -75,19 +75,19 @@ pub(super) fn run(data: &[u8]) {
                 ino: u64::from(b >> 5),
             },
             4 if c & 0x10 != 0 && sector != NO_SECTOR => match c & 3 {
-                0 => Kind::BlockRemap { dev, sector, bytes: 512, from_dev: Dev::UNKNOWN, from_sector: sector },
+                0 => Kind::BlockRemap { dev, sector, bytes: 512, from_dev: Dev::UNKNOWN, from_sector: sector, flags: block_flags(c) },
                 1 => Kind::BlockSubmit {
                     dev: Dev::new(7, 0),
                     sector,
                     bytes: u64::from(c >> 5) * 512,
-                    flags: BioFlags::of_opf(u64::from(c & 4) << 15).expect("it has 32 bits"),
+                    flags: block_flags(c),
                 },
-                2 if c & 4 != 0 => Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
+                2 if c & 4 != 0 => Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, flags: block_flags(c) },
                 _ => Kind::BlockComplete {
                     dev: Dev::new(7, 0),
                     sector,
                     bytes: u64::from(c >> 5) * 512,
-                    flags: BioFlags::of_opf(u64::from(c & 4) << 15).expect("it has 32 bits"),
+                    flags: block_flags(c),
                     error: (c & 8 != 0).then_some(-5),
                     // The end of a bio without sectors is no completion.
                     is_bio: c & 16 != 0 && c >> 5 != 0,
@@ -115,6 +115,12 @@ pub(super) fn run(data: &[u8]) {
     }
     pairer.finish(&mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &pairer.losses);
+}
+
+/// The flags of a write, of a read, or of a flush if it has no sectors.
+fn block_flags(c: u8) -> BioFlags {
+    let operation = if c >> 5 == 0 { 2 } else { u64::from(c & 8 == 0) };
+    BioFlags::of_opf(u64::from(c & 4) << 15 | operation).expect("it has 32 bits")
 }
 
 /// Any end of a sync.
