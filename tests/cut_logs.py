@@ -61,10 +61,23 @@ JSON = Format(
 RECORDINGS: dict[str, Format] = {
     **{
         f"thesis/{name}.log": THESIS
-        for name in (
-            "small1 small4 parallel4 append empty msync odsync rename sqlite_rj_full sqlite_wal_full"
-            " sync unlinked uring small4-slowdisk small4-torn"
-        ).split()
+        for name in [
+            "small1",
+            "small4",
+            "parallel4",
+            "append",
+            "empty",
+            "msync",
+            "odsync",
+            "rename",
+            "sqlite_rj_full",
+            "sqlite_wal_full",
+            "sync",
+            "unlinked",
+            "uring",
+            "small4-slowdisk",
+            "small4-torn",
+        ]
     },
     "bpf/patched-0.17.log": RECORDER,
     "bpf/patched-0.27.log": RECORDER,
@@ -160,8 +173,8 @@ class Cut:
         headers = []
         for begin, _ in ranges:
             is_first = begin == first and (header == "first" or choice == "first")
-            is_one = choice == "all" or choice == "some" and rng.random() < 0.5
-            headers.append(header == "all" or header != "none" and (is_first or is_one))
+            is_one = choice == "all" or (choice == "some" and rng.random() < 0.5)
+            headers.append(header == "all" or (header != "none" and (is_first or is_one)))
         return cls(name, ranges, headers)
 
     def whole(self) -> bytes:
@@ -188,7 +201,7 @@ def convert(
         path = folder / f"{number}.txt"
         path.write_bytes(text)
         paths.append(str(path))
-    hints = {path: (None, None, None, 0) for path in paths} if needs_offset else {}
+    hints = dict.fromkeys(paths, (None, None, None, 0)) if needs_offset else {}
     summary = _core.convert(paths, f"{folder}/out/", hints=hints)
     tables = {
         name: parquet.read_table(f"{folder}/out/syncline_{name}.parquet").to_pylist()
@@ -200,9 +213,7 @@ def convert(
 
 def without_numbers(tables: Tables) -> dict[str, Counter[tuple[Any, ...]]]:
     """The rows of each table; a row of a bio or a call says whose it is by the start of the request."""
-    starts = {
-        row["sync_id"]: (row["ts_ns"], row["tid"], row["start_ns"]) for row in tables["sync"]
-    }
+    starts = {row["sync_id"]: (row["ts_ns"], row["tid"], row["start_ns"]) for row in tables["sync"]}
     found = {}
     for name in TABLES:
         rows = (

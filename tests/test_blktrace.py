@@ -595,7 +595,7 @@ def test_a_missing_file_of_a_cpu_is_noticed(name: str, cpu: int, tmp_path: Path)
     (line,) = summary["unparsed"]
     assert line.split(": ", 1)[1].startswith(f"{other} (this file is missing")
     assert losses(summary) == {"unparsed_line": 1}
-    # Beside the empty file of CPU 7, those of 1 to 6 are missing, or those of 0 and of 2 to 6.
+    # Next to the empty file of CPU 7, those of 1 to 6 are missing, or those of 0 and of 2 to 6.
     (tmp_path / f"{name}.blktrace.7").write_bytes(b"")
     summary = _core.convert([str(path)], str(tmp_path / "out.events.jsonl"))
     assert losses(summary) == {"unparsed_line": 1 + cpu}
@@ -656,7 +656,9 @@ def test_lines_out_of_order_and_a_second_recording_are_no_gaps(tmp_path: Path) -
     # A damaged number is not the number of so many events.
     damaged = BLKPARSE_LINES[9].replace(f"{5:8}", f"{5_000_005:8}", 1)
     assert damaged != BLKPARSE_LINES[9]
-    (tmp_path / "x.txt").write_text("\n".join([*BLKPARSE_LINES[:9], damaged, *BLKPARSE_LINES[10:]]) + "\n")
+    (tmp_path / "x.txt").write_text(
+        "\n".join([*BLKPARSE_LINES[:9], damaged, *BLKPARSE_LINES[10:]]) + "\n"
+    )
     summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.events.jsonl"))
     assert losses(summary).get("lost_by_tracer", 0) <= 1
 

@@ -89,7 +89,9 @@ def test_bios_end_with_their_flush_on_a_device_without_fua(name: str, tmp_path: 
     events = printed(text)
     truth = expected(events)
     rows = [
-        row for row in tables(convert(tmp_path, text.encode()))["bio"] if row["direction"] == "write"
+        row
+        for row in tables(convert(tmp_path, text.encode()))["bio"]
+        if row["direction"] == "write"
     ]
     assert found(rows) == truth
     # A third of the bios or so, and the flush takes longer than the data.
@@ -408,11 +410,16 @@ def test_requests_without_a_submit_are_rows_next_to_those_with_one(tmp_path: Pat
 
 def test_a_part_of_a_request_without_a_submit_is_a_row(tmp_path: Path) -> None:
     """The request has 16 sectors, and only 8 of them were queued."""
-    rows = tables(convert(tmp_path, b"""\
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
   8,0    1        1     1.000000000     9  Q WSM 8 + 8 [jbd2]
   8,0    1        2     1.000010000     9  D WSM 8 + 16 [jbd2]
   8,0    1        3     1.000900000     0  C WSM 8 + 16 [0]
-"""))
+""",
+        )
+    )
     found = [(row["sector"], row["bytes"], row["is_request"], row["dur_ns"]) for row in rows["bio"]]
     assert sorted(found) == [(8, 4096, False, 900_000), (16, 4096, True, 890_000)]
     assert [(row["reason"], row["severity"]) for row in rows["loss"]] == [
@@ -503,7 +510,10 @@ def test_the_begin_and_the_end_of_requests_of_new_kernels(tmp_path: Path) -> Non
 
 
 def test_reads_are_rows_and_of_no_sync(tmp_path: Path) -> None:
-    rows = tables(convert(tmp_path, b"""\
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
 # tracer: nop
 #
  backup-700 [000] ..... 100.000000: block_bio_queue: 8,0 R 50000 + 2048 [backup]
@@ -517,7 +527,9 @@ def test_reads_are_rows_and_of_no_sync(tmp_path: Path) -> None:
  <idle>-0   [001] d.h.. 100.900000: block_rq_complete: 8,0 R () 50000 + 2048 [0]
  <idle>-0   [001] d.h.. 100.901000: block_rq_complete: 8,0 WS () 50008 + 8 [0]
  writer-910 [001] ..... 100.901100: ext4_sync_file_exit: dev 8,0 ino 12 ret 0
-"""))
+""",
+        )
+    )
     columns = ("sector", "direction", "sync_id", "origin", "dur_ns", "device_ns", "rwbs")
     # A write to a sector that is being read is not complete with the read.
     assert sorted(tuple(row[c] for c in columns) for row in rows["bio"]) == [
@@ -532,7 +544,10 @@ def test_reads_are_rows_and_of_no_sync(tmp_path: Path) -> None:
 
 def test_a_flush_without_data_lasts_until_its_own_completion(tmp_path: Path) -> None:
     """The request of the flush (`FN`) is complete a moment before the bio that asked for it."""
-    rows = tables(convert(tmp_path, b"""\
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
 259,0   11        1     0.000000000  1889  Q FWS [jbd2/dm-4-8]
 259,0   11        2     0.000002000  1889  G FWS [jbd2/dm-4-8]
 259,0   11        3     0.000009000   612  D  FN [kworker/11:1H]
@@ -541,7 +556,9 @@ def test_a_flush_without_data_lasts_until_its_own_completion(tmp_path: Path) -> 
 259,0   11        6     0.200000000  1889  Q  WS 1000 + 8 [jbd2/dm-4-8]
 259,0   11        7     0.200009000  1889  D  WS 1000 + 8 [jbd2/dm-4-8]
 259,0   11        8     0.201009000     0  C  WS 1000 + 8 [0]
-"""))
+""",
+        )
+    )
     columns = ("direction", "dur_ns", "queue_ns", "device_ns", "bytes", "comm")
     assert [tuple(row[c] for c in columns) for row in rows["bio"]] == [
         ("flush", 100_010_000, 9_000, 100_001_000, 0, "jbd2/dm-4-8"),
@@ -551,7 +568,10 @@ def test_a_flush_without_data_lasts_until_its_own_completion(tmp_path: Path) -> 
 
 
 def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
-    rows = tables(convert(tmp_path, b"""\
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
 8,0   0        1     0.000000000    11  Q FWS [a]
 8,0   0        2     0.000001000    12  Q FWS [b]
 8,0   0        3     0.000002000    11  D  FN [a]
@@ -561,7 +581,9 @@ def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
 8,0   0        7     0.005002000     0  C  WS 0 [0]
 8,0   0        8     0.005003000     0  D  FN [swapper/0]
 8,0   0        9     0.009000000     0  C  FN 0 [0]
-"""))
+""",
+        )
+    )
     found = [(row["comm"], row["queue_ns"], row["dur_ns"]) for row in rows["bio"]]
     # The completion of the last bio is not in the log; that of its request is.
     assert sorted(found) == [
@@ -573,13 +595,18 @@ def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
 
 def test_the_flush_of_a_write_is_no_row_of_its_own(tmp_path: Path) -> None:
     """The request of a flush before or after a write belongs to the bio that asks for it."""
-    rows = tables(convert(tmp_path, b"""\
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
 8,0   0        1     0.000000000     9  Q FWFSM 800 + 8 [jbd2/sda-8]
 8,0   0        2     0.000002000     9  D  FN [jbd2/sda-8]
 8,0   0        3     0.005000000     0  C  FN 0 [0]
 8,0   0        4     0.005001000     9  D WFSM 800 + 8 [kworker/0:1H]
 8,0   0        5     0.009000000     0  C WFSM 800 + 8 [0]
-"""))
+""",
+        )
+    )
     found = [(row["direction"], row["queue_ns"], row["dur_ns"]) for row in rows["bio"]]
     assert found == [("write", 5_001_000, 9_000_000)]
 

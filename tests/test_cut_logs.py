@@ -206,9 +206,11 @@ def test_calls_and_requests_on_two_clocks_are_joined(skew_us: int, tmp_path: Pat
     assert not lost
     # By the clock of the requests, one begins before its call, or ends after it.
     is_seen = abs(skew_us) > 10
-    assert columns(tables["sync"], "op", "syscall_ns", "dur_ns", "incomplete", "confidence") == [
-        ("fsync", 3_000_000, (2990 + skew_us) * 1000, None, "inferred" if is_seen else "exact")
-    ] * 2
+    assert (
+        columns(tables["sync"], "op", "syscall_ns", "dur_ns", "incomplete", "confidence")
+        == [("fsync", 3_000_000, (2990 + skew_us) * 1000, None, "inferred" if is_seen else "exact")]
+        * 2
+    )
     assert len(tables["call"]) == 2
 
 
@@ -373,7 +375,10 @@ def sync(at: int, number: int, *, op: str = "", exit_op: str = "", comm: str = "
     """A sync of thread 7 that begins at `at` µs, with the entry or the exit of its call."""
     start, end = REQUEST
     lines = [f"{at * 1000} 7 {comm} {op}"] if op else []
-    lines += [start.format((at + 10) * 1000, comm, number), end.format((at + 900) * 1000, comm, number)]
+    lines += [
+        start.format((at + 10) * 1000, comm, number),
+        end.format((at + 900) * 1000, comm, number),
+    ]
     return lines + ([f"{(at + 920) * 1000} 7 {comm} {exit_op}_exit ret 0"] if exit_op else [])
 
 
@@ -426,7 +431,11 @@ def test_the_first_request_of_a_thread_that_makes_calls_later_may_have_lost_its_
     elsewhere = [line.replace(" 7 wl", " 8 ab") for line in sync(5000, 2, op="fsync")]
     assert found_syncs(tmp_path, sync(0, 1), elsewhere)[0] == [doubtful, whole]
     assert found_syncs(tmp_path, sync(0, 1, comm="iou-wrk-6"), elsewhere)[0] == [without, whole]
-    assert found_syncs(tmp_path, sync(0, 1), sync(2000, 3), elsewhere)[0] == [without, without, whole]
+    assert found_syncs(tmp_path, sync(0, 1), sync(2000, 3), elsewhere)[0] == [
+        without,
+        without,
+        whole,
+    ]
 
 
 def test_requests_of_a_log_without_calls_have_none(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_bios_of_file_system_threads_are_background_writeback(tmp_path: Path) ->
             (7, "background", 4096, None),
             (7, "background", None, None),
             # Its request has no start, so the log may lack its first folios.
-        (8, "sync", None, "end"),
+            (8, "sync", None, "end"),
         ]
         requests = columns.query("SELECT id, incomplete FROM syncline_sync").rows
         assert [tuple(row) for row in requests] == [(8, "start")]

@@ -54,7 +54,14 @@ def escaped_in_a_code_block(line: str) -> str:
     return padded(in_a_code_block(escaped(line)))
 
 
-CHANGES = [padded, in_a_code_block, after_a_tab, of_another_system, escaped, escaped_in_a_code_block]
+CHANGES = [
+    padded,
+    in_a_code_block,
+    after_a_tab,
+    of_another_system,
+    escaped,
+    escaped_in_a_code_block,
+]
 
 
 def text_of(name: str) -> str:
@@ -78,7 +85,10 @@ def rows_before(name: str, folder: Path) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_pasted_text_gives_the_tables_of_the_text(
-    name: str, change: Callable[[str], str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    name: str,
+    change: Callable[[str], str],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     text = "".join(f"{change(line)}\n" for line in text_of(name).splitlines())
     assert rows(tmp_path, text) == rows_before(name, tmp_path_factory.getbasetemp())
@@ -110,7 +120,9 @@ def durations(folder: Path, text: str, **options: Any) -> list[tuple[str | None,
     return [(row["path"], row["dur_ns"]) for row in core(folder, text.encode(), **options)["sync"]]
 
 
-@pytest.mark.parametrize("before", ["<unfinished ...>", "<0.001060>", "<... fsync resumed>) = 0 <0.002060>"])
+@pytest.mark.parametrize(
+    "before", ["<unfinished ...>", "<0.001060>", "<... fsync resumed>) = 0 <0.002060>"]
+)
 def test_blanks_after_a_single_line_hide_nothing(before: str, tmp_path: Path) -> None:
     text = STRACE.replace(before, f"{before}   ")
     assert text != STRACE
@@ -119,7 +131,10 @@ def test_blanks_after_a_single_line_hide_nothing(before: str, tmp_path: Path) ->
 
 def test_the_format_may_be_given(tmp_path: Path) -> None:
     text = "".join(f"    {line}\n" for line in STRACE.splitlines())
-    assert durations(tmp_path, text, source="strace") == [("/srv/a", 1_060_000), ("/srv/a", 2_060_000)]
+    assert durations(tmp_path, text, source="strace") == [
+        ("/srv/a", 1_060_000),
+        ("/srv/a", 2_060_000),
+    ]
 
 
 def test_files_of_descriptors_may_be_escaped(tmp_path: Path) -> None:

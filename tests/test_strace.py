@@ -1011,25 +1011,38 @@ def test_a_resumed_line_of_another_call_ends_no_sync(resumed: str, tmp_path: Pat
     data = lines(OPENED, f"7 {T}.1 fsync(3 <unfinished ...>", resumed.replace("{t}", str(T)))
     result = core(tmp_path, data)
     (row,) = result["sync"]
-    assert (row["op"], row["path"], row["dur_ns"], row["incomplete"]) == ("fsync", "/old", None, "end")
+    assert (row["op"], row["path"], row["dur_ns"], row["incomplete"]) == (
+        "fsync",
+        "/old",
+        None,
+        "end",
+    )
     assert losses(result) == {"call_only": 1, "end_missing": 1, "unmatched_exit": 1}
     low = convert(tmp_path, data, "low.events.jsonl")
     again = core(tmp_path, low.read_bytes())
     assert (again["sync"], losses(again)) == (result["sync"], losses(result))
 
 
-@pytest.mark.parametrize(("delay", "is_its"), [(0.000001, True), (0.09, True), (-0.02, False), (0.2, False)])
-def test_a_printed_duration_wins_unless_it_is_impossible(delay: float, is_its: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("delay", "is_its"), [(0.000001, True), (0.09, True), (-0.02, False), (0.2, False)]
+)
+def test_a_printed_duration_wins_unless_it_is_impossible(
+    delay: float, is_its: bool, tmp_path: Path
+) -> None:
     """strace prints that a call has resumed some time after it has returned, and never before."""
     end = f"{0.1 + 0.3 + delay:.6f}".removeprefix("0")
-    data = lines(f"7 {T}.1 fsync(3 <unfinished ...>", f"7 {T}{end} <... fsync resumed>) = 0 <0.300000>")
+    data = lines(
+        f"7 {T}.1 fsync(3 <unfinished ...>", f"7 {T}{end} <... fsync resumed>) = 0 <0.300000>"
+    )
     (row,) = core(tmp_path, data)["sync"]
     assert row["dur_ns"] == (300_000_000 if is_its else None)
 
 
 def test_coarse_times_and_durations_do_not_contradict(tmp_path: Path) -> None:
     for clock, resumed in (("20:18:27", "20:18:29"), ("20:18:27.121", "20:18:28.999")):
-        data = lines(f"7 {clock} fsync(3 <unfinished ...>", f"7 {resumed} <... fsync resumed>) = 0 <1>")
+        data = lines(
+            f"7 {clock} fsync(3 <unfinished ...>", f"7 {resumed} <... fsync resumed>) = 0 <1>"
+        )
         data = data.replace(b"28.999", b"28.125")
         assert syncs(tmp_path, data)[0]["dur_ns"] == 10**9
 
@@ -1044,12 +1057,15 @@ def test_coarse_times_and_durations_do_not_contradict(tmp_path: Path) -> None:
         # The return of a call, or its beginning, is missing.
         ["7 {t}.2 fsync(3 <unfinished ...>", "7 {t}.3 fdatasync(3) = 0 <0.01>"],
         ["7 {t}.2 <... openat resumed>) = 9 <0.01>"],
-        ['7 {t}.2 openat(AT_FDCWD, "/d/h", O_RDWR <unfinished ...>', "7 {t}.9 <... openat resumed>) = 9 <0.01>"],
+        [
+            '7 {t}.2 openat(AT_FDCWD, "/d/h", O_RDWR <unfinished ...>',
+            "7 {t}.9 <... openat resumed>) = 9 <0.01>",
+        ],
         # Torn lines, which may have been any call.
         ["7 {t}.2 cl"],
-        ["7 {t}.2 openat(AT_FDCWD, \"/d/h\", O_RD"],
-        ["7 {t}.2 fsync(38 {t}.3 openat(AT_FDCWD, \"/d/h\", O_RDWR) = 4 <0.01>"],
-        ["7 {t}.2 openat(AT_FDCWD, \"/d/h8 {t}.3 write(5, \"b\", 1) = 1 <0.01>"],
+        ['7 {t}.2 openat(AT_FDCWD, "/d/h", O_RD'],
+        ['7 {t}.2 fsync(38 {t}.3 openat(AT_FDCWD, "/d/h", O_RDWR) = 4 <0.01>'],
+        ['7 {t}.2 openat(AT_FDCWD, "/d/h8 {t}.3 write(5, "b", 1) = 1 <0.01>'],
         ["17952"],
     ],
 )
@@ -1057,7 +1073,9 @@ def test_a_path_is_unknown_after_lines_that_are_missing(between: list[str], tmp_
     between = [line.replace("{t}", str(T)) for line in between]
     data = lines(OPENED, UNSEEN, *between, f"7 {T}.95 fdatasync(4) = 0 <0.01>")
     found = [row for row in syncs(tmp_path, data) if row["ts_ns"] % 10**9 == 950_000_000]
-    assert [(row["op"], row["path"], row["dur_ns"]) for row in found] == [("fdatasync", None, 10**7)]
+    assert [(row["op"], row["path"], row["dur_ns"]) for row in found] == [
+        ("fdatasync", None, 10**7)
+    ]
     # A path that strace prints is known all the same.
     found = syncs(tmp_path, data.replace(b"fdatasync(4)", b"fdatasync(4</d/g>)"))
     assert found[-1]["path"] == "/d/g"
@@ -1099,7 +1117,8 @@ def test_a_sync_of_a_device_without_one_is_of_another_file(
     path: str, ret: str, shown: str | None, tmp_path: Path
 ) -> None:
     data = lines(
-        f'7 {T}.1 openat(AT_FDCWD, "{path}", O_RDONLY) = 3 <0.0001>', f"7 {T}.2 fsync(3) = {ret} <0.007>"
+        f'7 {T}.1 openat(AT_FDCWD, "{path}", O_RDONLY) = 3 <0.0001>',
+        f"7 {T}.2 fsync(3) = {ret} <0.007>",
     )
     assert [row["path"] for row in syncs(tmp_path, data)] == [shown]
 
@@ -1128,12 +1147,16 @@ def test_the_order_of_pieces_changes_no_path(order: tuple[int, ...], tmp_path: P
         "7 {t}.2 fsync(3) = 0 <0.01",
         "7 {t}.2 fsync(3) = -1 EIO (Input/out",
         "7 {t}.2 fsync(3) = 8 {t}.3 <... write resumed>) = 200 <0.01>",
-        "7 {t}.2 <... fsync resumed>8 {t}.3 write(4, \"x\", 1) = 1 <0.01>",
+        '7 {t}.2 <... fsync resumed>8 {t}.3 write(4, "x", 1) = 1 <0.01>',
         "77777    {t}.2 fsync(3) = 0 <0.01>",
     ],
 )
 def test_a_torn_line_is_unparsed(torn: str, tmp_path: Path) -> None:
-    data = lines(f"7     {T}.1 fsync(3) = 0 <0.01>", torn.replace("{t}", str(T)), f"7     {T}.4 fsync(3) = 0 <0.01>")
+    data = lines(
+        f"7     {T}.1 fsync(3) = 0 <0.01>",
+        torn.replace("{t}", str(T)),
+        f"7     {T}.4 fsync(3) = 0 <0.01>",
+    )
     result = core(tmp_path, data)
     assert [row["ts_ns"] % 10**9 for row in result["sync"]] == [100_000_000, 400_000_000]
     assert losses(result) == {"unparsed_line": 1, "call_only": 2}
@@ -1141,7 +1164,7 @@ def test_a_torn_line_is_unparsed(torn: str, tmp_path: Path) -> None:
 
 def test_a_result_without_the_duration_that_others_have_is_torn(tmp_path: Path) -> None:
     """The descriptor may have had more digits."""
-    timed = [f"7 {T}.{n} read(9, \"x\", 1) = 1 <0.01>" for n in range(10, 30)]
+    timed = [f'7 {T}.{n} read(9, "x", 1) = 1 <0.01>' for n in range(10, 30)]
     timed = [line.replace("read", "write") for line in timed]
     opened = f'7 {T}.3 openat(AT_FDCWD, "/a", O_RDWR) = 3'
     data = lines(*timed, opened, f"7 {T}.4 fsync(3) = 0 <0.01>", f"7 {T}.5 fsync(3) = 0")

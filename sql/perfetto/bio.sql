@@ -116,7 +116,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- if there is no writer, or if that of one of them is not known.
   writers_cgroup STRING,
   -- `sync` if the bio belongs to a request, else `background`. Null for a read,
-  -- and for a request of the block layer of which it is not known whose it is.
+  -- and for a request of the block layer if it is not known whose it is.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. Null for background writeback.

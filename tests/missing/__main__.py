@@ -33,7 +33,9 @@ def described(found: Found, tried: int) -> str:
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.missing", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="each single event, and many random losses")
+    parser.add_argument(
+        "--all", action="store_true", help="each single event, and many random losses"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("recording", nargs="*")
     arguments = parser.parse_args()
@@ -66,7 +68,7 @@ def main() -> None:
         f"\n{len(result.tried)} losses, {len(result.refused)} logs refused,"
         f" {unexplained} losses with {len(result.violations)} violations that no list covers"
     )
-    print("\n".join(out))  # noqa: T201
+    print("\n".join(out))
 
 
 if __name__ == "__main__":

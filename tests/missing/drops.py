@@ -94,7 +94,9 @@ def ids(recording: Recording) -> Iterator[Loss]:
             replace(event, text=strip(event.text)) if kind in ("", event.kind) else event
             for event in recording.events
         )
-        yield Loss(recording, f"ids of {kind or 'all events'}", left, frozenset({("id", kind or "all")}))
+        yield Loss(
+            recording, f"ids of {kind or 'all events'}", left, frozenset({("id", kind or "all")})
+        )
 
 
 def single(recording: Recording, share: float = 1, seed: int = 0) -> Iterator[Loss]:
@@ -117,4 +119,6 @@ def random_kinds(recording: Recording, count: int, seed: int = 0) -> Iterator[Lo
             for at, event in enumerate(recording.events)
             if event.kind in chosen and rng.random() < share
         }
-        yield without(recording, places, f"seed {seed}.{number}: {share:.0%} of {', '.join(chosen)}")
+        yield without(
+            recording, places, f"seed {seed}.{number}: {share:.0%} of {', '.join(chosen)}"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +26,11 @@ OF_ITSELF = {"confidence", "incomplete", "unmatched"}
 COARSE = {
     "writeback": ("queue", "device"),
     "commit wait": (
-        "earlier commit", "commit start", "commit locking", "commit flushing", "commit logging"
+        "earlier commit",
+        "commit start",
+        "commit locking",
+        "commit flushing",
+        "commit logging",
     ),
 }
 
@@ -73,7 +78,7 @@ def claims(row: Row) -> bool:
 def _match(
     whole: list[Row], part: list[Row], score: Any, same: Any
 ) -> tuple[dict[int, Row], list[Row], list[Row]]:
-    """Pairs rows, the best pairs first. `same` gives what only rows of one thing can have in common; rows that share nothing are no pair."""
+    """Pairs rows, the best pairs first. `same` gives what only rows of one request or bio can have in common; rows that share nothing are no pair."""
     by_key: dict[Any, list[int]] = defaultdict(list)
     for at, row in enumerate(whole):
         for key in same(row):
@@ -115,7 +120,7 @@ def _score_sync(whole: Row, part: Row) -> int:
         points += 6
     if _within(part, whole):
         points += 2
-    # Ids of threads that come again are those of other requests: an id alone is no match.
+    # Ids of threads that come again are those of other requests: an id is no match by itself.
     if points and _equal(whole["id"], part["id"]):
         points += 8
     return points
@@ -171,16 +176,22 @@ class Comparison:
 
     def run(self) -> None:
         whole, part = self.whole, self.part
-        syncs, lost, new = _match(whole["sync"], part["sync"], _score_sync, lambda row: [row["tid"]])
+        syncs, lost, new = _match(
+            whole["sync"], part["sync"], _score_sync, lambda row: [row["tid"]]
+        )
         self.syncs = {part["sync"][at]["sync_id"]: row for at, row in syncs.items()}
         self._rows("sync", part["sync"], syncs, lost, new)
         claimed = {row["sync_id"]: row for row in part["sync"] if claims(row)}
 
         commits, lost, new = _match(
-            whole["journal"], part["journal"], _score_times,
+            whole["journal"],
+            part["journal"],
+            _score_times,
             lambda row: [(row["kind"], row["transaction_id"])],
         )
-        self.commits = {part["journal"][at]["commit_id"]: row["commit_id"] for at, row in commits.items()}
+        self.commits = {
+            part["journal"][at]["commit_id"]: row["commit_id"] for at, row in commits.items()
+        }
         self._rows("journal", part["journal"], commits, lost, new, self._requests_of_commit)
 
         calls, lost, new = _match(
@@ -191,10 +202,14 @@ class Comparison:
         whole_bios = [{**row, "_sync": row["sync_id"]} for row in whole["bio"]]
         part_bios = [{**row, "_sync": self._sync(row["sync_id"])} for row in part["bio"]]
         bios, lost, new = _match(
-            whole_bios, part_bios, _score_bio,
-            lambda row: [("bio", row["bio"])] * (row["bio"] is not None)
-            + [("sector", row["dev"], row["sector"])] * (row["sector"] is not None)
-            + [("ts", row["ts_ns"])],
+            whole_bios,
+            part_bios,
+            _score_bio,
+            lambda row: (
+                [("bio", row["bio"])] * (row["bio"] is not None)
+                + [("sector", row["dev"], row["sector"])] * (row["sector"] is not None)
+                + [("ts", row["ts_ns"])]
+            ),
         )
         self._rows("bio", part_bios, bios, lost, new, self._request_of_bio)
 
@@ -207,7 +222,12 @@ class Comparison:
         return self.syncs[sync_id]["sync_id"] if sync_id in self.syncs else None
 
     def _rows(
-        self, table: str, rows: list[Row], pairs: dict[int, Row], lost: list[Row], new: list[Row],
+        self,
+        table: str,
+        rows: list[Row],
+        pairs: dict[int, Row],
+        lost: list[Row],
+        new: list[Row],
         further: Any = None,
     ) -> None:
         for at, expected in pairs.items():
@@ -247,7 +267,10 @@ class Comparison:
         """A bio says whose it is by `sync_id`, and that it is nobody's by `origin`."""
         if row["sync_id"] is not None and row["_sync"] != expected["sync_id"]:
             self.add("bio.sync_id", expected["sync_id"], row["_sync"], self._place(row))
-        if row["commit_id"] is not None and self.commits.get(row["commit_id"]) != expected["commit_id"]:
+        if (
+            row["commit_id"] is not None
+            and self.commits.get(row["commit_id"]) != expected["commit_id"]
+        ):
             self.add("bio.commit_id", expected["commit_id"], row["commit_id"], self._place(row))
 
     def _requests_of_commit(self, row: Row, expected: Row) -> None:
@@ -267,7 +290,9 @@ class Comparison:
             if expected is None:
                 continue
             key = lambda row: (row["wait"], row["ts_ns"], row["dur_ns"], row["transaction_id"])  # noqa: E731
-            before, after = (Counter(map(key, rows)) for rows in (of[expected["sync_id"]], left[sync_id]))
+            before, after = (
+                Counter(map(key, rows)) for rows in (of[expected["sync_id"]], left[sync_id])
+            )
             for wait in after - before:
                 self.add("wait.new", None, wait, self._place(sync))
             # A sum that is null says that a wait may be missing.
@@ -289,7 +314,9 @@ class Comparison:
                 continue
             before = sums[expected["sync_id"]]
             for phase, length in left[sync_id].items():
-                finer = [part for part in COARSE.get(phase, ()) if before[part] > left[sync_id][part]]
+                finer = [
+                    part for part in COARSE.get(phase, ()) if before[part] > left[sync_id][part]
+                ]
                 most = before[phase] + sum(before[part] - left[sync_id][part] for part in finer)
                 if phase != "residue" and length > most:
                     self.add(f"phase.{phase}", most, length, self._place(sync))
@@ -300,7 +327,12 @@ class Comparison:
             for row in part[table]:
                 for column, value in row.items():
                     # Negative if a bio completed after its request.
-                    if column.endswith("_ns") and column != "after_complete_ns" and value is not None and value < 0:
+                    if (
+                        column.endswith("_ns")
+                        and column != "after_complete_ns"
+                        and value is not None
+                        and value < 0
+                    ):
                         self.add(f"negative {table}.{column}", 0, value, str(row["ts_ns"]))
         bios: dict[int, list[Row]] = defaultdict(list)
         for row in part["bio"]:
@@ -318,7 +350,11 @@ class Comparison:
             sizes = [row["bytes"] for row in own]
             if sync["bytes"] is not None and None not in sizes and sync["bytes"] != sum(sizes):
                 self.add("sum of bytes", sum(sizes), sync["bytes"], place)
-            if lengths[sync["sync_id"]] and sync["start_ns"] is not None and sync["dur_ns"] is not None:
+            if (
+                lengths[sync["sync_id"]]
+                and sync["start_ns"] is not None
+                and sync["dur_ns"] is not None
+            ):
                 length = sync["ts_ns"] + sync["dur_ns"] - sync["start_ns"]
                 if lengths[sync["sync_id"]] != length:
                     self.add("sum of phases", length, lengths[sync["sync_id"]], place)
@@ -326,7 +362,7 @@ class Comparison:
                 by_thread[sync["tid"]].append(sync)
         for rows in by_thread.values():
             rows.sort(key=lambda row: row["ts_ns"])
-            for first, second in zip(rows, rows[1:], strict=False):
+            for first, second in itertools.pairwise(rows):
                 if (end(first) or first["ts_ns"]) > second["ts_ns"]:
                     self.add("overlap", end(first), second["ts_ns"], self._place(second))
 
@@ -344,5 +380,7 @@ def is_complete(tables: Tables, ignoring: Iterable[str] = ()) -> list[str]:
         for row in tables[table]
         if row["incomplete"] is not None
     ] + [
-        row["reason"] for row in tables["loss"] if row["severity"] == "loss" and row["reason"] not in ignoring
+        row["reason"]
+        for row in tables["loss"]
+        if row["severity"] == "loss" and row["reason"] not in ignoring
     ]

@@ -107,7 +107,8 @@ def ftrace(data: bytes) -> Iterator[Line]:
 # The exit of a call is named as the end of a sync function is by a probe.
 THESIS = re.compile(
     rb"(\d+) (\d+) (.{1,64}?) "
-    rb"((?:%s)(?:_exit)?|start|bio_add_folio|bio_submit|bio_complete|exit)(?: .*)?$" % CALLS.encode()
+    rb"((?:%s)(?:_exit)?|start|bio_add_folio|bio_submit|bio_complete|exit)(?: .*)?$"
+    % CALLS.encode()
 )
 
 
@@ -131,7 +132,7 @@ def bpftrace_json(data: bytes) -> Iterator[Line]:
             word = match[4].decode().replace("_exit", "_returns")
             yield line, word, "", int(match[2]), int(match[1])
         elif record["type"] == "value" and record["data"][0] == "track_event":
-            pairs = dict((pair[0], pair[1]) for pair in record["data"][1:])
+            pairs = {pair[0]: pair[1] for pair in record["data"][1:]}
             name = pairs["name"].removeprefix("tracepoint:syscalls:")
             if name == "ext4_sync_file":
                 name += "_enter" if pairs["type"] == "BEGIN" else "_exit"
@@ -190,7 +191,9 @@ def low_level(data: bytes) -> Iterator[Line]:
         yield line, event["event"], event.get("rwbs") or "", event["tid"], event["ts_ns"]
 
 
-def split(reader: Callable[[bytes], Iterator[Line]], data: bytes) -> tuple[bytes, list[Event], bytes]:
+def split(
+    reader: Callable[[bytes], Iterator[Line]], data: bytes
+) -> tuple[bytes, list[Event], bytes]:
     """The head, the events that a kind names, and the tail. Stacks follow their event, and go with it."""
     head: list[bytes] = []
     tail: list[bytes] = []
@@ -269,12 +272,16 @@ def _as_stock(data: bytes) -> bytes:
                 lines.append(line[: line.index(b"sync_end:")] + text.encode() + b"\n")
         elif match := re.search(rb" (bio: .* dev=(\d+) sector=(\d+) bytes=(\d+) opf=(\d+))", line):
             dev, sector, size, flags = (int(group) for group in match.groups()[1:])
-            letters = ("F" if flags & 1 << 18 else "") + ("W" if flags & 1 else "R" if flags & 255 == 0 else "N")
+            letters = ("F" if flags & 1 << 18 else "") + (
+                "W" if flags & 1 else "R" if flags & 255 == 0 else "N"
+            )
             for bit, letter in ((17, "F"), (11, "S"), (12, "M")):
                 letters += letter if flags & 1 << bit else ""
             text = f"block_bio_queue: {dev >> 20},{dev & 0xFFFFF} {letters} {sector} + {size // 512} [x]"
             lines.append(line[: match.start(1)] + text.encode() + b"\n")
-        elif re.search(rb" (sys_\w+|block_rq_\w+|jbd2_\w+)(:|\(| ->)", line) or line.startswith(b"#"):
+        elif re.search(rb" (sys_\w+|block_rq_\w+|jbd2_\w+)(:|\(| ->)", line) or line.startswith(
+            b"#"
+        ):
             lines.append(line)
     return b"".join(lines)
 
@@ -286,7 +293,7 @@ STOCK = r"ext4_sync_file_\w+|block_bio_queue|block_rq_complete"
 
 @dataclass(frozen=True)
 class Cut:
-    """Which part of which file a recording is."""
+    """The file, and the part of it, that a recording is."""
 
     name: str
     source: str
@@ -306,15 +313,55 @@ CUTS = [
     Cut("thesis-folios", "thesis", "thesis", "thesis/sqlite_wal_full.log", thesis, 90),
     Cut("thesis-no-calls", "thesis", "thesis", "thesis/uring.log", thesis, 30),
     Cut("bpf-stock", "thesis", "ids", "bpf/stock.log.gz", thesis, 60),
-    Cut("bpf-tracepoints", "thesis", "ids without folios", "bpf/stock-tracepoints.log.gz", thesis, 60),
+    Cut(
+        "bpf-tracepoints",
+        "thesis",
+        "ids without folios",
+        "bpf/stock-tracepoints.log.gz",
+        thesis,
+        60,
+    ),
     Cut("json", "bpftrace-json", "ids", "bpftrace-json/stock-0.27.json.gz", bpftrace_json, 60),
-    Cut("json-btetto", "bpftrace-json", "stock", "bpftrace-json/btetto-0.27.json.gz", bpftrace_json, 20),
+    Cut(
+        "json-btetto",
+        "bpftrace-json",
+        "stock",
+        "bpftrace-json/btetto-0.27.json.gz",
+        bpftrace_json,
+        20,
+    ),
     Cut("ftrace-patch", "ftrace", "ids", "ftrace/small4.trace.txt.gz", ftrace, 80, STOCK),
     Cut("ftrace-both", "ftrace", "both", "ftrace/sqlite_wal_full.trace.txt.gz", ftrace, 140),
-    Cut("ftrace-ext4", "ftrace", "stock", "ftrace/sqlite_wal_full.trace.txt.gz", ftrace, 110, PATCH),
-    Cut("ftrace-xfs", "ftrace", "stock", "dynamic-events/xfs-both.txt.gz", ftrace, 90, prepare=_as_stock),
-    Cut("ftrace-btrfs", "ftrace", "stock", "dynamic-events/btrfs-both.txt.gz", ftrace, 60, prepare=_as_stock),
-    Cut("ftrace-f2fs", "ftrace", "stock", "dynamic-events/f2fs-both.txt.gz", ftrace, 90, prepare=_as_stock),
+    Cut(
+        "ftrace-ext4", "ftrace", "stock", "ftrace/sqlite_wal_full.trace.txt.gz", ftrace, 110, PATCH
+    ),
+    Cut(
+        "ftrace-xfs",
+        "ftrace",
+        "stock",
+        "dynamic-events/xfs-both.txt.gz",
+        ftrace,
+        90,
+        prepare=_as_stock,
+    ),
+    Cut(
+        "ftrace-btrfs",
+        "ftrace",
+        "stock",
+        "dynamic-events/btrfs-both.txt.gz",
+        ftrace,
+        60,
+        prepare=_as_stock,
+    ),
+    Cut(
+        "ftrace-f2fs",
+        "ftrace",
+        "stock",
+        "dynamic-events/f2fs-both.txt.gz",
+        ftrace,
+        90,
+        prepare=_as_stock,
+    ),
     Cut("report", "ftrace", "both", "ftrace/rename.report.txt.gz", ftrace, 120),
     Cut("report-no-calls", "ftrace", "stock", "ftrace/uring.report.txt.gz", ftrace, 90, PATCH),
     Cut("probes-ext4", "ftrace", "probes", "dynamic-events/ext4.txt.gz", ftrace, 48),

@@ -703,12 +703,12 @@ class ThreadInLog:
 def lost_calls(world: World) -> tuple[dict[int, str | None], int]:
     """The requests that may have been made in a call whose entry is lost, with its op, and the number of exits without any request.
 
-    docs/reference/pairing.md says which: the log alone decides it.
+    docs/reference/pairing.md says which: only the log decides it.
     """
     marked: dict[int, str | None] = {}
     unmatched = 0
     if world.p.pid_is == "process":
-        # Calls of processes cannot be told apart.
+        # Calls of processes cannot be distinguished.
         exits = (call for call in world.calls if not is_logged(call.entry))
         return marked, sum(is_logged(call.exit) for call in exits)
     order = {id(line): number for number, line in enumerate(world.lines)}

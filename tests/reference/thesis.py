@@ -691,7 +691,7 @@ class Pairing:
         of_thread.release()
 
     def leave_lost_call(self, event: Event) -> bool:
-        """Finds the requests of a call of which only the exit is in the log. Returns whether there are any."""
+        """Finds the requests of a call whose exit is in the log, and not its entry. Returns whether there are any."""
         of_thread = self.without_call[event.pid]
         op = event.fields["op"]
         inside = [request for request, _ in of_thread.awaiting]
@@ -776,8 +776,10 @@ class Pairing:
         for call in reversed(self.calls):
             if call.entry.pid != event.pid:
                 continue
-            if call.exit is None and not call.has_returned and not (
-                self.pid_is_process and event.ts - call.entry.ts > GIVE_UP_NS
+            if (
+                call.exit is None
+                and not call.has_returned
+                and not (self.pid_is_process and event.ts - call.entry.ts > GIVE_UP_NS)
             ):
                 calls.append(call)
             if not self.pid_is_process:

@@ -272,7 +272,7 @@ impl Input {
         memchr::memchr_iter(b'\n', &self.head[..self.skipped]).count() as u64
     }
 
-    /// Returns how many bytes of the head, in whole lines, repeat the end of another text of which `tail` is the last part. All of them, if the
+    /// Returns how many bytes of the head, in whole lines, repeat the end of another text, whose last part is `tail`. All of them, if the
     /// input is nothing but a part of that end.
     pub fn repeated(&self, tail: &[u8]) -> usize {
         let head = self.head();

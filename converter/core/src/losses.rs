@@ -93,7 +93,7 @@ reasons! {
     SubmitsMissing "submits_missing" Info
         "requests of the block layer in a log that records no bios of their device: each is a row, from its first event on; how many bios it holds, and how long these waited before, is not known; record the submits too (blktrace: without -a, or with -a queue; perf and trace-cmd: -e block:block_bio_queue)"
     OnlyCpu "only_cpu" Info
-        "recordings of blktrace of which only the file of CPU 0 is here; if the machine has more CPUs, copy their files too (NAME.blktrace.1 and so on)"
+        "recordings of blktrace with the file of CPU 0 only; if the machine has more CPUs, copy their files too (NAME.blktrace.1 and so on)"
     UnmatchedMark "unmatched_mark" Info
         "begins or ends of a mark without the other one; a mark without its end lasts until the end of the log"
     UnusedMark "unused_mark" Info

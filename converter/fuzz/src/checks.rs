@@ -288,7 +288,10 @@ impl<'a> Checker<'a> {
         assert_eq!(self.kinds[0], calls, "calls");
         // An exit without an entry may say which requests have lost their call.
         let used_exits = self.kinds[1] + self.untimed + count(Reason::UnmatchedExit);
-        assert!(used_exits <= exits && exits <= used_exits + count(Reason::CallMissing), "{used_exits} of {exits} exits");
+        assert!(
+            used_exits <= exits && exits <= used_exits + count(Reason::CallMissing),
+            "{used_exits} of {exits} exits"
+        );
         assert_eq!(self.untimed, count(Reason::DurationMissing), "exits of unknown time");
         assert_eq!(self.call_only, count(Reason::CallOnly), "requests known by their call only");
         let duplicate = count(Reason::Duplicate);
@@ -307,7 +310,10 @@ impl<'a> Checker<'a> {
         assert!(left_out > 0 || self.probe_bytes == ledger.probe_bytes, "bytes of bios of probes");
         let [block_submits, block_completes] = [ledger.kinds[10], ledger.kinds[11]];
         let rows = self.blocks + self.flushes;
-        assert!(rows + duplicate + count(Reason::Remapped) >= block_submits && self.blocks <= block_submits, "block_bio_queue");
+        assert!(
+            rows + duplicate + count(Reason::Remapped) >= block_submits && self.blocks <= block_submits,
+            "block_bio_queue"
+        );
         let unmatched = count(Reason::UnmatchedComplete);
         assert!(self.kinds[5] <= completes && self.kinds[5] + unmatched >= completes, "completions");
         assert!(self.kinds[5] + unmatched <= completes + block_completes, "completions");
@@ -356,7 +362,7 @@ impl Sink for Checker<'_> {
         *if bio.extent.of_probes { &mut self.probe_folios } else { &mut self.kinds[3] } += bio.extent.folios;
         let is_flush = bio.direction() == Direction::Flush;
         if bio.is_request || is_flush {
-            // The requests of a log without bios are as many as the device made of them; flushes are rows from their issue on.
+            // A log without bios has any number of requests; flushes are rows from their issue on.
             self.flushes += u64::from(is_flush);
             self.requests_done += u64::from(!is_flush && bio.complete.is_some());
             self.block_bytes += bio.extent.bytes;

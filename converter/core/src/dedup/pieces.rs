@@ -18,7 +18,7 @@ use crate::merge::simultaneous::identity;
 const ENOUGH_EQUAL: usize = 64;
 /// Logs of different formats are pieces of one log only with so many equal events: few may be equal by chance.
 const EQUAL_OF_FORMATS: usize = 4;
-/// One event in so many may have a neighbour that looks like it at another time: a thread repeats itself.
+/// One event in this number may have a neighbour that looks like it at another time: a thread repeats itself.
 const NEAR_OF_EQUAL: usize = 20;
 /// How long to wait for events to compare.
 const PATIENCE_NS: i64 = 100_000_000;
@@ -58,7 +58,7 @@ struct Log {
     /// Its files need not follow each other without a gap.
     spans: Vec<Span>,
     open_files: usize,
-    /// The log that it is a piece of; itself if it is none.
+    /// The log that it is a piece of; itself if it is whole.
     piece_of: usize,
 }
 
@@ -100,7 +100,7 @@ enum Verdict {
     Different,
 }
 
-/// A log becomes a piece of another one, or turns out to be none.
+/// A log becomes a piece of another one, or turns out to be a whole one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Join {
@@ -169,7 +169,7 @@ impl Pieces {
         self.reviews.iter().map(|review| review.at).min()
     }
 
-    /// Compares the logs that begin at this time, and those of which nothing is known yet, with the others. `waiting` are the events that are
+    /// Compares the logs that begin at this time, and those that nothing is known of yet, with the others. `waiting` are the events that are
     /// not used yet, each with its log.
     pub(super) fn review<'a>(&mut self, at: i64, waiting: impl Iterator<Item = (&'a Event, usize)>) -> Vec<Change> {
         let (due, later): (Vec<_>, Vec<_>) = self.reviews.drain(..).partition(|review| review.at <= at);

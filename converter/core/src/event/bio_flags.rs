@@ -46,7 +46,7 @@ impl BioFlags {
     pub const SYNC: Self = Self(1 << 3);
     pub const META: Self = Self(1 << 4);
     pub const READ: Self = Self(1 << 5);
-    /// The request that the block layer makes of a flush.
+    /// The request that the block layer issues for a flush.
     pub const FLUSH: Self = Self(1 << 6);
 
     pub fn contains(self, other: Self) -> bool {

@@ -46,7 +46,7 @@ pub fn open_inputs(
     Ok(inputs)
 }
 
-/// Returns the format of the input before, if the next one holds nothing but the rest of its last stack. An input that is recognized is none: lines
+/// Returns the format of the input before, if the next one holds nothing but the rest of its last stack. Not if the input is recognized: lines
 /// of other formats begin with spaces, too.
 fn format_before(inputs: &[OpenInput], next: &Input, sources: &[&'static dyn Source]) -> Option<&'static str> {
     let before = inputs.last()?;

@@ -176,7 +176,7 @@ fn begins_with_call(text: &[u8]) -> bool {
     open.flatten().is_some_and(|last| last.is_ascii_lowercase() || last.is_ascii_digit())
 }
 
-/// Appends a line with its HTML characters as they are.
+/// Appends a line, its HTML characters unescaped or not.
 fn unescape(line: &[u8], to: &mut Vec<u8>) {
     let mut rest = line;
     while let Some(at) = memchr::memchr(b'&', rest) {

@@ -136,7 +136,7 @@ impl Pairer {
         requests.into_iter().try_for_each(|slot| self.end_flush(slot, (ts, None), out))
     }
 
-    /// A bio without data is complete, or the flush after a write of which nothing is known.
+    /// A bio without data is complete, or the flush after a write that nothing is known of.
     pub(super) fn flush_complete(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
         let &Completion { dev, ts, error, .. } = completion;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };

@@ -2,7 +2,7 @@
 //!
 //! Requests without any call exist too: of io_uring, of durable writes, of kernel threads. So a request waits for the next call of its thread.
 //! An exit without an entry says that there was a call. A log without exits says it only of the first request of a thread: if the thread makes
-//! calls later, the entry of the first one may lie before the log.
+//! calls later, the entry of the first one may precede the log.
 
 use super::{LINGER_NS, Out, Pairer, Slot, of_request};
 use crate::error::Result;

@@ -75,14 +75,26 @@ pub(super) fn run(data: &[u8]) {
                 ino: u64::from(b >> 5),
             },
             4 if c & 0x10 != 0 && sector != NO_SECTOR => match c & 3 {
-                0 => Kind::BlockRemap { dev, sector, bytes: 512, from_dev: Dev::UNKNOWN, from_sector: sector, flags: block_flags(c) },
+                0 => Kind::BlockRemap {
+                    dev,
+                    sector,
+                    bytes: 512,
+                    from_dev: Dev::UNKNOWN,
+                    from_sector: sector,
+                    flags: block_flags(c),
+                },
                 1 => Kind::BlockSubmit {
                     dev: Dev::new(7, 0),
                     sector,
                     bytes: u64::from(c >> 5) * 512,
                     flags: block_flags(c),
                 },
-                2 if c & 4 != 0 => Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, flags: block_flags(c) },
+                2 if c & 4 != 0 => Kind::BlockIssue {
+                    dev: Dev::new(7, 0),
+                    sector,
+                    bytes: u64::from(c >> 5) * 512,
+                    flags: block_flags(c),
+                },
                 _ => Kind::BlockComplete {
                     dev: Dev::new(7, 0),
                     sector,
