@@ -181,6 +181,7 @@ pub struct CallOf {
 
 /// Bytes, folios and ranges of a request or a bio.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub struct Extent {
     pub bytes: u64,
     pub folios: u64,

@@ -281,7 +281,9 @@ impl<'a> Checker<'a> {
         );
         assert!(self.bios_of.is_empty(), "bios of requests that never came: {:?}", self.bios_of.keys());
         for (ids, what) in [(&self.syncs, "sync_id"), (&self.bios, "bio_id"), (&self.calls, "call_id")] {
-            let gaps = what == "sync_id" && ledger.background > 0;
+            // Requests of the block layer are no rows if a file system reports their bios later in the log.
+            let has_requests = [11, 18, 22, 23].iter().any(|&kind| ledger.kinds[kind] > 0);
+            let gaps = what == "sync_id" && ledger.background > 0 || what == "bio_id" && has_requests;
             assert!(gaps || ids.iter().copied().eq(1..=ids.len() as u64), "{what} has gaps: {ids:?}");
         }
         let [calls, exits, starts, _, submits, completes, ends, ..] = ledger.kinds;
@@ -364,7 +366,7 @@ impl Sink for Checker<'_> {
         if bio.is_request || is_flush {
             // A log without bios has any number of requests; flushes are rows from their issue on.
             self.flushes += u64::from(is_flush);
-            self.requests_done += u64::from(!is_flush && bio.complete.is_some());
+            self.requests_done += u64::from(bio.complete.is_some());
             self.block_bytes += bio.extent.bytes;
         } else if bio.id == NO_ID {
             self.block_bytes += bio.extent.bytes;
@@ -498,6 +500,9 @@ impl Plain {
                 Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
                     format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", name(path), name(fs))
                 }
+                Kind::SyncEnd { id, ret, fs, dev, ino, datasync } => {
+                    format!("{id} {ret} {:?} {dev} {ino} {datasync:?}", name(fs))
+                }
                 Kind::Probe(Probe::SyncEnter {
                     path, fs, function, whole_fs, dev, ino, generation, datasync, ..
                 }) => {
@@ -565,6 +570,12 @@ pub fn check_source<S: Source + Lines>(source: &S, options: &SourceOptions, text
     }
     for (a, b) in whole.events.iter().zip(&pieces.events) {
         assert_eq!(a, b, "in pieces of {piece}");
+    }
+    if source.name() == "blkparse" {
+        // The numbers of the lines are compared from one piece to the next when the pieces are put together, which is not done here.
+        for plain in [&mut whole, &mut pieces] {
+            plain.notes.retain(|(.., kind)| !matches!(kind, NoteKind::Lost { .. }));
+        }
     }
     for (a, b) in whole.notes.iter().zip(&pieces.notes) {
         assert_eq!(a, b, "in pieces of {piece}");

@@ -382,10 +382,9 @@ impl Dedup {
             logs.set_aside.submit(log, (dev, sector), bytes, flags, event.ts);
         }
         match partner {
-            Some(_) => {}
             None if !is_used => logs.partners.add_unused(event, location, log, &mut settled),
             None if logs.authority.is_shared(event) => logs.partners.add_used(event, location, log, &mut settled),
-            None => {}
+            _ => {}
         }
         if let Some(partner) = partner {
             self.count_duplicate(event.ts, location, partner, Kind::NAMES[event.kind.index()]);

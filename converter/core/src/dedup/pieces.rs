@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn logs_that_name_the_same_request_at_other_times_are_of_two_recorders() {
-        let end = |ts, id| Event { kind: Kind::SyncEnd { id, ret: 0 }, ..event(ts, 7) };
+        let end = |ts, id| Event { kind: Kind::end(id, 0), ..event(ts, 7) };
         let first = [end(1_000_000, 1), end(2_000_000, 2), end(3_000_000, 3), end(4_000_000, 4)];
         let second = [end(2_500_000, 2), end(3_500_000, 3), end(4_500_000, 4)];
         assert_eq!(placed(&[("thesis", &first), ("thesis", &second)]), [0, 1]);

@@ -227,21 +227,21 @@ pub(super) struct Restored<R> {
     pasted: Pasted,
     /// Bytes of the line that has not been read to its end.
     line: Vec<u8>,
-    restored: Vec<u8>,
+    text: Vec<u8>,
     taken: usize,
     has_ended: bool,
 }
 
 impl<R: Read> Restored<R> {
     pub(super) fn new(inner: R, pasted: Pasted) -> Self {
-        Self { inner, pasted, line: Vec::new(), restored: Vec::new(), taken: 0, has_ended: false }
+        Self { inner, pasted, line: Vec::new(), text: Vec::new(), taken: 0, has_ended: false }
     }
 
     /// Restores the lines that come next.
     fn fill(&mut self) -> io::Result<()> {
-        self.restored.clear();
+        self.text.clear();
         self.taken = 0;
-        while self.restored.is_empty() && !self.has_ended {
+        while self.text.is_empty() && !self.has_ended {
             let before = self.line.len();
             self.line.resize(before + READ_BYTES, 0);
             let read = self.inner.read(&mut self.line[before..]);
@@ -249,7 +249,7 @@ impl<R: Read> Restored<R> {
             self.has_ended = read? == 0;
             let whole = memchr::memrchr(b'\n', &self.line).map_or(0, |end| end + 1);
             let len = if self.has_ended || self.line.len() > MAX_LINE_BYTES { self.line.len() } else { whole };
-            self.restored = self.pasted.undo(&self.line[..len]);
+            self.text = self.pasted.undo(&self.line[..len]);
             self.line.drain(..len);
         }
         Ok(())
@@ -258,10 +258,10 @@ impl<R: Read> Restored<R> {
 
 impl<R: Read> Read for Restored<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.restored.len() {
+        if self.taken == self.text.len() {
             self.fill()?;
         }
-        let rest = &self.restored[self.taken..];
+        let rest = &self.text[self.taken..];
         let len = rest.len().min(buffer.len());
         buffer[..len].copy_from_slice(&rest[..len]);
         self.taken += len;

@@ -16,6 +16,7 @@ use crate::losses::Reason;
 use crate::names::NameId;
 use crate::rows::{Bio, Confidence, Extent, Ranges};
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct OpenBio {
     pub(super) row: Bio,
     /// Where its submit is in the inputs, else its first event.

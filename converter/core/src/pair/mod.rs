@@ -114,6 +114,7 @@ fn of_request(id: u64) -> String {
     if id == NO_ID { String::new() } else { format!(" id {id}") }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub struct Pairer {
     tasks: Tasks,
     requests: Requests,

@@ -507,7 +507,7 @@ mod tests {
             ),
             (
                 "block_rq_issue: 254,16 WS 4096 () 8 + 8 be,0,4 [wl]",
-                Kind::BlockIssue { dev, sector: 8, bytes: 4096 },
+                Kind::BlockIssue { dev, sector: 8, bytes: 4096, flags: BioFlags::of_rwbs(b"WS") },
                 "rwbs=WS;cmd=;nr_sector=8;ioprio=be,0,4;data_comm=wl",
             ),
             (
@@ -529,7 +529,14 @@ mod tests {
             ),
             (
                 "block_bio_remap: 254,16 W 100 + 8 <- (254,1) 36",
-                Kind::BlockRemap { dev, sector: 100, bytes: 4096, from_dev: Dev::new(254, 1), from_sector: 36 },
+                Kind::BlockRemap {
+                    dev,
+                    sector: 100,
+                    bytes: 4096,
+                    from_dev: Dev::new(254, 1),
+                    from_sector: 36,
+                    flags: BioFlags::of_rwbs(b"W"),
+                },
                 "rwbs=W;nr_sector=8",
             ),
             (

@@ -346,9 +346,8 @@ fn is_whole_tail(text: &[u8]) -> bool {
     };
     let remarks = before_duration().unwrap_or(text);
     match remarks {
-        [] => true,
-        // `annotation` checks it.
-        [b'<', ..] => true,
+        // `annotation` checks what begins with `<`.
+        [] | [b'<', ..] => true,
         [b' ', b'(' | b'E', ..] => remarks.ends_with(b")") || remarks.iter().skip(1).all(u8::is_ascii_uppercase),
         [b' ', b'/', b'*', ..] => remarks.ends_with(b" */") || remarks.ends_with(b")"),
         _ => false,

@@ -127,7 +127,7 @@ impl Source for Strace {
             Clock::Relative => "relative",
             Clock::LineOrder => "line_order",
         };
-        let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
+        let parse = Arc::new(Records::new(clock, options.keep_extras, input.head()));
         let first = first_task(&path, input.head());
         let threads = StraceState::new(clock, first, begins_with_exec(input.head()), options.keep_extras);
         let mut facts = vec![("recorder", NAME.to_owned())];

@@ -69,6 +69,15 @@ pub(super) struct DeferredLines {
 pub(super) struct Records {
     pub(super) clock: Clock,
     pub(super) keep_extras: bool,
+    /// Bytes before the time of the log's first line with a PID.
+    pub(super) time_column: usize,
+}
+
+impl Records {
+    pub(super) fn new(clock: Clock, keep_extras: bool, head: &[u8]) -> Self {
+        let time_column = lines(head).find_map(pid_columns).map_or(0, |(_, column)| column);
+        Self { clock, keep_extras, time_column }
+    }
 }
 
 impl Parse for Records {
@@ -86,7 +95,6 @@ impl Parse for Records {
             stack: None,
             last_unneeded: None,
             noted_threads: HashSet::default(),
-            time_column: lines(chunk).find_map(pid_columns).map_or(0, |(_, column)| column),
             is_ended: true,
         };
         parser.chunk(chunk);
@@ -135,8 +143,6 @@ struct Parser<'a> {
     last_unneeded: Option<Option<u32>>,
     /// PIDs of all unneeded lines.
     noted_threads: HashSet<u32, FixedState>,
-    /// Bytes before the time of the first line with a PID.
-    time_column: usize,
     /// A newline follows the current line. Without one, the log may be cut off in this line.
     is_ended: bool,
 }
@@ -228,7 +234,7 @@ impl Parser<'_> {
     #[inline]
     fn is_in_column(&self, line: &[u8]) -> bool {
         let Some((digits, column)) = pid_columns(line) else { return true };
-        column == digits + 1 || column == PID_COLUMN || column == self.time_column
+        column == digits + 1 || column == PID_COLUMN || column == self.records.time_column
     }
 
     /// Registers the thread of an unneeded line: the set of live threads determines the owner of lines without a PID.
@@ -301,16 +307,15 @@ impl Parser<'_> {
     }
 
     fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
-        let prefix = match self.fast_prefix(line) {
-            Some(prefix) => prefix,
-            None => {
-                let prefix = Prefix::take(line).ok_or("it begins with neither a PID, a time nor a call")?;
-                let is_aligned = prefix.time.is_some_and(|time| time.clock != Clock::Relative);
-                if is_aligned && !self.is_in_column(line) {
-                    return Err("its PID has more digits than its column: it is joined to the line before it");
-                }
-                prefix
+        let prefix = if let Some(prefix) = self.fast_prefix(line) {
+            prefix
+        } else {
+            let prefix = Prefix::take(line).ok_or("it begins with neither a PID, a time nor a call")?;
+            let is_aligned = prefix.time.is_some_and(|time| time.clock != Clock::Relative);
+            if is_aligned && !self.is_in_column(line) {
+                return Err("its PID has more digits than its column: it is joined to the line before it");
             }
+            prefix
         };
         if !self.wants_names()
             && let Some(call) = parse_fast(prefix.rest)

@@ -173,6 +173,7 @@ fn share<T: Clone>(of_parent: &Rc<RefCell<T>>, is_shared: bool) -> Rc<RefCell<T>
     if is_shared { Rc::clone(of_parent) } else { Rc::new(RefCell::new(of_parent.borrow().clone())) }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct StraceState {
     clock: Clock,
     keep_extras: bool,
@@ -594,6 +595,7 @@ fn without_begin(action: Action) -> Action {
 }
 
 /// What the return of a sync call says besides its result.
+#[derive(Clone, Copy)]
 struct CallExit {
     stack: NameId,
     untimed: bool,
