@@ -47,10 +47,15 @@ def truth_of(recording: str, finding: str) -> str | None:
 
 
 def recordings(scratch: Path) -> Iterator[tuple[str, Path]]:
-    """Yields all recordings by name, those of known-truth/ unpacked into `scratch`."""
+    """Yields all recordings by name, those of known-truth/ unpacked into `scratch`.
+
+    Those of missing/ are the events of others again.
+    """
     for case in known_truth.names():
         yield f"known-truth/{case}", known_truth.unpacked(case, scratch)
     for path in sorted(DATA.rglob("*")):
+        if DATA / "missing" in path.parents:
+            continue
         if is_recording(str(path)) or (
             path.is_file()
             and path.suffix not in _NO_RECORDING

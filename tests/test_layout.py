@@ -97,8 +97,11 @@ def test_a_bio_is_named_by_its_size_and_file(seen: Seen) -> None:
         file = file_of(syncs[bio["sync_id"]] if bio["sync_id"] else bio)
         thread = f"{bio['comm'] or ''} {bio['tid']}"
         name = drawn["name"].split(", ")[0]
-        if bio["bytes"] is not None:
-            assert name.startswith(size(bio["bytes"]) + " ")
+        word = {"read": "read ", "flush": "flush ", "write": ""}[bio["direction"]]
+        if bio["direction"] == "flush":
+            assert (name, bio["bytes"]) == (word + (file or thread), 0)
+        elif bio["bytes"] is not None:
+            assert name.startswith(word + size(bio["bytes"]) + " ")
         assert name.endswith(file or thread), (drawn["name"], file, thread)
         named[file is not None] += 1
     if seen.log in ("bg", "ext4"):

@@ -9,7 +9,7 @@ use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::Issue;
 use crate::by_device::ByDevice;
 use crate::error::Result;
-use crate::event::bio_flags::BioFlags;
+use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
 use crate::location::Location;
 use crate::losses::Reason;
@@ -757,6 +757,7 @@ impl Pairer {
         let bio = &mut self.bios[slot];
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         let (place, issue) = (bio.place, bio.row.issue);
+        let is_flush = bio.row.direction() == Direction::Flush;
         bio.by_probe = false;
         self.bios.free.push(slot);
         if request == NO_SLOT {
@@ -772,6 +773,7 @@ impl Pairer {
         }
         if let Some((submit, complete)) = submit.zip(complete)
             && !open.settled
+            && !is_flush
         {
             open.evidence.bios.push(BioTimes { submit, issue, complete });
         }
@@ -780,6 +782,8 @@ impl Pairer {
         let row = &mut open.row;
         row.submit_missing |= submit.is_none();
         match complete {
+            // A flush writes nothing back.
+            _ if is_flush => {}
             None => row.complete_missing = true,
             Some(ts) => row.last_complete = Some(row.last_complete.map_or(ts, |last| last.max(ts))),
         }

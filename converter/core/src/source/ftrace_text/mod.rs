@@ -487,8 +487,8 @@ mod tests {
             ),
             (
                 "block_bio_queue: 254,16 RAM 8 + 8 [mkdir]",
-                Kind::Other,
-                "dev=254,16;rwbs=RAM;sector=8;nr_sector=8;data_comm=mkdir",
+                submit(block(8, 4096), "RAM"),
+                "rwbs=RAM;nr_sector=8;data_comm=mkdir",
             ),
             (
                 "block_rq_complete: 254,16 WSM () 8 + 16 0x2,0,4 [-5]",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use memchr::memrchr;
+use memchr::{memmem, memrchr};
 
 use super::line::{Call, Clock, MAX_PID, Phase, Prefix, SECOND_NS, Text};
 use super::other_lines::message;
@@ -40,6 +40,22 @@ pub(super) fn begins_with_exec(head: &[u8]) -> bool {
         _ => None,
     });
     first.is_some_and(|(phase, name)| phase != Phase::Resumed && Known::of(name) == Some(Known::Exec))
+}
+
+/// Whether nearly all calls of a head have a duration, as `strace -T` writes it.
+pub(super) fn has_durations(head: &[u8]) -> bool {
+    const MOST: usize = 10;
+    let (mut timed, mut others) = (0, 0);
+    for line in whole_lines(head).filter(|line| !line.ends_with(b"...>")) {
+        let returned = memmem::rfind(line, b" = ").filter(|at| line.get(at + 3) != Some(&b'?'));
+        let Some(returned) = returned else { continue };
+        let is_timed = memrchr(b'<', &line[returned..]).filter(|_| line.ends_with(b">")).is_some_and(|at| {
+            let text = &line[returned + at + 1..line.len() - 1];
+            !text.is_empty() && text.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+        });
+        *if is_timed { &mut timed } else { &mut others } += 1;
+    }
+    timed > 0 && others * MOST <= timed
 }
 
 /// Iterates over the line prefixes of a head.

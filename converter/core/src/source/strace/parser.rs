@@ -7,6 +7,7 @@ use memchr::{memchr, memmem};
 
 use super::args::{Args, descriptor, list_end, path_of, quoted, unescape};
 use super::fast_path::{FastCall, parse_fast};
+use super::head::has_durations;
 use super::line::{
     Call, Clock, PID_COLUMN, Phase, Prefix, Returned, SECOND_NS, Text, Time, continue_over_midnight, duration,
 };
@@ -71,12 +72,14 @@ pub(super) struct Records {
     pub(super) keep_extras: bool,
     /// Bytes before the time of the log's first line with a PID.
     pub(super) time_column: usize,
+    /// Nearly all calls at the start of the log have a duration.
+    pub(super) has_durations: bool,
 }
 
 impl Records {
     pub(super) fn new(clock: Clock, keep_extras: bool, head: &[u8]) -> Self {
         let time_column = lines(head).find_map(pid_columns).map_or(0, |(_, column)| column);
-        Self { clock, keep_extras, time_column }
+        Self { clock, keep_extras, time_column, has_durations: has_durations(head) }
     }
 }
 
@@ -283,15 +286,11 @@ impl Parser<'_> {
     /// Where nearly all calls have a duration, one without a duration is cut off: its result may have had more digits. A sync has none to lose,
     /// as it returns 0 or an error.
     fn drop_cut_results(&mut self, chunk: &[u8]) {
-        const MOST: usize = 10;
-        let is_returned = |line: &&Line| line.known.is_some() && line.ret.is_some();
-        let is_cut = |line: &&Line| line.dur.is_none();
-        let returned = self.deferred.lines.iter().filter(is_returned);
-        let timed = returned.clone().filter(|line| line.dur.is_some()).count();
-        let cut = returned.filter(is_cut).count();
-        if cut == 0 || cut * MOST > timed {
+        if !self.records.has_durations {
             return;
         }
+        let is_returned = |line: &&Line| line.known.is_some() && line.ret.is_some();
+        let is_cut = |line: &&Line| line.dur.is_none();
         let mut texts = chunk.split(|&b| b == b'\n').zip(1u32..).peekable();
         for line in self.deferred.lines.iter_mut().filter(|line| is_returned(&&**line) && is_cut(&&**line)) {
             if matches!(line.known, Some(Known::Sync(_))) {
