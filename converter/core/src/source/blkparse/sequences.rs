@@ -9,6 +9,9 @@ const MAX_LACKING: u64 = 4;
 /// So many lines of a CPU may come before a line that they follow.
 const MAX_LATE: u64 = 10_000;
 
+/// A late line may fill one of this number of gaps.
+const MAX_GAPS: usize = 64;
+
 /// The numbers of one CPU's events on one device in a part of a text.
 struct Run {
     dev: Dev,
@@ -68,7 +71,7 @@ impl Sequences {
     fn go_back(&mut self, sequence: u64, batch: &mut Batch) {
         let is_in =
             |&&(_, run, from, to): &&(usize, usize, u64, u64)| run == self.current && (from..=to).contains(&sequence);
-        let Some(&(note, run, from, to)) = self.gaps.iter().rfind(is_in) else {
+        let Some(&(note, run, from, to)) = self.gaps.iter().rev().take(MAX_GAPS).find(is_in) else {
             self.runs[self.current].last = sequence;
             return;
         };
@@ -106,7 +109,7 @@ pub(super) struct LastNumbers {
 impl LastNumbers {
     /// Adds the gaps between this chunk and the one before. blkparse reports at its end the events that it skipped: these are not counted twice.
     pub(super) fn apply(&mut self, sequences: &Sequences, batch: &mut Batch) {
-        let is_gap = |at: usize| sequences.gaps.iter().any(|&(note, ..)| note == at);
+        let is_gap = |at: usize| sequences.gaps.binary_search_by_key(&at, |&(note, ..)| note).is_ok();
         let mut notes = Vec::with_capacity(batch.notes.len());
         for (at, mut note) in std::mem::take(&mut batch.notes).into_iter().enumerate() {
             if let NoteKind::Lost { count } = &mut note.kind {

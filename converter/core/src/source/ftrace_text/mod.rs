@@ -502,8 +502,8 @@ mod tests {
             ),
             (
                 "block_rq_complete: 254,16 FF () 18446744073709551615 + 0 none,0,0 [0]",
-                Kind::Other,
-                "dev=254,16;rwbs=FF;cmd=;sector=18446744073709551615;nr_sector=0;ioprio=none,0,0;error=0",
+                complete(block(-1, 0), "FF", Some(0)),
+                "rwbs=FF;cmd=;sector=18446744073709551615;nr_sector=0;ioprio=none,0,0;error=0",
             ),
             (
                 "block_rq_issue: 254,16 WS 4096 () 8 + 8 be,0,4 [wl]",
