@@ -72,14 +72,17 @@ pub(super) struct Records {
     pub(super) keep_extras: bool,
     /// Bytes before the time of the log's first line with a PID.
     pub(super) time_column: usize,
+    /// The blanks between its PID and its time.
+    pub(super) pid_blanks: usize,
     /// Nearly all calls at the start of the log have a duration.
     pub(super) has_durations: bool,
 }
 
 impl Records {
     pub(super) fn new(clock: Clock, keep_extras: bool, head: &[u8]) -> Self {
-        let time_column = lines(head).find_map(pid_columns).map_or(0, |(_, column)| column);
-        Self { clock, keep_extras, time_column, has_durations: has_durations(head) }
+        let (digits, time_column) = lines(head).find_map(pid_columns).unwrap_or_default();
+        let pid_blanks = time_column - digits;
+        Self { clock, keep_extras, time_column, pid_blanks, has_durations: has_durations(head) }
     }
 }
 
@@ -237,7 +240,8 @@ impl Parser<'_> {
     #[inline]
     fn is_in_column(&self, line: &[u8]) -> bool {
         let Some((digits, column)) = pid_columns(line) else { return true };
-        column == digits + 1 || column == PID_COLUMN || column == self.records.time_column
+        let columns = [digits + 1, digits + self.records.pid_blanks, PID_COLUMN, self.records.time_column];
+        columns.contains(&column)
     }
 
     /// Registers the thread of an unneeded line: the set of live threads determines the owner of lines without a PID.
