@@ -1,5 +1,7 @@
 //! Gaps in the sequence numbers of a CPU: events that blktrace recorded, or lost, and that the text lacks.
 
+use std::collections::HashMap;
+
 use crate::event::Dev;
 use crate::source::{Batch, Note, NoteKind};
 
@@ -27,6 +29,7 @@ struct Run {
 #[derive(Default)]
 pub(super) struct Sequences {
     runs: Vec<Run>,
+    by_cpu: HashMap<(Dev, u64), usize>,
     /// Index in `runs` of the last line's run.
     current: usize,
     /// Gaps: index of the note, run, first and last number that lacks.
@@ -37,6 +40,7 @@ pub(super) struct Sequences {
 impl Sequences {
     pub(super) fn clear(&mut self) {
         self.runs.clear();
+        self.by_cpu.clear();
         self.gaps.clear();
         (self.current, self.seen) = (0, 0);
     }
@@ -47,7 +51,7 @@ impl Sequences {
         self.seen += 1;
         let is_of_run = |run: &Run| run.dev == dev && run.cpu == cpu;
         if !self.runs.get(self.current).is_some_and(is_of_run) {
-            self.current = self.runs.iter().position(is_of_run).unwrap_or(self.runs.len());
+            self.current = *self.by_cpu.entry((dev, cpu)).or_insert(self.runs.len());
             if self.current == self.runs.len() {
                 let (line, after) = (batch.lines, batch.events.len() as u32);
                 self.runs.push(Run { dev, cpu, first: sequence, last: sequence, line, after });
@@ -101,7 +105,7 @@ impl Sequences {
 pub(super) struct LastNumbers {
     /// The text is filtered, so its gaps say nothing.
     pub(super) is_filtered: bool,
-    last: Vec<(Dev, u64, u64)>,
+    last: HashMap<(Dev, u64), u64>,
     /// Events that gaps have shown and that no statistics of blkparse have reported.
     lacking: u64,
 }
@@ -128,12 +132,8 @@ impl LastNumbers {
             notes.push(note);
         }
         for run in &sequences.runs {
-            let Some((.., last)) = self.last.iter_mut().find(|(dev, cpu, _)| (*dev, *cpu) == (run.dev, run.cpu)) else {
-                self.last.push((run.dev, run.cpu, run.last));
-                continue;
-            };
+            let Some(last) = self.last.insert((run.dev, run.cpu), run.last) else { continue };
             let count = run.first.saturating_sub(last.saturating_add(1));
-            *last = run.last;
             if count > 0 && !self.is_filtered {
                 self.lacking = self.lacking.saturating_add(count);
                 let at = notes.partition_point(|note: &Note| note.line < run.line);

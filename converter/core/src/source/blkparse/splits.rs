@@ -33,7 +33,6 @@ pub(super) struct Deferred {
 
 impl Deferred {
     /// Takes the value of the batch, whose memory is used again.
-    #[expect(clippy::unnecessary_box_returns, reason = "the batch keeps the box")]
     pub(super) fn take(batch: &mut Batch) -> Box<Self> {
         let before = batch.deferred.take().and_then(|deferred| deferred.downcast::<Self>().ok());
         let mut deferred = before.unwrap_or_default();
