@@ -453,8 +453,7 @@ CASES = {
     "bios at one sector": Case(lambda n: _bios_of_one(n, sector=8)),
     "bios at one sector, last first": Case(lambda n: _bios_of_one(n, lifo=True, sector=8)),
     "devices": Case(lambda n: _bios_of_one(n, sector=8, devices=True)),
-    # Known: rows of requests and flushes made the pairer take more steps here than it should.
-    "late bios": Case(_late_bios, limit=2.0),
+    "late bios": Case(_late_bios),
     "foreign ids": Case(_foreign_ids),
     "losses": Case(_lost),
     "folios": Case(_folios),
@@ -470,16 +469,14 @@ CASES = {
     "nested waits": Case(lambda n: _waits(n, nested=True)),
     "block layer": Case(_block),
     "block layer, below a long bio": Case(lambda n: _block(n, long=1)),
-    # Known: rows of requests and flushes made the pairer take more steps here than it should.
-    "block layer, one sector": Case(lambda n: _block(n, same=True), limit=2.0),
+    "block layer, one sector": Case(lambda n: _block(n, same=True)),
     "block layer, overlapping": Case(lambda n: _block(n, overlap=True)),
     "probes": Case(lambda n: _probes(n, shared=False)),
     "probes, one bio": Case(lambda n: _probes(n, shared=True)),
     "commits": Case(lambda n: _commits(n, shared=False)),
     "commits, one transaction": Case(lambda n: _commits(n, shared=True)),
-    # Known: rows of requests and flushes made the pairer take more steps here than it should.
-    "partitions": Case(_partitions, limit=2.0),
-    "partitions, each by a thread": Case(lambda n: _partitions(n, threads=True), limit=2.0),
+    "partitions": Case(_partitions),
+    "partitions, each by a thread": Case(lambda n: _partitions(n, threads=True)),
     "children that exit": Case(lambda n: _children(n, "exit")),
     "children that exit unreported": Case(lambda n: _children(n, "quiet")),
     "children that exit as groups": Case(lambda n: _children(n, "group")),
@@ -534,8 +531,7 @@ def _mutant(rng: random.Random, name: str, data: bytes) -> Case:
     if name.startswith("write_texts"):
         to = "writes"
     # Not of processes: there, each event asks all calls and requests that the process has open.
-    # Known: one of them takes somewhat more steps than it should.
-    return Case(repeat, to, size=SIZE // 2, limit=1.4)
+    return Case(repeat, to, size=SIZE // 2)
 
 
 def _counted(window: bytes, steps: list[int], number: int) -> bytes:
