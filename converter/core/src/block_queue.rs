@@ -172,7 +172,7 @@ struct Place {
     start: i64,
     number: u64,
     class: usize,
-    /// The end of the longest bio of its class that begins there.
+    /// The end of the longest bio of its class that begins there, or of one that covers the rest of the range.
     reach: i64,
 }
 
@@ -217,7 +217,9 @@ impl<T> DeviceQueue<T> {
         });
         bios.filter_map(move |(class, start, bios)| {
             let bio = bios.iter().find(|bio| bio.end_sector > sector && is_wanted(start, bio))?;
-            let reach = bios.iter().map(|bio| bio.end_sector).max().unwrap_or(start);
+            // Many bios may begin at one sector. The first one mostly covers the rest of the range.
+            let longest = || bios.iter().map(|bio| bio.end_sector).max().unwrap_or(start);
+            let reach = if bio.end_sector >= end { bio.end_sector } else { longest() };
             Some((Place { start, number: bio.number, class, reach }, bio))
         })
     }

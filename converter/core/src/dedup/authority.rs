@@ -23,9 +23,9 @@ enum Subject {
     Calls(u32),
     /// The bios that a thread submits to a device.
     Bios(Dev, u32),
-    /// Those of them that read, which no event of a file system reports.
+    /// Reads to a device by their sector. No event of a file system reports them, so a log of the block layer is the only one that does.
     Reads(Dev, u32),
-    /// Those of them without data.
+    /// Flushes to a device, which are bios without data.
     Flushes(Dev, u32),
     /// All bios that are identified by their address.
     BiosByAddress,
@@ -78,7 +78,7 @@ impl LogSpan {
     }
 }
 
-/// What is asked about the logs that report a subject.
+/// A time, and the logs that matter at it: which of those that report a subject have begun or ended is asked for it.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     /// The logs that have reported it by then,

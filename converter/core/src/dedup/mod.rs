@@ -72,11 +72,11 @@ impl FromIterator<usize> for LogSet {
 pub struct Provenance {
     pub location: Location,
     pub log: usize,
-    /// Of a request of the block layer: the logs whose bios may be in it.
+    /// The logs whose bios may be in the request, if the event is one of a request of the block layer.
     pub completable: LogSet,
-    /// Of a request of the block layer: its bios must be known. No other log reports submits on the device, and the bio was not set aside.
+    /// The bios of the request must be known, because no other log reports submits on the device, and none of its bios was set aside.
     pub must_complete: bool,
-    /// Of a bio or a request of the block layer: a log that has not ended reports what the thread does.
+    /// A log that has not ended reports what the thread of the bio or request does, so the thread's open sync call is known.
     pub thread_is_covered: bool,
     /// Of a call: its input reports no requests. Of a request: its input reports no calls. So the clock of another input has measured the other
     /// one.
