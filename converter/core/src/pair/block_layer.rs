@@ -74,8 +74,14 @@ impl Pairer {
         is_by_submitter: bool,
     ) -> Slot {
         let direction = flags.direction(bytes);
-        let request = self
-            .open_request_without_id(self.tasks.id_of(e))
+        let task = self.tasks.id_of(e);
+        // Sources with ids report the bios of a request, and not its flushes.
+        let open = if direction == Direction::Flush {
+            self.tasks.open_request(task)
+        } else {
+            self.open_request_without_id(task)
+        };
+        let request = open
             .filter(|_| is_by_submitter && direction != Direction::Read)
             .filter(|&slot| self.requests[slot].row.start.is_some())
             // Probes have reported all bios of the sync, so this one is of another kind.
