@@ -240,8 +240,9 @@ impl Pairer {
             if passed == limit {
                 return Ok(false);
             }
-            let are_settled = group.requests.iter().all(|&slot| self.requests[slot].settled);
-            if group.call_open || group.is_undecided || group.awaits_exit || !are_settled {
+            // A call that lasts is asked at the end of each of its requests, which are asked last.
+            let is_open = group.call_open || group.is_undecided || group.awaits_exit;
+            if is_open || !group.requests.iter().all(|&slot| self.requests[slot].settled) {
                 if may_overlap {
                     // Overlapping requests have no order to keep.
                     at += 1;

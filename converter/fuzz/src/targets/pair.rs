@@ -74,37 +74,7 @@ pub(super) fn run(data: &[u8]) {
                 dev,
                 ino: u64::from(b >> 5),
             },
-            4 if c & 0x10 != 0 && sector != NO_SECTOR => match c & 3 {
-                0 => Kind::BlockRemap {
-                    dev,
-                    sector,
-                    bytes: 512,
-                    from_dev: Dev::UNKNOWN,
-                    from_sector: sector,
-                    flags: block_flags(c),
-                },
-                1 => Kind::BlockSubmit {
-                    dev: Dev::new(7, 0),
-                    sector,
-                    bytes: u64::from(c >> 5) * 512,
-                    flags: block_flags(c),
-                },
-                2 if c & 4 != 0 => Kind::BlockIssue {
-                    dev: Dev::new(7, 0),
-                    sector,
-                    bytes: u64::from(c >> 5) * 512,
-                    flags: block_flags(c),
-                },
-                _ => Kind::BlockComplete {
-                    dev: Dev::new(7, 0),
-                    sector,
-                    bytes: u64::from(c >> 5) * 512,
-                    flags: block_flags(c),
-                    error: (c & 8 != 0).then_some(-5),
-                    // The end of a bio without sectors is no completion.
-                    is_bio: c & 16 != 0 && c >> 5 != 0,
-                },
-            },
+            4 if c & 0x10 != 0 && sector != NO_SECTOR => block_event(c, dev, sector),
             4 => Kind::BioSubmit {
                 id,
                 bio,
@@ -127,6 +97,33 @@ pub(super) fn run(data: &[u8]) {
     }
     pairer.finish(&mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &pairer.losses);
+}
+
+/// Any event of the block layer.
+fn block_event(c: u8, dev: Dev, sector: i64) -> Kind {
+    match c & 3 {
+        0 => Kind::BlockRemap {
+            dev,
+            sector,
+            bytes: 512,
+            from_dev: Dev::UNKNOWN,
+            from_sector: sector,
+            flags: block_flags(c),
+        },
+        1 => Kind::BlockSubmit { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, flags: block_flags(c) },
+        2 if c & 4 != 0 => {
+            Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, flags: block_flags(c) }
+        }
+        _ => Kind::BlockComplete {
+            dev: Dev::new(7, 0),
+            sector,
+            bytes: u64::from(c >> 5) * 512,
+            flags: block_flags(c),
+            error: (c & 8 != 0).then_some(-5),
+            // The end of a bio without sectors is no completion.
+            is_bio: c & 16 != 0 && c >> 5 != 0,
+        },
+    }
 }
 
 /// The flags of a write, of a read, or of a flush if it has no sectors.

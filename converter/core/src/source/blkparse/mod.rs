@@ -109,9 +109,11 @@ fn parse(options: &SourceOptions, chunk: &[u8], batch: &mut Batch, deferred: &mu
         at = end + 1;
         batch.lines += 1;
         if let Some(line) = Line::parse(line) {
-            // A message has no number.
-            if line.message.is_none() {
-                deferred.sequences.add(line.dev, line.cpu, line.sequence, batch);
+            match line.action {
+                // A message has no number.
+                b"m" => {}
+                b"A" => deferred.sequences.add_remap(line.cpu, line.sequence, batch),
+                _ => deferred.sequences.add(line.dev, line.cpu, line.sequence, batch),
             }
             line.event(options, batch, deferred);
             continue;

@@ -1,6 +1,6 @@
 //! Gaps in the sequence numbers of a CPU: events that blktrace recorded, or lost, and that the text lacks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::event::Dev;
 use crate::source::{Batch, Note, NoteKind};
@@ -25,10 +25,29 @@ struct Run {
     after: u32,
 }
 
+/// Numbers of remaps, by CPU, that have not filled a gap yet. blkparse prints a remap under the device that the bio has then: for a bio of a
+/// partition not the traced disk, whose numbers it is counted in.
+#[derive(Default)]
+struct Remaps(HashMap<u64, BTreeSet<u64>>);
+
+impl Remaps {
+    /// Takes out the numbers of a gap, and returns how many they are.
+    fn fill(&mut self, cpu: u64, from: u64, to: u64) -> u64 {
+        let Some(numbers) = self.0.get_mut(&cpu) else { return 0 };
+        let mut count = 0;
+        while let Some(&number) = numbers.range(from..=to).next() {
+            numbers.remove(&number);
+            count += 1;
+        }
+        count
+    }
+}
+
 /// The numbers in a chunk.
 #[derive(Default)]
 pub(super) struct Sequences {
     runs: Vec<Run>,
+    remaps: Remaps,
     by_cpu: HashMap<(Dev, u64), usize>,
     /// Index in `runs` of the last line's run.
     current: usize,
@@ -42,6 +61,7 @@ impl Sequences {
         self.runs.clear();
         self.by_cpu.clear();
         self.gaps.clear();
+        self.remaps.0.clear();
         (self.current, self.seen) = (0, 0);
     }
 
@@ -62,11 +82,28 @@ impl Sequences {
         if sequence == run.last.saturating_add(1) {
             run.last = sequence;
         } else if sequence > run.last {
-            self.gaps.push((batch.notes.len(), self.current, run.last + 1, sequence - 1));
-            batch.note(NoteKind::Lost { count: sequence - run.last - 1 });
+            let (from, to) = (run.last + 1, sequence - 1);
             run.last = sequence;
+            let count = to - from + 1 - self.remaps.fill(cpu, from, to);
+            if count > 0 {
+                self.gaps.push((batch.notes.len(), self.current, from, to));
+                batch.note(NoteKind::Lost { count });
+            }
         } else {
             self.go_back(sequence, batch);
+        }
+    }
+
+    /// Takes the number of a remap, which may be of any device.
+    pub(super) fn add_remap(&mut self, cpu: u64, sequence: u64, batch: &mut Batch) {
+        self.seen += 1;
+        let is_in = |&&(_, run, from, to): &&(usize, usize, u64, u64)| {
+            self.runs[run].cpu == cpu && (from..=to).contains(&sequence)
+        };
+        let late = self.gaps.iter().rev().take(MAX_GAPS).find(is_in).map(|&(note, ..)| &mut batch.notes[note].kind);
+        match late {
+            Some(NoteKind::Lost { count }) if *count > 0 => *count -= 1,
+            _ => _ = self.remaps.0.entry(cpu).or_default().insert(sequence),
         }
     }
 
@@ -106,13 +143,14 @@ pub(super) struct LastNumbers {
     /// The text is filtered, so its gaps say nothing.
     pub(super) is_filtered: bool,
     last: HashMap<(Dev, u64), u64>,
+    remaps: Remaps,
     /// Events that gaps have shown and that no statistics of blkparse have reported.
     lacking: u64,
 }
 
 impl LastNumbers {
     /// Adds the gaps between this chunk and the one before. blkparse reports at its end the events that it skipped: these are not counted twice.
-    pub(super) fn apply(&mut self, sequences: &Sequences, batch: &mut Batch) {
+    pub(super) fn apply(&mut self, sequences: &mut Sequences, batch: &mut Batch) {
         let is_gap = |at: usize| sequences.gaps.binary_search_by_key(&at, |&(note, ..)| note).is_ok();
         let mut notes = Vec::with_capacity(batch.notes.len());
         for (at, mut note) in std::mem::take(&mut batch.notes).into_iter().enumerate() {
@@ -131,9 +169,19 @@ impl LastNumbers {
             }
             notes.push(note);
         }
+        for (cpu, numbers) in sequences.remaps.0.drain() {
+            let remaps = self.remaps.0.entry(cpu).or_default();
+            remaps.extend(numbers);
+            while remaps.len() as u64 > MAX_LATE {
+                remaps.pop_first();
+            }
+        }
         for run in &sequences.runs {
             let Some(last) = self.last.insert((run.dev, run.cpu), run.last) else { continue };
-            let count = run.first.saturating_sub(last.saturating_add(1));
+            let mut count = run.first.saturating_sub(last.saturating_add(1));
+            if count > 0 {
+                count -= self.remaps.fill(run.cpu, last + 1, run.first - 1);
+            }
             if count > 0 && !self.is_filtered {
                 self.lacking = self.lacking.saturating_add(count);
                 let at = notes.partition_point(|note: &Note| note.line < run.line);

@@ -124,7 +124,7 @@ impl StatefulPass for SplitBios {
         let Some(mut deferred) = batch.deferred.take().and_then(|deferred| deferred.downcast::<Deferred>().ok()) else {
             return;
         };
-        self.numbers.apply(&deferred.sequences, batch);
+        self.numbers.apply(&mut deferred.sequences, batch);
         let mut splits = std::mem::take(&mut deferred.splits).into_iter().peekable();
         if self.parts.is_empty() && splits.peek().is_none() {
             batch.deferred = Some(deferred);
