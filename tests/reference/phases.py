@@ -144,13 +144,15 @@ class Request:
     ) -> None:
         self.row = row
         self.start, self.end = row["start_ns"], row["ts_ns"] + row["dur_ns"]
-        self.all_bios = bios
-        self.bios = [
+        bios = [
             bio | {"end": min(bio["ts_ns"] + bio["dur_ns"], self.end)}
             for bio in bios
             if bio["dur_ns"] is not None and self.start <= bio["ts_ns"]
         ]
-        self.bios = [bio for bio in self.bios if bio["ts_ns"] < bio["end"]]
+        bios = [bio for bio in bios if bio["ts_ns"] < bio["end"]]
+        self.bios = [bio for bio in bios if bio["direction"] != "flush"]
+        # The thread waits for each of its flushes, as for any wait.
+        self.flushes = [(bio["ts_ns"], bio["end"]) for bio in bios if bio["direction"] == "flush"]
         self.waits = [wait | {"end": wait["ts_ns"] + wait["dur_ns"]} for wait in waits]
         self.thread = events.threads.get(row["tid"], Thread())
         self.commits = events.commits.get(row["dev"] or "", [])
@@ -173,6 +175,7 @@ class Request:
             self.thread.blocked,
             self.thread.locks,
             self.thread.folios,
+            self.flushes,
         ):
             found |= {time for span in spans for time in span}
         for commit in self.commits:
@@ -188,13 +191,14 @@ class Request:
         if self.row["bios"] > 0:
             submits = self.row["before_submit_ns"]
             return None if submits is None else self.start + submits
-        return min((wait["ts_ns"] for wait in self.waits), default=None)
+        waits = [wait["ts_ns"] for wait in self.waits]
+        return min(waits + [start for start, _ in self.flushes], default=None)
 
     def done(self) -> int | None:
         """The last completion or the end of the last wait."""
         if self.row["bios"] is None:
             return None
-        waited = [wait["end"] for wait in self.waits]
+        waited = [wait["end"] for wait in self.waits] + [end for _, end in self.flushes]
         if self.row["bios"] > 0:
             if self.row["after_complete_ns"] is None:
                 return None
@@ -207,6 +211,8 @@ class Request:
             return "cpu wait"
         if any(covers(span, at) for span in self.thread.locks):
             return "lock wait"
+        if any(covers(span, at) for span in self.flushes):
+            return "flush"
         return (
             self.of_waits(at)
             or self.of_data(at)

@@ -557,11 +557,11 @@ class Pairing:
         # A log that holds only calls does not say what they did. They are call-only requests.
         are_alone = all(event.kind in ("call", "call_exit") for event in events)
         self.lone_calls = sorted(self.calls, key=returned_at) if are_alone else []
+        has_exits = any(event.kind == "call_exit" for event in events)
         for call in self.calls:
             if are_alone:
                 self.losses.add_event("call_only", call.entry)
                 if call.exit is None:
-                    has_exits = any(event.kind == "call_exit" for event in events)
                     reason = "end_missing" if has_exits else "ends_not_recorded"
                     self.losses.add_event(reason, call.entry)
             elif call.request is None:

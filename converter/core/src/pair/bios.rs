@@ -773,9 +773,12 @@ impl Pairer {
         }
         if let Some((submit, complete)) = submit.zip(complete)
             && !open.settled
-            && !is_flush
         {
-            open.evidence.bios.push(BioTimes { submit, issue, complete });
+            if is_flush {
+                open.evidence.flushes.push((submit, complete));
+            } else {
+                open.evidence.bios.push(BioTimes { submit, issue, complete });
+            }
         }
         let is_last = open.over && open.open_bios.is_empty() && !open.settled;
         let task = open.task;

@@ -33,18 +33,21 @@ pub(super) struct Evidence {
     pub(super) blocked: Vec<Blocked>,
     pub(super) lock_waits: Vec<(i64, i64)>,
     pub(super) folio_waits: Vec<(i64, i64)>,
+    /// Its cache flushes in flight. The thread waits for each.
+    pub(super) flushes: Vec<(i64, i64)>,
     /// Parts of its waits for commits.
     pub(super) commit_parts: Vec<PhaseSpan>,
 }
 
 impl Evidence {
     pub(super) fn clear(&mut self) {
-        let Self { bios, runnable, blocked, lock_waits, folio_waits, commit_parts } = self;
+        let Self { bios, runnable, blocked, lock_waits, folio_waits, flushes, commit_parts } = self;
         bios.clear();
         runnable.clear();
         blocked.clear();
         lock_waits.clear();
         folio_waits.clear();
+        flushes.clear();
         commit_parts.clear();
     }
 
@@ -53,6 +56,7 @@ impl Evidence {
             && self.blocked.is_empty()
             && self.lock_waits.is_empty()
             && self.folio_waits.is_empty()
+            && self.flushes.is_empty()
             && self.commit_parts.is_empty()
     }
 }
@@ -104,7 +108,11 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     }
     let idle = if frame.knows_state { idle_of_known(evidence, &gaps) } else { idle_of_unknown(evidence) };
     let of = |spans: &[(i64, i64)], phase| spans.iter().map(|&(start, end)| PhaseSpan { phase, start, end }).collect();
-    let first = [of(&evidence.runnable, PhaseKind::CpuWait), of(&evidence.lock_waits, PhaseKind::LockWait)];
+    let first = [
+        of(&evidence.runnable, PhaseKind::CpuWait),
+        of(&evidence.lock_waits, PhaseKind::LockWait),
+        of(&evidence.flushes, PhaseKind::Wait(WaitKind::Flush)),
+    ];
     let mut first = first.map(|spans| Layer::new(spans, frame));
     let mut parts = Layer::new(std::mem::take(&mut evidence.commit_parts), frame);
     let mut last = [data, idle, ends].map(|spans| Layer::new(spans, frame));

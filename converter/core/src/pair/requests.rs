@@ -759,11 +759,13 @@ impl Pairer {
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let Some((start, end)) = row.phase_bounds() else { return };
-        let waited = row.waits.iter().map(|wait| wait.end).max();
+        let flushes = &open.evidence.flushes;
+        let waited = row.waits.iter().map(|wait| wait.end).chain(flushes.iter().map(|flush| flush.1)).max();
+        let waits_from = || row.waits.iter().map(|wait| wait.start).chain(flushes.iter().map(|flush| flush.0)).min();
         let (begun, done) = if row.bios_unseen {
             (None, None)
         } else if row.bios == 0 {
-            (row.waits.first().map(|wait| wait.start), waited)
+            (waits_from(), waited)
         } else {
             let complete = row.last_complete.filter(|_| !row.complete_missing);
             (row.first_submit.filter(|_| !row.submit_missing), complete.map(|ts| waited.map_or(ts, |end| end.max(ts))))

@@ -164,7 +164,10 @@ impl Pairer {
             (self.has_waits && seen.commit_steps, &[PhaseKind::EarlierCommit, PhaseKind::CommitStart]),
         ];
         let waits = WaitKind::ALL.map(|wait| PhaseKind::Wait(wait).name());
-        let waits = waits.into_iter().filter(|_| self.has_waits);
+        // A flush is a bio of the block layer too.
+        let sees_flushes = self.block_queue.has_seen(None);
+        let is_seen = |name: &&str| self.has_waits || sees_flushes && *name == PhaseKind::Wait(WaitKind::Flush).name();
+        let waits = waits.into_iter().filter(is_seen);
         let steps = STEPS.map(|step| PhaseKind::CommitStep(step).name());
         let steps = steps.into_iter().filter(|_| self.has_waits && seen.commit_steps);
         let others =
