@@ -686,7 +686,7 @@ def test_a_remap_has_a_number_of_the_traced_disk(tmp_path: Path) -> None:
     log = tmp_path / "x.txt"
     log.write_text("\n".join(lines) + "\n")
     assert "lost_by_tracer" not in losses(_core.convert([str(log)], str(tmp_path / "a.csv")))
-    # A remap that is not there is missed, and so is another event.
+    # A missing remap is noticed, and so is another missing event.
     del lines[200], lines[101]
     log.write_text("\n".join(lines) + "\n")
     assert losses(_core.convert([str(log)], str(tmp_path / "b.csv")))["lost_by_tracer"] == 2
