@@ -567,6 +567,35 @@ def test_a_flush_without_data_lasts_until_its_own_completion(tmp_path: Path) -> 
     assert not rows["loss"]
 
 
+def test_each_queue_of_a_device_flushes_for_its_own_bios(tmp_path: Path) -> None:
+    """The first flush is that of the journal's write, on the other queue. The bio without data is complete after the second one."""
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
+254,16   0        1     0.000000000  2891  Q FWFSM 3940144 + 8 [jbd2/vdb-8]
+254,16   1        1     0.000400000  2967  Q FWS [wl]
+254,16   0        2     0.000500000    37  D  FN [kworker/0:1H]
+254,16   1        2     0.000600000    49  D  FN [kworker/1:1H]
+254,16   0        3     0.000800000     0  C  FN 0 [0]
+254,16   0        4     0.000820000    37  D WSM 3940144 + 8 [kworker/0:1H]
+254,16   1        3     0.000900000     0  C  FN 0 [0]
+254,16   1        4     0.000902000     0  C  WS 0 [0]
+254,16   0        5     0.001000000     0  C WSM 3940144 + 8 [0]
+254,16   0        6     0.001010000    37  D  FN [kworker/0:1H]
+254,16   0        7     0.001200000     0  C  FN 0 [0]
+254,16   0        8     0.001201000     0  C WSM 3940144 [0]
+""",
+        )
+    )
+    columns = ("direction", "dur_ns", "queue_ns", "device_ns", "error", "comm")
+    assert sorted(tuple(row[c] for c in columns) for row in rows["bio"]) == [
+        ("flush", 502_000, None, None, 0, "wl"),
+        ("write", 1_201_000, 820_000, 381_000, 0, "jbd2/vdb-8"),
+    ]
+    assert not rows["loss"]
+
+
 def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
     rows = tables(
         convert(

@@ -19,15 +19,22 @@ struct Flush {
     /// The bios that it is for are not in the log.
     is_request: bool,
     is_issued: bool,
-    /// When the device had emptied its cache. The bio is complete a moment later.
+    /// When the device had emptied its cache, and how often it has since the issue. The bio is complete a moment later.
     flushed: Option<i64>,
+    times_flushed: u8,
 }
+
+/// So many cache flushes may be done before the bio that waited for one of them is complete: those of other queues of the device may be among
+/// them.
+const MAX_TIMES_FLUSHED: u8 = 2;
 
 #[derive(Debug, Default)]
 struct Device {
     in_flight: VecDeque<Flush>,
     /// Flushes that were redirected to it and are not queued there yet.
     redirected: u32,
+    /// Cache flushes that the device works on. Each of its queues has one at a time.
+    running: u32,
 }
 
 /// The flushes in flight, by device.
@@ -37,7 +44,7 @@ pub(super) struct Flushes(Map<Dev, Device>);
 impl Flushes {
     fn add(&mut self, dev: Dev, slot: Slot, is_request: bool) -> Option<Slot> {
         let in_flight = &mut self.0.entry(dev).or_default().in_flight;
-        in_flight.push_back(Flush { slot, is_request, is_issued: false, flushed: None });
+        in_flight.push_back(Flush { slot, is_request, is_issued: false, flushed: None, times_flushed: 0 });
         if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front().map(|flush| flush.slot) } else { None }
     }
 
@@ -47,13 +54,15 @@ impl Flushes {
         slots.find(|&slot| slot != NO_SLOT)
     }
 
-    /// Removes those whose cache flush is done, with that time.
+    /// Removes those whose cache flush is certainly done, with that time: it is not one that still runs.
     fn take_flushed(&mut self, dev: Dev) -> Vec<(Slot, i64)> {
         let Some(device) = self.0.get_mut(&dev) else { return Vec::new() };
         let mut flushed = Vec::new();
+        let may_run = |flush: &Flush| device.running > 0 && flush.times_flushed < MAX_TIMES_FLUSHED;
         device.in_flight.retain(|flush| {
-            flushed.extend(flush.flushed.map(|ts| (flush.slot, ts)));
-            flush.flushed.is_none()
+            let done = flush.flushed.filter(|_| !may_run(flush));
+            flushed.extend(done.map(|ts| (flush.slot, ts)));
+            done.is_none()
         });
         flushed
     }
@@ -113,10 +122,18 @@ impl Pairer {
             self.open_flush(e, dev, flags, true, out)?;
         }
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
-        for flush in device.in_flight.iter_mut().filter(|flush| !flush.is_issued) {
-            flush.is_issued = true;
-            if flush.slot != NO_SLOT {
-                Issue::update(&mut self.bios[flush.slot].issue, e.ts, NO_SECTOR);
+        device.running = device.running.saturating_add(1);
+        for flush in &mut device.in_flight {
+            let is_first = !std::mem::replace(&mut flush.is_issued, true);
+            if flush.slot == NO_SLOT {
+                continue;
+            }
+            let issue = &mut self.bios[flush.slot].issue;
+            if is_first {
+                Issue::update(issue, e.ts, NO_SECTOR);
+            } else if !flush.is_request && flush.flushed.is_none() && issue.is_some_and(|issue| issue.ts != e.ts) {
+                // Another queue of the device flushes too, and which of the two is for this bio is not known.
+                *issue = None;
             }
         }
         Ok(())
@@ -126,14 +143,14 @@ impl Pairer {
     pub(super) fn flush_done(&mut self, dev: Dev, ts: i64, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
-        let mut requests = Vec::new();
-        device.in_flight.retain_mut(|flush| {
-            flush.flushed = Some(ts).filter(|_| flush.is_issued);
-            let is_done = flush.is_issued && flush.is_request;
-            requests.extend(is_done.then_some(flush.slot));
-            !is_done
-        });
-        requests.into_iter().try_for_each(|slot| self.end_flush(slot, (ts, None), out))
+        device.running = device.running.saturating_sub(1);
+        for flush in device.in_flight.iter_mut().filter(|flush| flush.is_issued) {
+            flush.flushed = Some(ts);
+            flush.times_flushed = flush.times_flushed.saturating_add(1);
+        }
+        let request = device.in_flight.iter().position(|flush| flush.is_issued && flush.is_request);
+        let request = request.and_then(|at| device.in_flight.remove(at));
+        request.map_or(Ok(()), |request| self.end_flush(request.slot, (ts, None), out))
     }
 
     /// A bio without data is complete, or the flush after a write that nothing is known of.
