@@ -2,8 +2,9 @@
 --
 -- One row. `known` counts the syncs whose start and end are known: the times
 -- cover these. `wall_ns` is the time in which at least one of them was in
--- flight, `span_ns` the time from the start of the first one to the end of the
--- last one; both are sums over the runs.
+-- flight, `span_ns` the time from the start of the first sync to the end of the
+-- last one, or to its start if its end is not known; both are sums over the
+-- runs.
 WITH
   reach AS (
     SELECT
@@ -37,7 +38,7 @@ WITH
           ELSE 0
         END
       ) AS wall_ns,
-      MAX(end_ns) - MIN(CASE WHEN dur_ns IS NOT NULL THEN ts_ns END) AS span_ns
+      MAX(COALESCE(end_ns, ts_ns)) - MIN(ts_ns) AS span_ns
     FROM reach
     GROUP BY
       run

@@ -13,6 +13,7 @@
 --   end_ns     time   Last completion.
 --   bytes      bytes  Size.
 --   is_sync    count  1 if a bio has the flag S, so that somebody waits for it.
+--   is_read    count  1 if it reads.
 --   run        text   Name of the run, if the input holds several.
 WITH
   bio AS (
@@ -30,7 +31,8 @@ WITH
         WHEN rwbs LIKE '%S%'
         OR sync_id IS NOT NULL THEN 1
         ELSE 0
-      END AS is_sync
+      END AS is_sync,
+      CASE WHEN direction = 'read' THEN 1 ELSE 0 END AS is_read
     FROM syncline_bio
     WHERE
       dev IS NOT NULL
@@ -48,6 +50,7 @@ SELECT
   MAX(end_ns) AS end_ns,
   CAST(SUM(bytes) AS BIGINT) AS bytes,
   MAX(is_sync) AS is_sync,
+  MAX(is_read) AS is_read,
   run
 FROM bio
 GROUP BY

@@ -38,7 +38,8 @@
 --   requeues    count  How often the driver returned a request to the queue.
 --   requeue_ns  ns     Sum of the times from the first issue of these requests
 --                      to the last one.
---   errors      count  Number of bios that failed.
+--   errors      count  Number of bios that failed. Null if of none is known
+--                      whether it did.
 --   busy_ns     ns     Time in which at least one of them was at the device.
 --   busy        share  Part of the time from the first submit to the last
 --                      completion of the device.
@@ -112,7 +113,7 @@ WITH
       SUM(CASE WHEN rwbs LIKE '%WF%' THEN 1 ELSE 0 END) AS fua,
       COUNT(rwbs) AS with_flags,
       SUM(COALESCE(parts, 1) - 1) AS splits,
-      SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS errors,
+      SUM(CASE WHEN error < 0 THEN 1 WHEN error = 0 THEN 0 END) AS errors,
       COUNT(queue_ns) AS with_issue,
       SUM(queue_ns) AS queue_ns,
       COUNT(device_ns) AS at_device,

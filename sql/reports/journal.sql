@@ -56,6 +56,8 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE
       wait.wait <> 'flush'
+      -- Where waits are not recorded, some are inferred, and others are missing.
+      AND wait.confidence IS DISTINCT FROM 'inferred'
   ),
   -- The syncs that waited for each commit of a journal's thread, and the device
   -- of their files.
@@ -71,6 +73,7 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE
       wait.commit_id IS NOT NULL
+      AND wait.confidence IS DISTINCT FROM 'inferred'
     GROUP BY
       wait.run,
       wait.commit_id

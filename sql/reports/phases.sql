@@ -286,8 +286,17 @@ WITH
       || CASE
         WHEN COALESCE(phases, '') LIKE '%, commit wait,%'
         AND waits_known > 0 THEN ''
-        WHEN inferred.run IS NOT NULL THEN ', flush'
-        ELSE ', commit wait, flush'
+        WHEN inferred.run IS NOT NULL THEN ', earlier commit, commit start'
+        ELSE ', commit wait'
+      END
+      -- A flush is a bio, too, where waits are not recorded.
+      || CASE
+        WHEN COALESCE(phases, '') LIKE '%, flush,%'
+        AND (
+          waits_known > 0
+          OR phases NOT LIKE '%, commit wait,%'
+        ) THEN ''
+        ELSE ', flush'
       END AS phases
     FROM total
     LEFT JOIN seen ON seen.run = total.run

@@ -69,7 +69,7 @@ reasons! {
     EndMissing "end_missing" Loss
         "requests whose end is not in the log: the log ends during the request, or the event was lost"
     EndsNotRecorded "ends_not_recorded" Loss
-        "requests without an end in a log that records no end of such a sync; record ext4_sync_file_exit or f2fs_sync_file_exit too, or the returns of the calls: sys_exit_fsync, sys_exit_fdatasync"
+        "requests without an end in a log that records no end of such a sync; record ext4_sync_file_exit or f2fs_sync_file_exit too, or, as xfs and btrfs have no such event, the returns of the calls: sys_exit_fsync, sys_exit_fdatasync"
     DuplicateStart "duplicate_start" Loss
         "second starts of an open request: the line is in the log twice"
     DuplicateEnd "duplicate_end" Loss

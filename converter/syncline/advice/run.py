@@ -33,7 +33,7 @@ class Place:
 class Advice:
     """What a finding says of one input.
 
-    `status`: `found`, `none`, or `not checked`, whose reason is in `finding.not_checked`.
+    `status`: `found`, `none`, or `not checked` for `reason`, which is a clause.
     `syncs`: number of requests that are evidence, of `of_syncs` with a known start and end.
     `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
     `share`: the part of `cost_ns` in the wall time in sync.
@@ -42,6 +42,7 @@ class Advice:
 
     finding: Finding
     status: str
+    reason: str | None = None
     syncs: int = 0
     of_syncs: int = 0
     cost_ns: int | None = None
@@ -72,11 +73,24 @@ def advise(engine: SqlEngine) -> list[Advice]:
     """
     check_trace(engine)
     findings = [load(name) for name in names()]
+    lacking = _lacking(engine)
     held = _held(engine, {need for finding in findings for need in finding.needs})
     _keep_delays(engine, [one for one in findings if _is_checkable(one, held)])
-    found = [_one(engine, finding, held) for finding in findings]
+    found = [_one(engine, finding, held, lacking) for finding in findings]
     order = {"found": 0, "none": 1, "not checked": 2}
     return sorted(found, key=lambda one: (order[one.status], -(one.cost_ns or 0)))
+
+
+def _lacking(engine: SqlEngine) -> str | None:
+    """Returns why the absence of evidence says nothing, whatever else the input holds; None if it has the length of a sync."""
+    ((syncs, known),) = run_query(engine, "SELECT COUNT(*), COUNT(dur_ns) FROM syncline_sync").rows
+    if not syncs:
+        return "the input has no sync request"
+    return (
+        None
+        if known
+        else "it needs how long syncs took, and the input has the start and the end of none"
+    )
 
 
 def evidence(engine: SqlEngine, finding: Finding) -> Table:
@@ -121,18 +135,21 @@ def _keep_delays(engine: SqlEngine, findings: Iterable[Finding]) -> None:
         keep(engine, _DELAYS, delays())
 
 
-def _one(engine: SqlEngine, finding: Finding, held: set[str]) -> Advice:
+def _one(engine: SqlEngine, finding: Finding, held: set[str], lacking: str | None) -> Advice:
     if not _is_checkable(finding, held):
-        return Advice(finding, "not checked")
+        return Advice(finding, "not checked", lacking or finding.not_checked)
     (total,) = _run(engine, finding, "totals").as_dicts()
     if not total["syncs"]:
-        return Advice(finding, "none", 0, total["of_syncs"])
+        if lacking:
+            return Advice(finding, "not checked", lacking)
+        return Advice(finding, "none", None, 0, total["of_syncs"])
     cost_ns, wall_ns = total["cost_ns"], total["wall_ns"]
     places = _run(engine, finding, "where").as_dicts()
     first = run_query(engine, f"{_select(finding)}\nLIMIT {_SHOWN};")
     return Advice(
         finding,
         "found",
+        None,
         total["syncs"],
         total["of_syncs"],
         cost_ns,

@@ -30,6 +30,11 @@ class Request:
     end_ns: int
     size_bytes: int
     is_sync: bool
+    is_read: bool = False
+
+    @property
+    def written_bytes(self) -> int:
+        return 0 if self.is_read else self.size_bytes
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ def read(
             Request(
                 *(row["tid"], row["comm"], numbers.get(row["sync_id"])),
                 *(row["submit_ns"], row["issue_ns"], row["end_ns"]),
-                *(row["bytes"] or 0, bool(row["is_sync"])),
+                *(row["bytes"] or 0, bool(row["is_sync"]), bool(row["is_read"])),
             )
             for row in of_dev
         ],

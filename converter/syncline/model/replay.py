@@ -94,8 +94,10 @@ def measured(model: Model) -> Result:
     return Result(
         [sync.end_ns - sync.start_ns for sync in recording.syncs],
         end - start,
-        sum(request.size_bytes for request in background if request.end_ns <= end),
-        max((request.end_ns - start for request in background), default=None),
+        sum(request.written_bytes for request in background if request.end_ns <= end),
+        max(
+            (request.end_ns - start for request in background if not request.is_read), default=None
+        ),
     )
 
 
@@ -192,7 +194,7 @@ class _Replay:
 
     def completes(self, program: Program, request: int, now: int) -> None:
         if self._missing and not program.has_sync and not program.is_commit:
-            self._background_bytes += self._model.recording.requests[request].size_bytes
+            self._background_bytes += self._model.recording.requests[request].written_bytes
 
     def set_depth(self, depth: int, now: int) -> None:
         self._device.set_depth(depth, now)

@@ -118,7 +118,12 @@ def _assumptions(
             f"no more than {model.depth} request{'s were' if model.depth != 1 else ' was'} ever at the device, so it may serve more at once:"
             " the figures of larger depths are then too slow; --parallelism N says how many"
         )
-    found.append("each request takes as long as it took; the device has one queue; reads are not recorded and take no time")  # fmt: skip
+    reads = (
+        "threads without a sync read as much as in the recording"
+        if any(request.is_read for request in model.recording.requests)
+        else "reads are not in this recording and take no time"
+    )
+    found.append(f"each request takes as long as it took; the device has one queue; {reads}")
     late = [one.name for one in settings[2:] if one.percentile_ns(50) > _COMMIT_INTERVAL_NS]
     if late and model.commits:
         found.append(

@@ -57,8 +57,9 @@ def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
     unchecked = [one for one in found if one.status == "not checked"]
     if unchecked:
         lines += ["", "Not checked:"]
-        for one in unchecked:
-            lines += _wrapped(f"  {one.finding.name}: ", one.finding.not_checked + ".")
+        for reason in dict.fromkeys(one.reason for one in unchecked):
+            of_reason = [one.finding.name for one in unchecked if one.reason == reason]
+            lines += _wrapped(f"  {', '.join(of_reason)}: ", f"{reason}.")
     return "\n".join(lines) + "\n"
 
 
@@ -135,7 +136,7 @@ def _record(path: str, one: Advice) -> dict[str, Any]:
         *(one.cost_ns, one.sum_ns, one.share),
         *(first.get("sync_id"), first.get("ts_ns"), first.get("run", "")),
         *(one.finding.cost or None, one.finding.inferred or None, one.finding.instead or None),
-        None if checked else one.finding.not_checked,
+        one.reason,
         one.finding.page,
     )
     return {name: value for (name, _, _), value in zip(_COLUMNS, values, strict=True)}

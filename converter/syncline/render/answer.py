@@ -19,6 +19,7 @@ _WIDTH = 100
 _NAMED = 3
 # The return of a call that comes later by this share of the sync is named.
 _LATE = 0.01
+_INFERRED = " Which commit a sync waited for is inferred, because waits are not recorded."
 _EACH = {RESIDUE: "not explained"}
 # Ends what is said of others at the device, under a filter.
 _WITHOUT_FILTER = "without it: syncline report INPUT bystanders"
@@ -58,7 +59,7 @@ def _sentences(answer: Answer) -> dict[str, Any]:
     by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
     return {
         "total": _total(total),
-        "phases": _phases(answer.phases),
+        "phases": _phases(answer.phases) + (_INFERRED if answer.infers_waits else ""),
         "worst_title": f"Those that waited longest, by {by} and name of the thread:",
         "worst": [_worst(row, total["time_ns"]) + _run(row, total) for row in answer.worst],
         **(
@@ -153,9 +154,10 @@ def _total(total: Row) -> str:
     lacking = f" The length of {unknown:,} is not known." if unknown else ""
     wall, span = total["wall_ns"], total["span_ns"]
     share = f" ({text(wall / span, 'share')})" if span else ""
+    least = "at least " if unknown else ""
     return (
-        f"{syncs}{of}{by}{runs} waited {text(total['time_ns'], 'ns')}. At least one waited in"
-        f" {text(wall, 'ns')}{share} of the {text(span, 'ns')} from the first to the last.{lacking}"
+        f"{syncs}{of}{by}{runs} waited {least}{text(total['time_ns'], 'ns')}. At least one waited in"
+        f" {least}{text(wall, 'ns')}{share} of the {text(span, 'ns')} from the first to the last.{lacking}"
     )
 
 

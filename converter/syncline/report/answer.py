@@ -19,7 +19,7 @@ RESIDUE = "residue"
 UNKNOWN = "unknown"
 # Parts that come after all phases, in this order.
 LAST = (RESIDUE, UNKNOWN)
-_FILES = ("total", "worst", "slowest", "filter", "reads")
+_FILES = ("total", "worst", "slowest", "filter", "reads", "waits")
 _REPORTS = ("phases", "bystanders", "device")
 # Kinds of bystanders that are not somebody else.
 _OWN = ("itself", "commit")
@@ -36,6 +36,7 @@ class Answer:
     `slowest`: None without a sync whose length is known.
     `bystander`: who cost the slowest syncs most at the device. None if nobody did, or if that is not known.
     `is_device_seen`: whether it is known who was at the device.
+    `infers_waits`: whether waits for commits are inferred, because the recording has no event of a wait.
     `has_reads`: whether the input has bios that read. Without, somebody who reads is not seen.
     `is_filtered`: whether a filter was applied. The bios of the syncs that it left out are not known.
     `left_out`: how many syncs, and calls without one, the filter left out.
@@ -49,6 +50,7 @@ class Answer:
     slowest: Row | None
     bystander: Row | None
     is_device_seen: bool
+    infers_waits: bool
     has_reads: bool
     is_filtered: bool
     left_out: int
@@ -84,6 +86,7 @@ def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> A
         slowest=slowest[0] if slowest else None,
         bystander=max(others, key=lambda row: row["ahead_ns"], default=None),
         is_device_seen=bool(bystanders),
+        infers_waits=_rows(engine, _sql("waits"))[0]["inferred"] > 0,
         has_reads=_rows(engine, _sql("reads"))[0]["reads"] > 0,
         is_filtered=filtered["filters"] > 0,
         left_out=filtered["left_out"],

@@ -757,7 +757,7 @@ impl Pairer {
         let bio = &mut self.bios[slot];
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         let (place, issue) = (bio.place, bio.row.issue);
-        let is_flush = bio.row.direction() == Direction::Flush;
+        let (is_flush, is_request) = (bio.row.direction() == Direction::Flush, bio.row.is_request);
         bio.by_probe = false;
         self.bios.free.push(slot);
         if request == NO_SLOT {
@@ -783,7 +783,8 @@ impl Pairer {
         let is_last = open.over && open.open_bios.is_empty() && !open.settled;
         let task = open.task;
         let row = &mut open.row;
-        row.submit_missing |= submit.is_none();
+        // A request begins some time after the submit of its bios.
+        row.submit_missing |= submit.is_none() || is_request;
         match complete {
             // A flush writes nothing back.
             _ if is_flush => {}
