@@ -596,6 +596,70 @@ def test_each_queue_of_a_device_flushes_for_its_own_bios(tmp_path: Path) -> None
     assert not rows["loss"]
 
 
+def test_a_flush_whose_issue_is_not_recorded_ends_with_its_own_completion(tmp_path: Path) -> None:
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
+254,16   0        1     0.000000000   559  Q  WS 1000 + 8 [wl]
+254,16   0        2     0.000900000     0  C  WS 1000 + 8 [0]
+254,16   0        3     0.001000000   559  Q FWS [wl]
+254,16   0        4     0.002900000     0  C  FN 0 [-5]
+254,16   0        5     0.002910000     0  C  WS 0 [-5]
+""",
+        )
+    )
+    columns = ("direction", "dur_ns", "queue_ns", "error")
+    assert [tuple(row[c] for c in columns) for row in rows["bio"]] == [
+        ("write", 900_000, None, 0),
+        ("flush", 1_910_000, None, -5),
+    ]
+    assert not rows["loss"]
+
+
+def test_the_end_of_a_write_with_data_ends_no_flush(tmp_path: Path) -> None:
+    """A write with a flush before it ends with a completion without a length, which names its sector."""
+    rows = tables(
+        convert(
+            tmp_path,
+            b"""\
+254,16   0        1     0.000000000    77  Q FWFSM 1000 + 8 [jbd2]
+254,16   0        2     0.000010000    90  D  FN [kworker/0:1H]
+254,16   0        3     0.001000000     0  C  FN 0 [0]
+254,16   0        4     0.001010000    90  D WFSM 1000 + 8 [kworker/0:1H]
+254,16   1        1     0.001100000   560  Q FWS [wl]
+254,16   1        2     0.001110000    91  D  FN [kworker/1:1H]
+254,16   0        5     0.001500000     0  C WFSM 1000 + 8 [0]
+254,16   0        6     0.001501000     0  C WFSM 1000 [0]
+254,16   1        3     0.006000000     0  C  FN 0 [0]
+254,16   1        4     0.006002000     0  C  WS 0 [0]
+""",
+        )
+    )
+    assert [(row["direction"], row["dur_ns"], row["error"]) for row in rows["bio"]] == [
+        ("write", 1_500_000, 0),
+        ("flush", 4_902_000, 0),
+    ]
+
+
+def test_what_is_merged_into_a_request_is_not_of_the_thread_that_issues_it(tmp_path: Path) -> None:
+    """dd begins a request, 512 sectors are merged into it, and the thread in a sync hands it to the driver."""
+    log = b"""\
+# tracer: nop
+              wl-559 [000] .....   20.000000: ext4_sync_file_enter: dev 8,0 ino 13 parent 2 datasync 0
+              wl-559 [000] .....   20.000100: block_rq_insert: 8,0 WS 4096 () 1000 + 8 [wl]
+              dd-700 [001] .....   20.000150: block_rq_insert: 8,0 W 4096 () 9000 + 8 [dd]
+              wl-559 [000] .....   20.000200: block_rq_issue: 8,0 WS 4096 () 1000 + 8 [wl]
+              wl-559 [000] .....   20.000210: block_rq_issue: 8,0 W 266240 () 9000 + 520 [wl]
+          <idle>-0 [000] .....   20.001000: block_rq_complete: 8,0 WS () 1000 + 8 [0]
+          <idle>-0 [000] .....   20.003000: block_rq_complete: 8,0 W () 9000 + 520 [0]
+              wl-559 [000] .....   20.003100: ext4_sync_file_exit: dev 8,0 ino 13 ret 0
+"""
+    (sync,) = tables(convert(tmp_path, log))["sync"]
+    # A request begins some time after its bios were submitted.
+    assert (sync["bytes"], sync["writeback_ns"], sync["before_submit_ns"]) == (4096, 900_000, None)
+
+
 def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
     rows = tables(
         convert(

@@ -63,8 +63,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- without a bio. Null if a submit, a completion, the start or the end is
   -- missing, or if bios are not recorded.
   writeback_ns DURATION,
-  -- From `sync_start` to the first bio_submit. Null without a bio, or if the
-  -- start or a submit is missing.
+  -- From `sync_start` to the first bio_submit. Null without a bio, if the start
+  -- or a submit is missing, or if a bio is known by its request only, which
+  -- begins later.
   before_submit_ns LONG,
   -- From the last bio_complete to `sync_end`. Negative if a bio completed after
   -- the request ended. Null without a bio, or if the end or a completion is

@@ -372,6 +372,8 @@ pub struct Request {
     pub first_submit: Option<i64>,
     pub last_complete: Option<i64>,
     pub submit_missing: bool,
+    /// Some of its bios are requests of the block layer, which begin after the submit.
+    pub has_requests: bool,
     pub complete_missing: bool,
     pub extent: Extent,
     pub bios: u64,
@@ -419,6 +421,7 @@ impl Request {
             first_submit: None,
             last_complete: None,
             submit_missing: false,
+            has_requests: false,
             complete_missing: false,
             extent: Extent::default(),
             bios: 0,
@@ -536,7 +539,7 @@ impl Request {
     }
 
     pub fn before_submit(&self) -> Option<i64> {
-        if self.submit_missing {
+        if self.submit_missing || self.has_requests {
             return None;
         }
         self.first_submit.zip(self.start).map(|(submit, start)| submit - start)

@@ -128,6 +128,10 @@ pub(super) fn request<const N: usize>(
     let after = int(v[at!(Request, "after_complete_ns")]);
     let lacks_bio = missing == Some(Missing::Bio);
     let bios = int(v[at!(Request, "bios")]);
+    let last_complete = end.zip(after).and_then(|(end, ns)| end.checked_sub(ns));
+    let writeback = int(v[at!(Request, "writeback_ns")]).filter(|_| bios > Some(0));
+    let submit_of_writeback = last_complete.zip(writeback).and_then(|(complete, ns)| complete.checked_sub(ns));
+    let first_submit = before.and_then(|ns| slice.0.checked_add(ns)).or(submit_of_writeback);
     let start = Some(slice.0).filter(|_| has_start && !call_only);
     let row = Request {
         tid: task(v[at!(Request, "tid")]),
@@ -158,9 +162,10 @@ pub(super) fn request<const N: usize>(
         start,
         end,
         ret: int(v[at!(Request, "ret")]),
-        first_submit: before.and_then(|ns| slice.0.checked_add(ns)),
-        last_complete: end.zip(after).and_then(|(end, ns)| end.checked_sub(ns)),
+        first_submit,
+        last_complete,
         submit_missing: lacks_bio && before.is_none(),
+        has_requests: before.is_none() && first_submit.is_some(),
         complete_missing: lacks_bio && after.is_none(),
         extent: extent(
             id,

@@ -783,8 +783,8 @@ impl Pairer {
         let is_last = open.over && open.open_bios.is_empty() && !open.settled;
         let task = open.task;
         let row = &mut open.row;
-        // A request begins some time after the submit of its bios.
-        row.submit_missing |= submit.is_none() || is_request;
+        row.submit_missing |= submit.is_none();
+        row.has_requests |= is_request;
         match complete {
             // A flush writes nothing back.
             _ if is_flush => {}

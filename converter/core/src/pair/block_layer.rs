@@ -146,7 +146,7 @@ impl Pairer {
         let queue = self.queue_of(flags);
         queue.queue_remapped(dev, sector, bytes, e.ts, NO_SLOT);
         let gaps = queue.gaps(dev, sector, bytes);
-        self.open_requests(e, dev, gaps, flags, Stage::Inserted);
+        self.open_requests(e, (dev, sector, bytes), gaps, (flags, Stage::Inserted));
     }
 
     /// A request is handed to the driver: of bios that the block layer reports, or that the file system reports with their sector.
@@ -172,7 +172,7 @@ impl Pairer {
             self.bios.issue(dev, range.clone(), e.ts);
         }
         self.bios.issue_below(dev, range, e.ts);
-        self.open_requests(e, dev, gaps, flags, Stage::Issued);
+        self.open_requests(e, (dev, sector, bytes), gaps, (flags, Stage::Issued));
         Ok(())
     }
 
@@ -190,12 +190,12 @@ impl Pairer {
     }
 
     pub(super) fn block_complete(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
-        let &Completion { dev, sector, bytes, ts, flags, is_bio, .. } = completion;
+        let &Completion { dev, sector, bytes, ts, flags, is_bio, error } = completion;
         if !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
         }
         if bytes == 0 && flags.contains(BioFlags::FLUSH) {
-            return self.flush_done(dev, ts, out);
+            return self.flush_done(dev, (ts, error), out);
         }
         if bytes == 0 {
             // Nothing waits for it if the device has FUA.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{Out, Pairer, Slot};
+use super::{NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{Completion, Gap};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
@@ -74,12 +74,21 @@ impl Pairer {
     }
 
     /// Opens a row for each part of a request that no bio covers.
-    pub(super) fn open_requests(&mut self, e: &Event, dev: Dev, gaps: Vec<Gap>, flags: BioFlags, stage: Stage) {
+    pub(super) fn open_requests(
+        &mut self,
+        e: &Event,
+        (dev, sector, bytes): (Dev, i64, u64),
+        gaps: Vec<Gap>,
+        (flags, stage): (BioFlags, Stage),
+    ) {
         if gaps.is_empty() || !self.makes_requests_of(dev, flags) {
             return;
         }
+        // What was merged into a request may be of anybody, but most often is of the thread that began it.
+        let known = self.queue_of(flags).find(dev, sector, bytes, |slot| slot != NO_SLOT);
+        let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {
-            let slot = self.open_request_row(e, (dev, sector), bytes, (flags, stage));
+            let slot = self.open_request_row(e, (dev, sector), bytes, (flags, stage, may_be_of_thread));
             let queue = self.queue_of(flags);
             queue.queue((dev, sector), bytes, flags, e.ts, slot);
             if stage == Stage::Issued {
@@ -93,11 +102,11 @@ impl Pairer {
         e: &Event,
         target: (Dev, i64),
         bytes: u64,
-        (flags, stage): (BioFlags, Stage),
+        (flags, stage, may_be_of_thread): (BioFlags, Stage, bool),
     ) -> Slot {
         // Any thread may hand a request to the driver, so whose it is then follows only where those that are inserted are recorded: the
         // others go straight to the driver.
-        let is_by_submitter = stage == Stage::Inserted || self.block_requests.sees_inserts;
+        let is_by_submitter = may_be_of_thread && (stage == Stage::Inserted || self.block_requests.sees_inserts);
         let slot = self.open_block_bio_of(e, target, bytes, flags, is_by_submitter);
         let bio = &mut self.bios[slot];
         bio.row.is_request = true;

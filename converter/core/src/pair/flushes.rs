@@ -20,9 +20,12 @@ struct Flush {
     is_request: bool,
     is_issued: bool,
     /// When the device had emptied its cache, and how often it has since the issue. The bio is complete a moment later.
-    flushed: Option<i64>,
+    flushed: Option<Flushed>,
     times_flushed: u8,
 }
+
+/// When a cache flush was done, and its error.
+type Flushed = (i64, Option<i32>);
 
 /// So many cache flushes may be done before the bio that waited for one of them is complete: those of other queues of the device may be among
 /// them.
@@ -55,20 +58,20 @@ impl Flushes {
     }
 
     /// Removes those whose cache flush is certainly done, with that time: it is not one that still runs.
-    fn take_flushed(&mut self, dev: Dev) -> Vec<(Slot, i64)> {
+    fn take_flushed(&mut self, dev: Dev) -> Vec<(Slot, Flushed)> {
         let Some(device) = self.0.get_mut(&dev) else { return Vec::new() };
         let mut flushed = Vec::new();
         let may_run = |flush: &Flush| device.running > 0 && flush.times_flushed < MAX_TIMES_FLUSHED;
         device.in_flight.retain(|flush| {
             let done = flush.flushed.filter(|_| !may_run(flush));
-            flushed.extend(done.map(|ts| (flush.slot, ts)));
+            flushed.extend(done.map(|done| (flush.slot, done)));
             done.is_none()
         });
         flushed
     }
 
     /// Removes all.
-    pub(super) fn take_all(&mut self) -> Vec<(Slot, Option<i64>)> {
+    pub(super) fn take_all(&mut self) -> Vec<(Slot, Option<Flushed>)> {
         let mut devices: Vec<_> = self.0.drain().collect();
         devices.sort_unstable_by_key(|(dev, _)| *dev);
         let flushes = devices.into_iter().flat_map(|(_, device)| device.in_flight);
@@ -140,27 +143,32 @@ impl Pairer {
     }
 
     /// The device has emptied its cache.
-    pub(super) fn flush_done(&mut self, dev: Dev, ts: i64, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn flush_done(&mut self, dev: Dev, done: Flushed, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
         device.running = device.running.saturating_sub(1);
         for flush in device.in_flight.iter_mut().filter(|flush| flush.is_issued) {
-            flush.flushed = Some(ts);
+            flush.flushed = Some(done);
             flush.times_flushed = flush.times_flushed.saturating_add(1);
         }
         let request = device.in_flight.iter().position(|flush| flush.is_issued && flush.is_request);
         let request = request.and_then(|at| device.in_flight.remove(at));
-        request.map_or(Ok(()), |request| self.end_flush(request.slot, (ts, None), out))
+        request.map_or(Ok(()), |request| self.end_flush(request.slot, done, out))
     }
 
     /// A bio without data is complete, or the flush after a write that nothing is known of.
     pub(super) fn flush_complete(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
-        let &Completion { dev, ts, error, .. } = completion;
+        let &Completion { dev, sector, ts, error, .. } = completion;
+        // A bio without data has no sector, so this one had data, and is complete with the flush after it.
+        if sector > 0 {
+            return Ok(());
+        }
+        let sees_issues = self.phases_seen.issues;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
         let oldest = |is_wanted: fn(&Flush) -> bool| device.in_flight.iter().position(is_wanted);
         let at = oldest(|flush| flush.flushed.is_some()).or_else(|| oldest(|flush| flush.is_issued));
-        // A device of a device mapper has no requests, so nothing issues its flushes.
-        let at = at.or_else(|| oldest(|_| true).filter(|_| completion.is_bio));
+        // A device of a device mapper has no requests, so nothing issues its flushes; and not every recording has the issues of others.
+        let at = at.or_else(|| oldest(|_| true).filter(|_| completion.is_bio || !sees_issues));
         let Some(flush) = at.and_then(|at| device.in_flight.remove(at)) else { return Ok(()) };
         self.end_flush(flush.slot, (ts, error), out)
     }
@@ -168,21 +176,21 @@ impl Pairer {
     /// Ends the flushes whose own completion has not come.
     fn end_flushed(&mut self, dev: Dev, out: &mut Out<'_>) -> Result<()> {
         let flushed = self.flushes.take_flushed(dev);
-        flushed.into_iter().try_for_each(|(slot, ts)| self.end_flush(slot, (ts, None), out))
+        flushed.into_iter().try_for_each(|(slot, done)| self.end_flush(slot, done, out))
     }
 
     /// Ends what is in flight at the end of the inputs.
     pub(super) fn finish_flushes(&mut self, out: &mut Out<'_>) -> Result<()> {
         for (slot, flushed) in self.flushes.take_all() {
             match flushed {
-                Some(ts) => self.end_flush(slot, (ts, None), out)?,
+                Some(done) => self.end_flush(slot, done, out)?,
                 None => self.give_up_bio(slot, out)?,
             }
         }
         Ok(())
     }
 
-    fn end_flush(&mut self, slot: Slot, (ts, error): (i64, Option<i32>), out: &mut Out<'_>) -> Result<()> {
+    fn end_flush(&mut self, slot: Slot, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
         if slot == NO_SLOT { Ok(()) } else { self.end_block_bio(slot, ts, (None, error), out) }
     }
 }

@@ -768,7 +768,7 @@ impl Pairer {
             (waits_from(), waited)
         } else {
             let complete = row.last_complete.filter(|_| !row.complete_missing);
-            (row.first_submit.filter(|_| !row.submit_missing), complete.map(|ts| waited.map_or(ts, |end| end.max(ts))))
+            (row.before_submit().map(|ns| start + ns), complete.map(|ts| waited.map_or(ts, |end| end.max(ts))))
         };
         let frame = Frame { start, end, begun, done, knows_state };
         phases::find(&mut open.evidence, &row.waits, frame, &mut row.phases);
