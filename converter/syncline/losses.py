@@ -24,6 +24,7 @@ _PART_OF = {
     "unmatched_complete": ("completions", ("events.bio_complete", "events.block_complete")),
     "unmatched_exit": ("exits", ("events.call_exit",)),
     "duration_missing": ("calls", ("events.call_enter",)),
+    "exit_missing": ("calls", ("events.call_enter",)),
     "call_only": ("calls", ("events.call_enter",)),
     "only_cpu": ("recordings", ()),
     "unparsed_line": ("lines", ("lines",)),

@@ -8,8 +8,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_call (
   call_id LONG,
   -- Entry of the syscall.
   ts_ns TIMESTAMP,
-  -- Duration to its exit, or to the `sync_end` of its request if the exit was
-  -- not recorded. Null if neither is known.
+  -- Duration to its exit, or to the `sync_end` of its request in a log without
+  -- exits of such calls. Null if neither is known, or if the exit was lost.
   dur_ns DURATION,
   -- Thread id. Null if the source only has processes.
   tid LONG,

@@ -56,8 +56,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- return value of the call. Null if the end is missing.
   ret LONG,
   -- Syscall latency: from the entry of the call to its exit, or to `sync_end`
-  -- if the exit was not recorded. Null if the request has no call, or if the
-  -- start or the end is missing.
+  -- in a log without exits of such calls. Null if the request has no call, if
+  -- the start or the end is missing, or if the exit of the call was lost.
   syscall_ns DURATION,
   -- Writeback latency: from the first bio_submit to the last bio_complete. 0
   -- without a bio. Null if a submit, a completion, the start or the end is

@@ -777,8 +777,19 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     def ns(line: Line) -> int:
         return line.t * unit
 
+    in_process = world.p.pid_is == "process"
+    exits = [(order[id(c.exit)], c.op) for c in world.calls if is_logged(c.exit)]
+
+    def exit_lost(call: Call) -> bool:
+        """Whether the log records exits of such calls before it shows that the thread has left this one."""
+        if is_logged(call.exit):
+            return False
+        calls = [c for c in world.calls if c.entry.pid == call.entry.pid and is_logged(c.entry)]
+        later = [order[id(c.entry)] for c in calls if not in_process]
+        closed = min((at for at in later if at > order[id(call.entry)]), default=len(order))
+        return any(op == call.op and at < closed for at, op in exits)
+
     def thread_columns(pid: int) -> Row:
-        in_process = world.p.pid_is == "process"
         return {"tid": None if in_process else pid, "pid": pid if in_process else None}
 
     def sizes(bios: list[Bio]) -> Row:
@@ -852,7 +863,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         row |= {"sync_id": sync_id[id(request)], "start_ns": ns(start) if start else None}
         if start and end:
             row["dur_ns"] = ns(end) - ns(begin)
-            if call:
+            if call and not exit_lost(call):
                 call_end = call.exit if is_logged(call.exit) else end
                 row["syscall_ns"] = ns(call_end) - ns(call.entry)
             if not logged_bios:
@@ -923,7 +934,11 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         if not is_logged(call.entry):
             continue
         request = call.request if call.request and lines_with_id(call.request) else None
-        end = exit_line or (request.end if request and is_logged(request.end) else None)
+        end = request.end if request and is_logged(request.end) else None
+        if exit_lost(call):
+            losses["exit_missing"] += end is not None
+            end = None
+        end = exit_line or end
         row = {"call_id": len(call_rows) + 1, "ts_ns": ns(call.entry)}
         row |= {"dur_ns": ns(end) - ns(call.entry) if end else None}
         row |= thread_columns(call.entry.pid) | {"comm": text(call.entry.comm), "op": call.op}

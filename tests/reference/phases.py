@@ -8,6 +8,7 @@ each answer: slow on purpose, so that it is easy to check by eye.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ STEPS = {
     "jbd2_commit_flushing": "commit flushing",
     "jbd2_commit_logging": "commit logging",
 }
+MAX_WAY_OUT_NS = 1_000_000
 FOLIO_WAITS = {"filemap_wait", "folio_wait"}
 
 
@@ -28,6 +30,8 @@ class Thread:
     """What was recorded of a thread."""
 
     runnable: list[Span] = field(default_factory=list)
+    # What it did is not known, because an event was lost.
+    unseen: list[Span] = field(default_factory=list)
     blocked: list[Span] = field(default_factory=list)
     locks: list[Span] = field(default_factory=list)
     folios: list[Span] = field(default_factory=list)
@@ -38,7 +42,7 @@ class Thread:
 @dataclass
 class Commit:
     transaction: int
-    start: int
+    start: int | None
     steps: list[tuple[int, str]] = field(default_factory=list)
     end: int | None = None
 
@@ -50,6 +54,9 @@ class Events:
     def __init__(self, log: list[Row], spans: dict[int, list[Span]], first: dict[int, int]) -> None:
         self.log = [switch_of_report(event) for event in log]
         self.first = first
+        # From when on the log has shown that it records switches to a thread that syncs, and that such a thread is woken.
+        self.switches_in = self.wakes = math.inf
+        self._find_kinds(spans)
         self.threads: dict[int, Thread] = {}
         self.commits: dict[str, list[Commit]] = {}
         for tid, requests in spans.items():
@@ -59,10 +66,26 @@ class Events:
         for event in log:
             self._read_commit(event)
 
+    def _find_kinds(self, spans: dict[int, list[Span]]) -> None:
+        """Finds out what the log records of threads, in the order of its events."""
+        for event in self.log:
+            at, name = event["ts_ns"], event["event"]
+
+            def syncs(tid: object, at: int = at) -> bool:
+                return any(start <= at <= end for start, end in spans.get(tid, ()))  # type: ignore[call-overload]
+
+            if name == "sched_switch" and syncs(event.get("next_pid")):
+                self.switches_in = min(self.switches_in, at)
+            elif name == "sched_waking" and syncs(event.get("data_pid")):
+                self.wakes = min(self.wakes, at)
+
     def _read_request(self, tid: int, thread: Thread, start: int, end: int) -> None:
         state, since = "running", start
+        woken: int | None = None
         lock: int | None = None
         folio: list[int] = []
+        doubtful = False
+        unwoken: list[Span] = []
         for event in self.log:
             at, name = event["ts_ns"], event["event"]
             switches = name == "sched_switch" and tid in (
@@ -73,14 +96,31 @@ class Events:
                 thread.watched_from = at
             if not start <= at <= end:
                 continue
-            if name == "sched_switch" and event.get("prev_pid") == tid and state == "running":
+            if name == "sched_switch" and event.get("prev_pid") == tid:
+                if state != "running" and self.switches_in > at:
+                    doubtful = True
+                    continue
+                if state != "running":
+                    thread.unseen.append((since, at))
+                    doubtful = False
                 state, since = "runnable" if is_runnable(event["prev_state"]) else "blocked", at
-            elif name == "sched_switch" and event.get("next_pid") == tid and state != "running":
-                getattr(thread, state).append((since, at))
-                state = "running"
-            elif name == "sched_waking" and event.get("data_pid") == tid and state == "blocked":
-                thread.blocked.append((since, at))
-                state, since = "runnable", at
+            elif name == "sched_switch" and event.get("next_pid") == tid:
+                if state == "blocked" and woken is not None and since - woken <= MAX_WAY_OUT_NS:
+                    # It was woken on its way out.
+                    state = "runnable"
+                if state == "running" or doubtful:
+                    thread.unseen.append((since, at))
+                elif state == "runnable":
+                    thread.runnable.append((since, at))
+                else:
+                    unwoken.append((since, at))
+                state, since, doubtful = "running", at, False
+            elif name == "sched_waking" and event.get("data_pid") == tid:
+                if state == "running":
+                    woken = at
+                elif state == "blocked":
+                    thread.blocked.append((since, at))
+                    state, since = "runnable", at
             elif event.get("tid") != tid:
                 continue
             elif name == "contention_begin" and lock is None:
@@ -94,6 +134,10 @@ class Events:
                 began = folio.pop()
                 if not folio:
                     thread.folios.append((began, at))
+        if state != "running" and self.switches_in <= end:
+            thread.unseen.append((since, end))
+        # A thread runs again without being woken only if nothing records that.
+        (thread.unseen if self.wakes <= end else thread.blocked).extend(unwoken)
 
     def _read_commit(self, event: Row) -> None:
         name, at = event["event"], event["ts_ns"]
@@ -104,10 +148,13 @@ class Events:
         if name == "jbd2_start_commit":
             commits.append(Commit(number, at))
             return
-        for commit in commits:
-            if commit.transaction == number and name in STEPS:
+        own = [commit for commit in commits if commit.transaction == number]
+        if name == "jbd2_end_commit" and not own:
+            commits.append(Commit(number, None, end=at))
+        for commit in own:
+            if name in STEPS:
                 commit.steps.append((at, STEPS[name]))
-            elif commit.transaction == number and name == "jbd2_end_commit":
+            elif name == "jbd2_end_commit":
                 commit.end = at
 
 
@@ -172,6 +219,7 @@ class Request:
             found |= {wait["ts_ns"], wait["end"]}
         for spans in (
             self.thread.runnable,
+            self.thread.unseen,
             self.thread.blocked,
             self.thread.locks,
             self.thread.folios,
@@ -179,7 +227,7 @@ class Request:
         ):
             found |= {time for span in spans for time in span}
         for commit in self.commits:
-            found |= {commit.start, *(at for at, _ in commit.steps)} | ({commit.end} - {None})
+            found |= {at for at, _ in commit.steps} | ({commit.start, commit.end} - {None})
         edges = (self.begun(), self.done())
         found |= {edge for edge in edges if edge is not None}
         return sorted(time for time in found if self.start <= time <= self.end)
@@ -207,6 +255,8 @@ class Request:
 
     def phase(self, at: int) -> str:
         """The phase of the piece that begins at a moment."""
+        if any(covers(span, at) for span in self.thread.unseen):
+            return self.wait(at) or "residue"
         if any(covers(span, at) for span in self.thread.runnable):
             return "cpu wait"
         if any(covers(span, at) for span in self.thread.locks):
@@ -221,6 +271,12 @@ class Request:
             or "residue"
         )
 
+    def wait(self, at: int) -> str | None:
+        """The wait that the thread is in, as a whole."""
+        found = self.of_waits(at)
+        steps = {"earlier commit", "commit start", *STEPS.values()}
+        return "commit wait" if found in steps else found
+
     def of_waits(self, at: int) -> str | None:
         active = [wait for wait in self.waits if covers((wait["ts_ns"], wait["end"]), at)]
         if not active:
@@ -233,25 +289,41 @@ class Request:
         return self.of_commit(inner, at) or "commit wait"
 
     def of_commit(self, wait: Row, at: int) -> str | None:
-        # A wait that ends before its commit begins was for something else.
-        begun_commits = [commit for commit in self.commits if commit.start < wait["end"]]
-        own = [commit for commit in begun_commits if commit.transaction == wait["transaction_id"]]
-        if not own:
-            return None
-        if at < own[0].start:
-            others = [
-                (commit.start, own[0].start if commit.end is None else commit.end)
-                for commit in self.commits
-                if commit.start < own[0].start
-            ]
-            return "earlier commit" if any(covers(span, at) for span in others) else "commit start"
-        if own[0].end is not None and at >= own[0].end:
-            return None
         # What comes after the wait cannot be known at its end.
-        known = [(began, name) for began, name in own[0].steps if began < wait["end"]]
-        steps = [(own[0].start if name == "commit locking" else at, name) for at, name in known]
-        begun = [(began, name) for began, name in steps if began <= at]
-        return max(begun)[1] if begun else None
+        known = [
+            commit
+            for commit in self.commits
+            if (commit.end if commit.start is None else commit.start) < wait["end"]  # type: ignore[operator]
+        ]
+        own = next((c for c in known if c.transaction == wait["transaction_id"]), None)
+        if own is None or own.start is None:
+            return None
+        if at < own.start:
+            return self.before_commit(known[: known.index(own)], own.start, wait, at)
+        begins = {name: began for began, name in own.steps if began < wait["end"]}
+        if "commit locking" in begins:
+            begins["commit locking"] = own.start
+        if own.end is not None and own.end <= wait["end"]:
+            begins["end"] = own.end
+        for name, following in itertools.pairwise([*STEPS.values(), "end"]):
+            if name in begins and following in begins and begins[name] <= at < begins[following]:
+                return name
+        return None
+
+    def before_commit(self, others: list[Commit], own_start: int, wait: Row, at: int) -> str | None:
+        """What the journal did before it began the commit of a wait: nothing, another commit, or it is not known."""
+        reached = wait["ts_ns"]
+        for other in others:
+            ended = other.end is not None and other.end <= wait["end"]
+            end = min(other.end, own_start) if ended else own_start  # type: ignore[type-var]
+            if other.start is not None and reached <= at < other.start:
+                return "commit start"
+            if other.start is not None and ended and max(other.start, reached) <= at < end:
+                return "earlier commit"
+            if at < end:
+                return None
+            reached = max(reached, end)
+        return "commit start"
 
     def of_data(self, at: int) -> str | None:
         """What the critical path was at. Its last bio ends the spell in which bios of the request are in flight without a gap."""

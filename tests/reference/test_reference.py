@@ -774,12 +774,12 @@ def test_request_after_the_exit_of_a_call_has_no_call() -> None:
         "110 5 wl fsync_exit ret 0",
         start(120, 5, 1),
         "130 5 wl exit id 1 ret 0",
-        "200 6 wl fsync",  # its exit is not recorded, so it may still be open
+        "200 6 wl fsync",  # its exit is not in the log, so it may still be open
         start(300, 6, 2),
         "310 6 wl exit id 2 ret 0",
     )
     assert [row["op"] for row in tables.sync] == [None, "fsync"]
-    assert counts(tables) == {"unmatched_call": 1}
+    assert counts(tables) == {"unmatched_call": 1, "exit_missing": 1}
 
 
 def test_completions_without_address_pair_by_device_and_sector() -> None:
@@ -887,9 +887,9 @@ def test_a_call_is_uncertain_if_its_exit_is() -> None:
     ]
     tables = read(*lines, pid_is="process")
     assert [row["confidence"] for row in tables.sync] == ["inferred", "inferred", "exact"]
-    # Without an exit, a call lasts to the end of its request.
-    assert [call["dur_ns"] for call in tables.call] == [20, 19, 30]
-    assert counts(tables) == {"unmatched_exit": 2}
+    # When each of the first two has returned is not known.
+    assert [call["dur_ns"] for call in tables.call] == [None, None, 30]
+    assert counts(tables) == {"unmatched_exit": 2, "exit_missing": 2}
 
 
 def test_ambiguous_exit_of_a_process_is_unmatched() -> None:

@@ -68,6 +68,7 @@ REASONS = {
     "duplicate_end": ("loss", "an id that has just ended has a second sync_end"),
     "damaged_id": ("loss", "an id is not that of the request that its thread is in"),
     "unmatched_exit": ("loss", "the exit of a sync call has no entry on that thread"),
+    "exit_missing": ("loss", "the exit of a sync call is not in the log, which records exits"),
     "unmatched_call": ("info", "a sync call has no request"),
     "call_only": ("info", "only the call of a request is known"),
     "completed_after_end": ("info", "a bio completed after its request had ended"),
@@ -90,10 +91,11 @@ class Event:
     frames: list[bytes] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False)
 class Call:
     entry: Event
     exit: Event | None = None
+    exit_lost: bool = False
     request: Request | None = None
     has_returned: bool = False  # its exit is one of several, and nobody's
 
@@ -520,7 +522,8 @@ class Pairing:
         # By process.
         self.guesses: defaultdict[int, Guesses] = defaultdict(Guesses)
         self.without_call: defaultdict[int, WithoutCall] = defaultdict(WithoutCall)
-        self.sees_calls = self.sees_exits = False
+        self.sees_calls = False
+        self.exits: set[str] = set()  # the calls whose exits the log has recorded
         self.first_ts = 0
 
     def run(self, events: list[Event]) -> None:
@@ -540,6 +543,11 @@ class Pairing:
             getattr(self, held.event.kind)(held.event)
         for of_thread in self.without_call.values():
             self.lose_first_call(of_thread)
+        # Those that are open at the end of the log. A call of a thread was closed by the next one.
+        last = {call.entry.pid: call for call in self.calls}
+        for call in self.calls if self.pid_is_process else last.values():
+            if not call.has_returned:
+                self.lose_exit(call)
         for request in self.requests:
             if request.start is None:
                 self.losses.add_event("start_missing", request.first_event)
@@ -557,15 +565,16 @@ class Pairing:
         # A log that holds only calls does not say what they did. They are call-only requests.
         are_alone = all(event.kind in ("call", "call_exit") for event in events)
         self.lone_calls = sorted(self.calls, key=returned_at) if are_alone else []
-        has_exits = any(event.kind == "call_exit" for event in events)
         for call in self.calls:
             if are_alone:
                 self.losses.add_event("call_only", call.entry)
                 if call.exit is None:
-                    reason = "end_missing" if has_exits else "ends_not_recorded"
+                    reason = "end_missing" if self.exits else "ends_not_recorded"
                     self.losses.add_event(reason, call.entry)
             elif call.request is None:
                 self.losses.add_event("unmatched_call", call.entry)
+            elif call.exit_lost and call.request.end is not None:
+                self.losses.add_event("exit_missing", call.entry)
 
     # damaged ids
 
@@ -680,13 +689,13 @@ class Pairing:
         is_beginning = is_first and event.ts - self.first_ts <= BEGINNING_NS
         if of_thread.count > MAX_WITHOUT_CALL:
             of_thread.awaiting = []
-        elif self.sees_exits or is_beginning:
+        elif self.exits or is_beginning:
             of_thread.awaiting.append((request, is_first))
 
     def enter_next_call(self, event: Event) -> None:
         """The thread makes calls. So its first request may have had one, unless the log would have its exit."""
         of_thread = self.without_call[event.pid]
-        if of_thread.awaiting and of_thread.awaiting[0][1] and not self.sees_exits:
+        if of_thread.awaiting and of_thread.awaiting[0][1] and not self.exits:
             self.lose_call(of_thread.awaiting[0][0], None)
         of_thread.release()
 
@@ -704,7 +713,7 @@ class Pairing:
 
     def lose_first_call(self, of_thread: WithoutCall) -> None:
         """The thread has made no call after its first request. If others have, that may have had one."""
-        if self.sees_exits or not self.sees_calls or of_thread.count > 1 or not of_thread.awaiting:
+        if self.exits or not self.sees_calls or of_thread.count > 1 or not of_thread.awaiting:
             return
         request, is_first = of_thread.awaiting[0]
         comm = (request.start or request.first_event).comm
@@ -725,12 +734,15 @@ class Pairing:
         if not self.pid_is_process:
             self.sees_calls = True
             self.enter_next_call(event)
+        # The thread has left the call before.
+        for call in [] if self.pid_is_process else self.open_calls(event):
+            self.lose_exit(call)
         self.calls.append(Call(event))
 
     def call_exit(self, event: Event) -> None:
-        self.sees_exits = True
         self.close_requests_of_thread(event)
         op = event.fields["op"]
+        self.exits.add(op)
         calls = [call for call in self.open_calls(event) if call.entry.fields["op"] == op]
         # A call does not return before its sync function returns.
         calls = [call for call in calls if call.request not in self.open]
@@ -740,6 +752,10 @@ class Pairing:
             calls[0].exit = event
         elif self.pid_is_process or not self.leave_lost_call(event):
             self.losses.add_event("unmatched_exit", event)
+
+    def lose_exit(self, call: Call) -> None:
+        """Closes a call without an exit. The exit was lost if the log has recorded others."""
+        call.exit_lost = call.exit is None and call.entry.fields["op"] in self.exits
 
     def guess_exit(self, event: Event, calls: list[Call]) -> None:
         """Takes an exit of a process that may be of each of `calls`."""
@@ -759,6 +775,7 @@ class Pairing:
                 guesses.exits[op] = 0
                 for call in calls:
                     call.has_returned = True
+                    self.lose_exit(call)
 
     def end_guesses(self, event: Event) -> None:
         """Ends the guesses of a process if no request is open, and no call that they concern."""
@@ -1038,7 +1055,7 @@ def _sync_row(request: Request) -> Row:
         "fs": start.fields.get("fs", "ext4") if start else None,
         "id": request.id,
         "ret": end.fields["ret"] if end else None,
-        "syscall_ns": (call.exit or end).ts - call.entry.ts if call and start and end else None,
+        "syscall_ns": None,
         "writeback_ns": None,
         "before_submit_ns": min(submits) - start.ts if start and all_submitted else None,
         "after_complete_ns": end.ts - max(completions) if end and all_complete else None,
@@ -1053,6 +1070,8 @@ def _sync_row(request: Request) -> Row:
         "start_ns": start.ts if start else None,
     }
     if start and end:
+        if call and not call.exit_lost:
+            row["syscall_ns"] = (call.exit or end).ts - call.entry.ts
         if not bios:
             row["writeback_ns"] = 0
         elif all_submitted and all_complete:
@@ -1148,7 +1167,7 @@ def _bio_row(bio: Bio) -> Row:
 
 
 def _call_row(call: Call) -> Row:
-    end = call.exit or (call.request.end if call.request else None)
+    end = call.exit or (call.request.end if call.request and not call.exit_lost else None)
     return {
         "ts_ns": call.entry.ts,
         "dur_ns": end.ts - call.entry.ts if end else None,

@@ -80,6 +80,8 @@ reasons! {
         "events with an id that cannot be that of their request, which their thread shows: the id is damaged; they are used for that request, which is then inferred"
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync call whose entry is not in the log, or that fit more than one open call"
+    ExitMissing "exit_missing" Loss
+        "sync calls whose exit is not known although the log records exits of such calls: the log ends within the call, the event was lost, or it is one of several exits (unmatched_exit); their duration and syscall_ns are null"
     SupersededEvent "superseded_event" Loss
         "events of calls and requests that are not used: another input is authoritative for their thread, and does not hold them"
     UnmatchedCall "unmatched_call" Info

@@ -176,6 +176,8 @@ pub struct CallOf {
     pub op: Op,
     pub enter: i64,
     pub exit: Option<i64>,
+    /// Its exit was lost: it lasted longer than its request.
+    pub exit_lost: bool,
     pub stack: NameId,
 }
 
@@ -521,7 +523,7 @@ impl Request {
 
     pub fn syscall(&self) -> Option<i64> {
         let (_, end) = self.bounds()?;
-        self.call.map(|c| c.exit.unwrap_or(end) - c.enter)
+        self.call.and_then(|c| c.exit.or((!c.exit_lost).then_some(end)).map(|end| end - c.enter))
     }
 
     pub fn writeback(&self) -> Option<i64> {
@@ -1011,6 +1013,8 @@ pub struct Call {
     pub exit: Option<i64>,
     /// It returned at an unknown time.
     pub untimed: bool,
+    /// Its exit was lost: it lasted longer than its request.
+    pub exit_lost: bool,
     pub ret: Option<i64>,
     /// The request that it belongs to.
     pub sync_id: Option<u64>,
@@ -1020,13 +1024,20 @@ pub struct Call {
 
 impl Call {
     pub fn dur(&self) -> Option<i64> {
-        self.exit.or(self.request_end).map(|end| end - self.enter)
+        self.exit.or(self.request_end.filter(|_| !self.exit_lost)).map(|end| end - self.enter)
     }
 }
 
 impl From<&Call> for CallOf {
     fn from(call: &Call) -> Self {
-        Self { call_id: call.call_id, op: call.op, enter: call.enter, exit: call.exit, stack: call.stack }
+        Self {
+            call_id: call.call_id,
+            op: call.op,
+            enter: call.enter,
+            exit: call.exit,
+            exit_lost: call.exit_lost,
+            stack: call.stack,
+        }
     }
 }
 

@@ -655,6 +655,7 @@ fn call_of(request: &Request, of: &CallOf) -> Call {
         enter: of.enter,
         exit: of.exit,
         untimed: false,
+        exit_lost: of.exit_lost,
         ret: request.ret,
         sync_id: Some(request.sync_id),
         request_end: request.end,

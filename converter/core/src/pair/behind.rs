@@ -51,6 +51,7 @@ impl Pairer {
         row.call = Some(CallOf::from(&call));
         row.confidence = row.confidence.max(Confidence::Inferred);
         (group.call, group.call_open, group.is_behind) = (Some(call), true, true);
+        group.log = self.provenance.log;
         group.awaits_exit = false;
         true
     }
@@ -65,8 +66,8 @@ impl Pairer {
         group.call_open = false;
         self.requests[slot].row.call = None;
         call.sync_id = None;
-        let (location, in_flight) = (group.location, self.requests.in_flight);
-        task.groups.push_back(super::tasks::OpenGroup::of_call(call, location, in_flight, false));
+        let (place, in_flight) = ((group.location, group.log), self.requests.in_flight);
+        task.groups.push_back(super::tasks::OpenGroup::of_call(call, place, in_flight, false));
     }
 
     /// Holds back the exit of a call while the request in it has no end, by the clock of another input. Returns whether it does.

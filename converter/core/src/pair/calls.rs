@@ -33,6 +33,7 @@ impl Pairer {
             enter: e.ts,
             exit: None,
             untimed: false,
+            exit_lost: false,
             ret: None,
             sync_id: None,
             request_end: None,
@@ -45,12 +46,12 @@ impl Pairer {
         }
         self.leave_request(task_id, out)?;
         self.enter_next_call(task_id, out)?;
-        let location = self.location();
+        let place = (self.location(), self.provenance.log);
         let may_overlap = self.tasks.may_overlap(task_id);
         let task = self.tasks.by_id.entry(task_id).or_default();
         let mut closed_a_call = false;
         if !may_overlap && let Some(group) = task.groups.back_mut() {
-            closed_a_call = std::mem::take(&mut group.call_open);
+            closed_a_call = group.close_without_exit(&self.exits);
             group.leave_flight(&mut self.requests.in_flight);
         }
         if may_overlap {
@@ -60,7 +61,7 @@ impl Pairer {
         }
         let task = self.tasks.by_id.entry(task_id).or_default();
         self.requests.in_flight += u32::from(call_only || is_undecided);
-        let group = OpenGroup::of_call(call, location, self.requests.in_flight, is_undecided);
+        let group = OpenGroup::of_call(call, place, self.requests.in_flight, is_undecided);
         task.groups.push_back(OpenGroup { is_lone, ..group });
         if is_undecided {
             self.add_lone_call(out)?;
@@ -96,7 +97,9 @@ impl Pairer {
     }
 
     pub(super) fn call_exit(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
-        self.sees_exits = true;
+        if let Kind::CallExit { op, .. } = e.kind {
+            self.exits.note(self.provenance.log, op);
+        }
         if self.hold_exit(e, self.tasks.id_of(e)) { Ok(()) } else { self.leave_call(e, out) }
     }
 
@@ -127,6 +130,7 @@ impl Pairer {
         };
         let requests = &mut self.requests;
         group.call_open = false;
+        group.exit_lost = untimed;
         group.leave_flight(&mut requests.in_flight);
         let exit = (!untimed).then_some(e.ts);
         if let Some(call) = &mut group.call {
@@ -179,7 +183,7 @@ impl Pairer {
         }
         if task.guesses.guess_exit(op, candidates.len()) {
             for at in candidates {
-                task.groups[at].call_open = false;
+                task.groups[at].close_without_exit(&self.exits);
                 task.groups[at].leave_flight(&mut self.requests.in_flight);
             }
             self.flush(task_id, out)?;
@@ -196,7 +200,7 @@ impl Pairer {
             return Ok(());
         }
         if let Some(group) = self.tasks.get_mut(task_id).and_then(|task| task.groups.back_mut()) {
-            group.call_open = false;
+            group.close_without_exit(&self.exits);
             group.leave_flight(&mut self.requests.in_flight);
         }
         self.flush(task_id, out)
@@ -274,10 +278,23 @@ impl Pairer {
                 }
             }
         }
+        if group.exit_lost {
+            let call_id = group.call.as_ref().map(|call| call.call_id);
+            for &slot in &group.requests {
+                if let Some(of) = call_id.and_then(|call_id| self.requests[slot].call_of(call_id)) {
+                    of.exit_lost = true;
+                }
+            }
+        }
         if let Some(call) = &mut group.call {
             let mut rows = group.requests.iter().map(|&slot| &self.requests[slot].row).chain(&call_only_request);
             let own = rows.find(|row| Some(row.sync_id) == call.sync_id);
             call.request_end = own.and_then(|row| row.end);
+            call.exit_lost = group.exit_lost;
+            if group.exit_lost && !call.untimed && call.request_end.is_some() {
+                let (op, enter) = (call.op, call.enter);
+                self.count(Reason::ExitMissing, enter, group.location, || op.name().to_owned());
+            }
             if call.sync_id.is_none() {
                 let (op, enter) = (call.op, call.enter);
                 self.count(Reason::UnmatchedCall, enter, group.location, || op.name().to_owned());
@@ -349,7 +366,7 @@ impl Pairer {
                 if !are_too_many && now.saturating_sub(group.since) <= LINGER_NS {
                     break;
                 }
-                group.call_open = false;
+                group.close_without_exit(&self.exits);
                 has_closed = true;
                 if let Some(call) = &group.call {
                     task.guesses.give_up_call(call.op);

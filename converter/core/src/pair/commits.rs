@@ -64,7 +64,8 @@ struct Journal {
 #[derive(Clone, Copy, Debug)]
 struct Requested {
     transaction: u64,
-    by: StartedBy,
+    /// `None` if it is not known.
+    by: Option<StartedBy>,
     sync_id: Option<u64>,
 }
 
@@ -179,10 +180,12 @@ impl Pairer {
         self.commits.sees_requests = true;
         let sync_id = self.tasks.open_request(task).map(|slot| self.requests[slot].row.sync_id);
         let by = match sync_id {
-            Some(_) => StartedBy::Sync,
-            None if self.commits.room.contains_key(&task) => StartedBy::Space,
-            None if is_due == Some(true) => StartedBy::Timer,
-            None => StartedBy::Other,
+            Some(_) => Some(StartedBy::Sync),
+            None if self.commits.room.contains_key(&task) => Some(StartedBy::Space),
+            None if is_due == Some(true) => Some(StartedBy::Timer),
+            // The start of its request may be lost.
+            None if self.tasks.is_in_call(task) => None,
+            None => Some(StartedBy::Other),
         };
         let requested = &mut self.commits.journal(dev).requested;
         if requested.is_none_or(|before| before.transaction != transaction) {
@@ -219,7 +222,7 @@ impl Pairer {
             let journal = self.commits.journal(dev);
             let has_begun = std::mem::replace(&mut journal.has_begun, true);
             if let Some(requested) = journal.requested.take_if(|requested| requested.transaction == transaction) {
-                return (Some(requested.by), requested.sync_id);
+                return (requested.by, requested.sync_id);
             }
             // Nobody asked for it. The thread of the journal does so itself when the transaction is old enough.
             let has_expired = timer.is_some_and(|expired| ts - expired < TIMER_NS);

@@ -18,7 +18,8 @@ struct Commit {
     transaction: u64,
     /// Its `commit_id` in the rows.
     id: Option<u64>,
-    start: i64,
+    /// `None` if it was lost.
+    start: Option<i64>,
     /// When each step began.
     steps: [Option<i64>; STEPS.len()],
     end: Option<i64>,
@@ -41,20 +42,24 @@ pub(super) struct Journals {
 
 impl Journals {
     pub(super) fn start(&mut self, dev: Dev, transaction: u64, commit_id: Option<u64>, ts: i64) {
-        if !dev.is_known() {
-            return;
+        if dev.is_known() {
+            let steps = [None; STEPS.len()];
+            self.add(dev, Commit { transaction, id: commit_id, start: Some(ts), steps, end: None });
         }
+    }
+
+    fn add(&mut self, dev: Dev, commit: Commit) {
         if self.by_dev.len() >= MAX_JOURNALS && !self.by_dev.contains_key(&dev) {
             self.by_dev.clear();
         }
         let commits = self.by_dev.entry(dev).or_default();
-        if commits.back().is_some_and(|last| last.transaction == transaction) {
+        if commits.back().is_some_and(|last| last.transaction == commit.transaction) {
             return;
         }
         if commits.len() >= MAX_COMMITS {
             commits.pop_front();
         }
-        commits.push_back(Commit { transaction, id: commit_id, start: ts, steps: [None; STEPS.len()], end: None });
+        commits.push_back(commit);
     }
 
     fn find(&mut self, dev: Dev, transaction: u64) -> Option<&mut Commit> {
@@ -70,11 +75,13 @@ impl Journals {
     pub(super) fn end(&mut self, dev: Dev, transaction: u64, ts: i64) {
         if let Some(commit) = self.find(dev, transaction) {
             commit.end.get_or_insert(ts);
+        } else if dev.is_known() {
+            self.add(dev, Commit { transaction, id: None, start: None, steps: [None; STEPS.len()], end: Some(ts) });
         }
     }
 
     /// Appends the parts of a wait for a commit: another commit that was running, the time until its own begins, and the steps of that.
-    /// Nothing if the start of the commit is not known.
+    /// Nothing if the start of the commit is not known. A part is left to the wait if one of its bounds is not known.
     pub(super) fn parts(&self, dev: Dev, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
         let Some(commits) = self.by_dev.get(&dev).filter(|_| wait.transaction != 0) else { return };
         let is_own = |commit: &&Commit| commit.transaction == wait.transaction;
@@ -85,14 +92,20 @@ impl Journals {
                 parts.push(PhaseSpan { phase, start, end });
             }
         };
+        let Some(own_start) = own.start else { return };
+        // Until when it is known which commit was running.
         let mut reached = wait.start;
         for other in commits.iter().take_while(|commit| commit.transaction != wait.transaction) {
-            let end = other.end.unwrap_or(own.start).min(own.start);
-            add(PhaseKind::CommitStart, reached, other.start.min(own.start));
-            add(PhaseKind::EarlierCommit, other.start.max(reached), end);
+            let end = other.end.unwrap_or(own_start).min(own_start);
+            if let Some(start) = other.start {
+                add(PhaseKind::CommitStart, reached, start.min(own_start));
+                if other.end.is_some() {
+                    add(PhaseKind::EarlierCommit, start.max(reached), end);
+                }
+            }
             reached = reached.max(end);
         }
-        add(PhaseKind::CommitStart, reached, own.start);
+        add(PhaseKind::CommitStart, reached, own_start);
         own.steps_in(wait, parts);
     }
 
@@ -104,16 +117,17 @@ impl Journals {
 }
 
 impl Commit {
-    /// Appends the steps of the commit, as far as they are in a wait for it.
+    /// Appends the steps of the commit whose bounds are both known, as far as they are in a wait for it.
     fn steps_in(&self, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
-        let mut end = self.end.unwrap_or(wait.end);
+        let mut end = self.end;
         for (step, begun) in STEPS.iter().zip(self.steps).rev() {
-            let Some(begun) = begun else { continue };
             // The first step begins with the commit.
-            let begun = if *step == CommitStep::Locking { self.start } else { begun };
-            let (from, to) = (begun.max(wait.start), end.min(wait.end));
-            if from < to {
-                parts.push(PhaseSpan { phase: PhaseKind::CommitStep(*step), start: from, end: to });
+            let begun = if *step == CommitStep::Locking { begun.and(self.start) } else { begun };
+            if let Some((begun, end)) = begun.zip(end) {
+                let (from, to) = (begun.max(wait.start), end.min(wait.end));
+                if from < to {
+                    parts.push(PhaseSpan { phase: PhaseKind::CommitStep(*step), start: from, end: to });
+                }
             }
             end = begun;
         }
@@ -138,7 +152,7 @@ impl EndedCommit {
         blocked: Option<&[Blocked]>,
     ) -> Option<WaitInterval> {
         let Self { commit, end: committed } = *self;
-        let start = commit.start.max(done);
+        let start = commit.start?.max(done);
         let (length, rest) = (committed - start, end - committed);
         let is_woken_by_it = |blocked: &[Blocked]| {
             let mut spans = blocked.iter();

@@ -23,7 +23,7 @@ impl Pairer {
         if self.tasks.may_overlap(task_id) {
             return Ok(());
         }
-        let (sees_exits, is_beginning) = (self.sees_exits, e.ts.saturating_sub(self.first_ts) <= BEGINNING_NS);
+        let (sees_exits, is_beginning) = (self.exits.are_any(), e.ts.saturating_sub(self.first_ts) <= BEGINNING_NS);
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
         let is_first = !std::mem::replace(&mut task.has_begun, true);
         task.without_call = task.without_call.saturating_add(1);
@@ -41,7 +41,7 @@ impl Pairer {
 
     /// A thread enters a call. The requests before it have lost no exit: if the log records exits, there was none.
     pub(super) fn enter_next_call(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<()> {
-        let sees_exits = self.sees_exits;
+        let sees_exits = self.exits.are_any();
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
         task.has_begun = true;
         task.without_call = 0;
@@ -99,7 +99,7 @@ impl Pairer {
 
     /// A thread has made no call after its first request. If others have, and the log has no exits, the request may have been made in a call.
     fn lose_first_call(&mut self, task_id: u32, names: &Names) {
-        if self.sees_exits || !self.sees_calls {
+        if self.exits.are_any() || !self.sees_calls {
             return;
         }
         let Some(task) = self.tasks.by_id.get(&task_id) else { return };

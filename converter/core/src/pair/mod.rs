@@ -72,7 +72,7 @@ use self::lone_calls::LoneCalls;
 use self::marks::Marks;
 use self::probes::Probes;
 use self::requests::Requests;
-use self::tasks::Tasks;
+use self::tasks::{Exits, Tasks};
 use self::threads::{FileCompletions, PhasesSeen};
 use self::write_waits::WriteWaits;
 use crate::background_ids::BackgroundIds;
@@ -151,9 +151,9 @@ pub struct Pairer {
     held_exits: Vec<HeldExit>,
     /// Threads with a request that waits for their next call, and when it began.
     awaiting: VecDeque<(i64, u32)>,
-    /// The inputs record entries of calls, and exits.
+    /// The inputs record entries of calls.
     sees_calls: bool,
-    sees_exits: bool,
+    exits: Exits,
     /// What is known of processes.
     processes: Map<u32, Process>,
     /// The inputs report waits.
@@ -212,7 +212,7 @@ impl Pairer {
             held_exits: Vec::new(),
             awaiting: VecDeque::new(),
             sees_calls: false,
-            sees_exits: false,
+            exits: Exits::default(),
             processes,
             has_waits: false,
             next_call_id: 1,
@@ -351,7 +351,7 @@ impl Pairer {
         self.finish_commits(out)?;
         for id in self.tasks.in_order() {
             if let Some(task) = self.tasks.get_mut(id) {
-                task.groups.iter_mut().for_each(|group| group.call_open = false);
+                task.groups.iter_mut().for_each(|group| _ = group.close_without_exit(&self.exits));
             }
             self.flush(id, out)?;
         }

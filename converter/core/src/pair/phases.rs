@@ -19,8 +19,9 @@ pub(super) struct BioTimes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocked {
     pub(super) from: i64,
-    /// When it was woken.
+    /// When it was woken, or ran.
     pub(super) to: i64,
+    pub(super) is_woken: bool,
     /// The last completion of a bio of its file meanwhile, if it was not for the request.
     pub(super) other_complete: Option<i64>,
 }
@@ -37,11 +38,15 @@ pub(super) struct Evidence {
     pub(super) flushes: Vec<(i64, i64)>,
     /// Parts of its waits for commits.
     pub(super) commit_parts: Vec<PhaseSpan>,
+    /// When the state of its thread is not known, because an event of the scheduler was lost.
+    pub(super) unseen: Vec<(i64, i64)>,
+    /// When it may have been in a wait that has lost one end.
+    pub(super) torn: Vec<(i64, i64)>,
 }
 
 impl Evidence {
     pub(super) fn clear(&mut self) {
-        let Self { bios, runnable, blocked, lock_waits, folio_waits, flushes, commit_parts } = self;
+        let Self { bios, runnable, blocked, lock_waits, folio_waits, flushes, commit_parts, unseen, torn } = self;
         bios.clear();
         runnable.clear();
         blocked.clear();
@@ -49,6 +54,8 @@ impl Evidence {
         folio_waits.clear();
         flushes.clear();
         commit_parts.clear();
+        unseen.clear();
+        torn.clear();
     }
 
     fn has_only_bios(&self) -> bool {
@@ -58,6 +65,8 @@ impl Evidence {
             && self.folio_waits.is_empty()
             && self.flushes.is_empty()
             && self.commit_parts.is_empty()
+            && self.unseen.is_empty()
+            && self.torn.is_empty()
     }
 }
 
@@ -87,8 +96,13 @@ fn push(spans: &mut Vec<PhaseSpan>, phase: PhaseKind, start: i64, end: i64) {
 
 /// Writes the phases of a request to `phases`, in the order of time. The rest of its time is the residue.
 pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame, phases: &mut Vec<PhaseSpan>) {
-    let Frame { start, end, begun, done, .. } = frame;
+    let Frame { start, end, mut begun, mut done, .. } = frame;
     phases.clear();
+    for &(from, to) in &evidence.torn {
+        // A wait that was lost is one all the same.
+        begun = begun.map(|begun| begun.min(from));
+        done = done.map(|done| done.max(to));
+    }
     let edges = [
         (PhaseKind::BeforeSubmit, start, begun.unwrap_or(start).min(end)),
         (PhaseKind::AfterCompletion, done.unwrap_or(end).max(start).max(begun.unwrap_or(start)), end),
@@ -116,15 +130,20 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     let mut first = first.map(|spans| Layer::new(spans, frame));
     let mut parts = Layer::new(std::mem::take(&mut evidence.commit_parts), frame);
     let mut last = [data, idle, ends].map(|spans| Layer::new(spans, frame));
+    let unknown = [&evidence.unseen, &evidence.torn].map(|spans| of(spans, PhaseKind::Residue));
+    let [mut unseen, mut torn] = unknown.map(|spans| Layer::new(spans, frame));
     let mut waits = ActiveWaits::new(waits);
-    for (from, to) in pieces(first.iter().chain([&parts]).chain(&last), &waits, frame) {
+    for (from, to) in pieces(first.iter().chain([&parts, &unseen, &torn]).chain(&last), &waits, frame) {
         let part = parts.at(from);
+        let (is_unseen, is_torn) = (unseen.at(from).is_some(), torn.at(from).is_some());
         let of_wait = waits.at(from).map(|wait| match part {
-            Some(part) if wait == WaitKind::CommitWait => part,
+            Some(part) if wait == WaitKind::CommitWait && !is_unseen => part,
             _ => PhaseKind::Wait(wait),
         });
-        let phase = first.iter_mut().find_map(|layer| layer.at(from)).or(of_wait);
-        let Some(phase) = phase.or_else(|| last.iter_mut().find_map(|layer| layer.at(from))) else { continue };
+        // What is not known is left to the residue, or to the wait as a whole.
+        let of_state = if is_unseen { None } else { first.iter_mut().find_map(|layer| layer.at(from)) };
+        let of_data = || if is_unseen || is_torn { None } else { last.iter_mut().find_map(|layer| layer.at(from)) };
+        let Some(phase) = of_state.or(of_wait).or_else(of_data) else { continue };
         // A trace draws a phase inside of a wait, so it must not cross the border of one.
         if waits.borders.binary_search(&from).is_ok() {
             phases.push(PhaseSpan { phase, start: from, end: to });
@@ -389,7 +408,7 @@ mod tests {
     }
 
     fn blocked(from: i64, to: i64) -> Blocked {
-        Blocked { from, to, other_complete: None }
+        Blocked { from, to, is_woken: true, other_complete: None }
     }
 
     /// The phases of a request from 0 to 1000, as (name, start, end). Its state is known if it was ever blocked or runnable.
@@ -494,7 +513,7 @@ mod tests {
             lock_waits: vec![(20, 40)],
             folio_waits: vec![(150, 700)],
             blocked: vec![
-                Blocked { from: 160, to: 420, other_complete: Some(400) },
+                Blocked { from: 160, to: 420, is_woken: true, other_complete: Some(400) },
                 // Its folio is written, and a worker has yet to say so.
                 blocked(500, 650),
                 // Nothing says what for.

@@ -30,6 +30,7 @@ impl SyncFunction {
 
 /// What is known of a request that probes report.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct ProbeRequest {
     /// The sync functions that its thread is in, the innermost last.
     pub(super) functions: Vec<SyncFunction>,
@@ -42,6 +43,8 @@ pub(super) struct ProbeRequest {
     pub(super) no_waits: Vec<usize>,
     /// The thread has submitted a bio of the journal in the open fast commit.
     pub(super) has_journal_bio: bool,
+    /// A wait in the open fast commit has ended that had not begun.
+    pub(super) has_torn_wait: bool,
     /// Another thread was in a fast commit when this one entered it.
     pub(super) other_in_fast_commit: bool,
 }

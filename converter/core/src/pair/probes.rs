@@ -240,7 +240,7 @@ impl Pairer {
             return;
         }
         if wait == WaitKind::FastCommit {
-            (state.has_journal_bio, state.other_in_fast_commit) = (false, others_commit);
+            (state.has_journal_bio, state.has_torn_wait, state.other_in_fast_commit) = (false, false, others_commit);
         }
         self.begin_wait(e, slot, wait, transaction);
     }
@@ -264,12 +264,16 @@ impl Pairer {
             return Ok(());
         }
         let Some(at) = self.end_wait(e, slot, wait, 0) else {
+            if let Some(state) = &mut self.requests[slot].probe {
+                state.has_torn_wait |= wait == WaitKind::CommitWait;
+            }
             return self.lose(Reason::UnmatchedWait, e.ts, out, || format!("end of a {}", wait.name()));
         };
         let open = &mut self.requests[slot];
         let Some(state) = open.probe.as_mut().filter(|_| wait == WaitKind::FastCommit) else { return Ok(()) };
         // The function makes a fast commit, waits for that of another thread, or asks for a full commit and waits for it.
-        if open.row.waits[at + 1..].iter().any(|inner| inner.wait == WaitKind::CommitWait) {
+        let has_full = open.row.waits[at + 1..].iter().any(|inner| inner.wait == WaitKind::CommitWait);
+        if has_full || state.has_torn_wait {
             state.no_waits.push(at);
         } else if !state.has_journal_bio {
             if state.other_in_fast_commit {

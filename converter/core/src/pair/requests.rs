@@ -7,7 +7,7 @@ use super::journals::EndedCommit;
 use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
-use super::threads::Watch;
+use super::threads::{Watch, add};
 use super::waits::{OpenWaits, reported_waits};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
 use crate::error::Result;
@@ -506,6 +506,8 @@ impl Pairer {
         if open.by_thread {
             open.last_commit = self.journals.last_ended(open.row.dev);
         }
+        self.end_states(slot, e.ts);
+        let open = &mut self.requests[slot];
         open.row.last_event = open.row.last_event.max(e.ts);
         open.over = true;
         let (has_start, has_open_bios, owner) = (open.row.start.is_some(), !open.open_bios.is_empty(), open.task);
@@ -573,6 +575,7 @@ impl Pairer {
         let slot = self.requests.open(row, task_id, location);
 
         let may_overlap = self.tasks.may_overlap(task_id);
+        let exits = &self.exits;
         let task = self.tasks.by_id.entry(task_id).or_default();
         task.open_request = (!may_overlap).then_some(slot);
         let mut call_was_closed = false;
@@ -581,8 +584,7 @@ impl Pairer {
         let call_of_request = open_call.and_then(|group| {
             group.leave_flight(&mut self.requests.in_flight);
             let joins = group.requests.len() < MAX_IN_CALL;
-            group.call_open = joins;
-            call_was_closed = !joins;
+            call_was_closed = !joins && group.close_without_exit(exits);
             joins.then_some(group)
         });
         if let Some(group) = call_of_request {
@@ -736,6 +738,7 @@ impl Pairer {
             at += 1;
             if is_open || !is_inside {
                 open.torn_waits[usize::from(wait.wait == WaitKind::Flush)] = true;
+                add(&mut open.evidence.torn, (wait.start, to));
             }
             // For a request without an end, `end_missing` covers the wait without an end.
             if !is_inside || is_open && row.end.is_some() {

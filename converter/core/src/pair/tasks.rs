@@ -16,6 +16,10 @@ pub(super) struct OpenGroup {
     pub(super) call: Option<Call>,
     /// The exit of the call may still come.
     pub(super) call_open: bool,
+    /// The exit of the call was lost.
+    pub(super) exit_lost: bool,
+    /// The log of the call's entry.
+    pub(super) log: usize,
     /// When it began.
     pub(super) since: i64,
     /// Where the entry of the call is in the inputs.
@@ -38,7 +42,12 @@ pub(super) struct OpenGroup {
 }
 
 impl OpenGroup {
-    pub(super) fn of_call(call: Call, location: Location, in_flight: u32, is_undecided: bool) -> Self {
+    pub(super) fn of_call(
+        call: Call,
+        (location, log): (Location, usize),
+        in_flight: u32,
+        is_undecided: bool,
+    ) -> Self {
         Self {
             since: call.enter,
             counts_in_flight: call.call_only || is_undecided,
@@ -46,6 +55,8 @@ impl OpenGroup {
             is_lone: false,
             call: Some(call),
             call_open: true,
+            exit_lost: false,
+            log,
             location,
             requests: Vec::new(),
             in_flight: (in_flight, in_flight),
@@ -59,6 +70,8 @@ impl OpenGroup {
         Self {
             call: None,
             call_open: false,
+            exit_lost: false,
+            log: 0,
             since,
             location,
             requests: vec![request],
@@ -72,12 +85,40 @@ impl OpenGroup {
         }
     }
 
+    /// No exit comes any more. Returns whether the call was open.
+    pub(super) fn close_without_exit(&mut self, exits: &Exits) -> bool {
+        let was_open = std::mem::take(&mut self.call_open);
+        self.exit_lost |= was_open && self.call.as_ref().is_some_and(|call| exits.are_recorded(self.log, call.op));
+        was_open
+    }
+
     /// Takes a call-only request out of the count of requests in flight.
     pub(super) fn leave_flight(&mut self, in_flight: &mut u32) {
         if std::mem::take(&mut self.counts_in_flight) {
             *in_flight -= 1;
             self.in_flight.1 = *in_flight;
         }
+    }
+}
+
+/// The kinds of calls whose exits each log has recorded. An exit that is missing there was lost.
+#[derive(Default)]
+pub(super) struct Exits(Vec<(usize, Op)>);
+
+impl Exits {
+    pub(super) fn note(&mut self, log: usize, op: Op) {
+        if !self.are_recorded(log, op) {
+            self.0.push((log, op));
+        }
+    }
+
+    /// Whether any is recorded.
+    pub(super) fn are_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn are_recorded(&self, log: usize, op: Op) -> bool {
+        self.0.contains(&(log, op))
     }
 }
 
@@ -214,6 +255,12 @@ impl Tasks {
     /// Whether the last request without an id of a task ended at this time and is of this file.
     pub(super) fn has_just_ended(&self, id: u32, end: (i64, Dev, u64)) -> bool {
         self.by_id.get(&id).is_some_and(|task| task.ended == Some(end))
+    }
+
+    /// Whether a thread is in a sync call.
+    pub(super) fn is_in_call(&self, id: u32) -> bool {
+        let group = self.by_id.get(&id).and_then(|task| task.groups.back());
+        group.is_some_and(|group| group.call_open && group.call.as_ref().is_some_and(|call| call.op != Op::Write))
     }
 
     /// Notes that a task that may overlap has an open call.

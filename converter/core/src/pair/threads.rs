@@ -1,34 +1,54 @@
 //! What the threads of open requests do: they run, could run, or are blocked; they wait for locks and for folios.
 
 use super::journals::STEPS;
-use super::phases::Blocked;
+use super::phases::{Blocked, Evidence};
 use super::{Map, Pairer, Slot};
 use crate::event::{Dev, Event, ThreadEvent, WaitKind};
 use crate::rows::PhaseKind;
 
 /// Spans of one kind that are kept of a request. It loses the further ones, which become residue.
 const MAX_SPANS: usize = 1 << 16;
+/// How long a thread may take to leave its CPU once it is not to run any more.
+const MAX_WAY_OUT_NS: i64 = 1_000_000;
 /// Files whose last completion is kept.
 const MAX_FILES: usize = 1 << 16;
 
-/// The state of the thread of an open request, with the time since when it has it.
-#[derive(Clone, Copy, Debug, Default)]
+/// The state of the thread of an open request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// At the start of the request it runs, because it reports that.
     #[default]
     Running,
-    Runnable(i64),
-    Blocked(i64),
+    Runnable,
+    Blocked,
 }
 
 /// What is open of the thread of a request.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     state: State,
+    /// Since when it has that; `None` at the start of the request.
+    since: Option<i64>,
+    /// When it was woken last while it ran.
+    woken: Option<i64>,
+    /// It left a CPU while it had none: a switch to it was lost, if the log records those.
+    is_doubtful: bool,
     lock_wait: Option<i64>,
     /// The outermost of the open waits for folios, and their number.
     folio_wait: i64,
     folio_waits: u32,
+}
+
+impl Watch {
+    /// Returns the state before, and since when the thread had that. `start` is that of the request.
+    fn change_state(&mut self, ts: i64, next: State, start: i64) -> (State, i64) {
+        (std::mem::replace(&mut self.state, next), self.since.replace(ts).unwrap_or(start))
+    }
+
+    /// Whether the thread was woken on its way out, before the switch was recorded: on another CPU, so it could run at once.
+    fn was_woken_before(&self) -> bool {
+        self.woken.zip(self.since).is_some_and(|(woken, since)| since.saturating_sub(woken) <= MAX_WAY_OUT_NS)
+    }
 }
 
 /// Which phases the inputs can show.
@@ -36,6 +56,9 @@ pub(super) struct Watch {
 #[expect(clippy::struct_excessive_bools, reason = "each is another kind of event")]
 pub(super) struct PhasesSeen {
     pub(super) states: bool,
+    /// A switch to the thread of an open request. Some recorders see only the threads that leave a CPU.
+    pub(super) switches_in: bool,
+    pub(super) wakes: bool,
     pub(super) locks: bool,
     pub(super) folio_waits: bool,
     pub(super) issues: bool,
@@ -61,7 +84,7 @@ impl FileCompletions {
     }
 }
 
-fn add<T>(spans: &mut Vec<T>, span: T) {
+pub(super) fn add<T>(spans: &mut Vec<T>, span: T) {
     if spans.len() < MAX_SPANS {
         spans.push(span);
     }
@@ -76,19 +99,36 @@ impl Pairer {
             ThreadEvent::Switch { from, is_runnable, to } => {
                 self.phases_seen.states = true;
                 if let Some(slot) = self.watched(from) {
-                    let state = &mut self.requests[slot].watch.state;
-                    if matches!(state, State::Running) {
-                        *state = if is_runnable { State::Runnable(e.ts) } else { State::Blocked(e.ts) };
+                    let next = if is_runnable { State::Runnable } else { State::Blocked };
+                    if self.requests[slot].watch.state == State::Running {
+                        self.leave_state(slot, e.ts, next);
+                    } else if self.phases_seen.switches_in {
+                        self.lose_state(slot, e.ts, next);
+                    } else {
+                        self.requests[slot].watch.is_doubtful = true;
                     }
                 }
                 if let Some(slot) = self.watched(to) {
-                    self.leave_state(slot, e.ts, State::Running);
+                    self.phases_seen.switches_in = true;
+                    let watch = &mut self.requests[slot].watch;
+                    if watch.state == State::Blocked && watch.was_woken_before() {
+                        watch.state = State::Runnable;
+                    }
+                    if watch.state == State::Running || watch.is_doubtful {
+                        self.lose_state(slot, e.ts, State::Running);
+                    } else {
+                        self.leave_state(slot, e.ts, State::Running);
+                    }
                 }
             }
             ThreadEvent::Wake { thread } => {
-                let slot = self.tasks.open_request(thread);
-                if let Some(slot) = slot.filter(|&slot| matches!(self.requests[slot].watch.state, State::Blocked(_))) {
-                    self.leave_state(slot, e.ts, State::Runnable(e.ts));
+                if let Some(slot) = self.tasks.open_request(thread) {
+                    self.phases_seen.wakes = true;
+                    match self.requests[slot].watch.state {
+                        State::Running => self.requests[slot].watch.woken = Some(e.ts),
+                        State::Runnable => {}
+                        State::Blocked => self.leave_state(slot, e.ts, State::Runnable),
+                    }
                 }
             }
             ThreadEvent::LockWait => {
@@ -119,14 +159,42 @@ impl Pairer {
     /// A thread passes to another state.
     fn leave_state(&mut self, slot: Slot, ts: i64, next: State) {
         let open = &mut self.requests[slot];
-        match std::mem::replace(&mut open.watch.state, next) {
+        let start = open.row.start.unwrap_or(open.row.first_event);
+        let (before, since) = open.watch.change_state(ts, next, start);
+        match before {
             State::Running => {}
-            State::Runnable(since) => add(&mut open.evidence.runnable, (since, ts)),
-            State::Blocked(since) => {
+            State::Runnable => add(&mut open.evidence.runnable, (since, ts)),
+            State::Blocked => {
                 let file = (open.row.dev, open.row.ino);
                 let other_complete = self.file_completions.of_others(file, open.row.sync_id, since);
-                add(&mut open.evidence.blocked, Blocked { from: since, to: ts, other_complete });
+                let is_woken = next == State::Runnable;
+                add(&mut open.evidence.blocked, Blocked { from: since, to: ts, is_woken, other_complete });
             }
+        }
+    }
+
+    /// A thread has a state that it cannot have after the one before: an event in between was lost, and nobody knows when it came.
+    fn lose_state(&mut self, slot: Slot, ts: i64, next: State) {
+        let open = &mut self.requests[slot];
+        let start = open.row.start.unwrap_or(open.row.first_event);
+        let (_, since) = open.watch.change_state(ts, next, start);
+        open.watch.is_doubtful = false;
+        add(&mut open.evidence.unseen, (since, ts));
+    }
+
+    /// A request ends, so its thread runs. What the log has not recorded until now it does not record, and has not lost.
+    pub(super) fn end_states(&mut self, slot: Slot, end: i64) {
+        if self.phases_seen.switches_in && self.requests[slot].watch.state != State::Running {
+            self.lose_state(slot, end, State::Running);
+        }
+        let Evidence { blocked, unseen, .. } = &mut self.requests[slot].evidence;
+        if self.phases_seen.wakes {
+            blocked.retain(|blocked| {
+                if !blocked.is_woken {
+                    add(unseen, (blocked.from, blocked.to));
+                }
+                blocked.is_woken
+            });
         }
     }
 

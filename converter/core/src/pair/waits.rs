@@ -1,6 +1,7 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
 use super::commits::Waiter;
+use super::threads::add;
 use super::{Out, Pairer, Slot, of_request};
 use crate::error::Result;
 use crate::event::{Dev, Event, WaitKind};
@@ -106,6 +107,7 @@ impl Pairer {
         open.extend_to(e.ts);
         let Some(at) = open.open_waits.end(wait, e.ts) else {
             open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
+            add(&mut open.evidence.torn, (open.row.start.unwrap_or(open.row.first_event), e.ts));
             return None;
         };
         let interval = &mut open.row.waits[at];
