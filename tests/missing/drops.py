@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ class Loss:
     """What is missing, for people."""
     events: tuple[Event, ...]
     missing: frozenset[tuple[str, str]]
-    """The kinds that are missing, each with `all`, or `one` if there are others of it."""
+    """The kinds that are missing, each with how much of it: `all` events, all with one `name`, the `first` one of a name, `one`, or `some`."""
     is_end: bool = False
     """Whether all that is missing was before or after what is left."""
 
@@ -41,11 +42,22 @@ class Loss:
 def without(recording: Recording, places: Collection[int], detail: str) -> Loss:
     """Without the events at these places."""
     left = tuple(event for at, event in enumerate(recording.events) if at not in places)
-    kept = {event.kind for event in left}
-    missing = {
-        (kind, "one" if kind in kept else "all")
-        for kind in {recording.events[at].kind for at in places}
-    }
+    kinds, names = ({getattr(event, key) for event in left} for key in ("kind", "name"))
+    first: dict[str, int] = {}
+    for at, event in enumerate(recording.events):
+        first.setdefault(event.name, at)
+
+    def scope(at: int) -> str:
+        event = recording.events[at]
+        if event.kind not in kinds:
+            return "all"
+        if event.name not in names:
+            return "name"
+        return "first" if first[event.name] == at else "one"
+
+    missing = {(recording.events[at].kind, scope(at)) for at in places}
+    counts = Counter(recording.events[at].kind for at in places)
+    missing |= {(kind, "some") for kind, count in counts.items() if count > 1 and kind in kinds}
     return Loss(recording, detail, left, frozenset(missing))
 
 

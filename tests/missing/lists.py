@@ -23,7 +23,9 @@ class Entry:
     missing: tuple[str, ...]
     """Kinds of events (`kinds.PATTERNS`), `beginning`, `rest`, or `id`. Several are missing together."""
     scope: str
-    """`all` of its events are missing, `one` if there are others, or `any`. Of `id`: the kind of event."""
+    """How much of it is missing (`Loss.missing`): `all` is more than `name`, and `one` may be the `first`; or `any`. Of `id`: the kind of event."""
+    seen_in: str
+    """Of what is known: whether the `quick` plan shows it, or `all` only."""
     columns: tuple[str, ...]
     """Which figures may differ, as patterns. With `>0`, not to 0: what is left says that something was there."""
     reason: str
@@ -37,7 +39,8 @@ class Entry:
 
     def is_of(self, loss: Loss) -> bool:
         """Whether what the entry names is missing."""
-        gone = {kind for kind, scope in loss.missing if self.scope in ("any", scope)}
+        scopes = {"one": ("one", "first"), "name": ("name", "all")}.get(self.scope, (self.scope,))
+        gone = {kind for kind, scope in loss.missing if self.scope == "any" or scope in scopes}
         return gone.issuperset(self.missing)
 
     @staticmethod
@@ -56,6 +59,7 @@ def read(name: str) -> tuple[Entry, ...]:
                 tuple(row["facts"].split(", ")),
                 tuple(row["missing"].split(" + ")),
                 row["scope"],
+                row.get("seen in", "all"),
                 tuple(row["columns"].split(", ")),
                 row["reason"],
             )

@@ -23,15 +23,12 @@ OF_ITSELF = {"confidence", "incomplete", "unmatched"}
 
 
 # Phases that say less than others, and are right where what distinguishes those is missing.
+STATES = ("cpu wait", "lock wait")
+STEPS = ("earlier commit", "commit start", "commit locking", "commit flushing", "commit logging")
 COARSE = {
     "writeback": ("queue", "device"),
-    "commit wait": (
-        "earlier commit",
-        "commit start",
-        "commit locking",
-        "commit flushing",
-        "commit logging",
-    ),
+    "commit wait": (*STATES, *STEPS),
+    **dict.fromkeys(("flush", "fast commit", "fast commit wait", "commit"), STATES),
 }
 
 
@@ -75,10 +72,18 @@ def claims(row: Row) -> bool:
     return row.get("incomplete") is None and row.get("confidence") != "inferred"
 
 
+def is_other(row: Row, expected: Row) -> bool:
+    """Whether the row is marked as something else than what it is in the complete recording: as a request of the block layer, whose bios are
+    not known, or as a request of which only the call is known.
+    """
+    is_call = row.get("confidence") == "unknown" != expected.get("confidence")
+    return is_call or (row.get("is_request", False) and not expected["is_request"])
+
+
 def _match(
     whole: list[Row], part: list[Row], score: Any, same: Any
 ) -> tuple[dict[int, Row], list[Row], list[Row]]:
-    """Pairs rows, the best pairs first. `same` gives what only rows of one request or bio can have in common; rows that share nothing are no pair."""
+    """Pairs rows, the best pairs first. `same` gives values of a row; rows that share none of them are no pair."""
     by_key: dict[Any, list[int]] = defaultdict(list)
     for at, row in enumerate(whole):
         for key in same(row):
@@ -120,7 +125,7 @@ def _score_sync(whole: Row, part: Row) -> int:
         points += 6
     if _within(part, whole):
         points += 2
-    # Ids of threads that come again are those of other requests: an id is no match by itself.
+    # Ids of threads that come again are those of other requests: an id by itself is no match.
     if points and _equal(whole["id"], part["id"]):
         points += 8
     return points
@@ -232,7 +237,7 @@ class Comparison:
     ) -> None:
         for at, expected in pairs.items():
             row = rows[at]
-            if not claims(row):
+            if not claims(row) or is_other(row, expected):
                 continue
             for column, value in row.items():
                 if column in KEYS or column in OF_ITSELF or value is None:
@@ -242,7 +247,7 @@ class Comparison:
             if further:
                 further(row, expected)
         for row in new:
-            if claims(row):
+            if claims(row) and not row.get("is_request"):
                 self.add(f"{table}.new", None, self._place(row), self._place(row))
         if not self.new_losses:
             for row in lost:
@@ -336,7 +341,8 @@ class Comparison:
                         self.add(f"negative {table}.{column}", 0, value, str(row["ts_ns"]))
         bios: dict[int, list[Row]] = defaultdict(list)
         for row in part["bio"]:
-            if row["sync_id"] is not None:
+            # A flush is in no count of bios.
+            if row["sync_id"] is not None and row["direction"] == "write":
                 bios[row["sync_id"]].append(row)
         lengths: Counter[int] = Counter()
         for row in part["phase"]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -79,6 +80,17 @@ def _seconds(text: str) -> int:
 # Readers. Each takes the text and yields (text, name, flags, tid, ts_ns) of each event, with name None for what belongs to the head or tail.
 
 Line = tuple[bytes, str | None, str, int, int]
+Reader = Callable[[bytes], Iterator[Line]]
+
+
+def by_line(of_line: Callable[[bytes], tuple[str, str, int, int] | None]) -> Reader:
+    """Reads a text in which a line is an event, or belongs to another one."""
+
+    def read_text(data: bytes) -> Iterator[Line]:
+        for line in data.splitlines(keepends=True):
+            yield line, *(of_line(line) or (None, "", 0, 0))
+
+    return read_text
 
 FTRACE = re.compile(
     rb"-(\d+) .*?(?:\s|\.)(\d+\.\d{6}|\d{12}): +(?:sys_(\w+?)(\(| -> )|(\w+):)\s*(.*)",
@@ -86,22 +98,26 @@ FTRACE = re.compile(
 BLOCK_FLAGS = re.compile(rb"(?:\d+,\d+) +([A-Z]+) ")
 
 
-def ftrace(data: bytes) -> Iterator[Line]:
+def flags_of(text: bytes) -> str:
+    """The flags of an event of the block layer."""
+    match = BLOCK_FLAGS.match(text)
+    return match[1].decode() if match else ""
+
+
+@by_line
+def ftrace(line: bytes) -> tuple[str, str, int, int] | None:
     """Text of the ring buffer, and of `trace-cmd report`."""
-    for line in data.splitlines(keepends=True):
-        if line.startswith((b"#", b"cpus=")) or not (match := FTRACE.search(line)):
-            yield line, None, "", 0, 0
-            continue
-        tid, time, call, arrow, name, rest = match.groups()
-        if call:
-            word = ("sys_exit_" if b">" in arrow else "sys_enter_") + call.decode()
-        else:
-            word = name.decode()
-        flags = BLOCK_FLAGS.match(rest)
-        ts = _seconds(time.decode()) if b"." in time else int(time)
-        if word in ("wb_start", "wb_end") and not rest.startswith(b"id="):
-            word = f"event {word}"
-        yield line, word, flags[1].decode() if flags else "", int(tid), ts
+    if line.startswith((b"#", b"cpus=")) or not (match := FTRACE.search(line)):
+        return None
+    tid, time, call, arrow, name, rest = match.groups()
+    if call:
+        word = ("sys_exit_" if b">" in arrow else "sys_enter_") + call.decode()
+    else:
+        word = name.decode()
+    ts = _seconds(time.decode()) if b"." in time else int(time)
+    if word in ("wb_start", "wb_end") and not rest.startswith(b"id="):
+        word = f"event {word}"
+    return word, flags_of(rest), int(tid), ts
 
 
 # The exit of a call is named as the end of a sync function is by a probe.
@@ -112,87 +128,72 @@ THESIS = re.compile(
 )
 
 
-def thesis(data: bytes) -> Iterator[Line]:
+@by_line
+def thesis(line: bytes) -> tuple[str, str, int, int] | None:
     """The line format of the thesis, with stacks."""
-    for line in data.splitlines(keepends=True):
-        if match := THESIS.match(line.rstrip(b"\n")):
-            word = match[4].decode().replace("_exit", "_returns")
-            yield line, word, "", int(match[2]), int(match[1])
-        else:
-            yield line, None, "", 0, 0
+    match = THESIS.match(line.split(b"\n")[0])
+    return match and (match[4].decode().replace("_exit", "_returns"), "", int(match[2]), int(match[1]))
 
 
-def bpftrace_json(data: bytes) -> Iterator[Line]:
+@by_line
+def bpftrace_json(line: bytes) -> tuple[str, str, int, int] | None:
     """bpftrace's JSON: printed lines of `bpf/`, or tuples for btetto."""
-    for line in data.splitlines(keepends=True):
-        record = json.loads(line)
-        if record["type"] == "printf" and (
-            match := THESIS.match(record["data"].split("\n")[0].encode())
-        ):
-            word = match[4].decode().replace("_exit", "_returns")
-            yield line, word, "", int(match[2]), int(match[1])
-        elif record["type"] == "value" and record["data"][0] == "track_event":
-            pairs = {pair[0]: pair[1] for pair in record["data"][1:]}
-            name = pairs["name"].removeprefix("tracepoint:syscalls:")
-            if name == "ext4_sync_file":
-                name += "_enter" if pairs["type"] == "BEGIN" else "_exit"
-            yield line, name, str(pairs.get("rwbs", "")), int(pairs.get("tid", 0)), int(pairs["ts"])
-        else:
-            yield line, None, "", 0, 0
+    record = json.loads(line)
+    if record["type"] == "printf":
+        return next(thesis(record["data"].encode()))[1:]
+    if record["type"] != "value" or record["data"][0] != "track_event":
+        return None
+    pairs = {pair[0]: pair[1] for pair in record["data"][1:]}
+    name = pairs["name"].removeprefix("tracepoint:syscalls:")
+    if name == "ext4_sync_file":
+        name += "_enter" if pairs["type"] == "BEGIN" else "_exit"
+    return name, str(pairs.get("rwbs", "")), int(pairs.get("tid", 0)), int(pairs["ts"])
 
 
 PERF = re.compile(rb"\s*\S.*?\s(?:\d+/)?(\d+) +\[\d+\] (\d+\.\d+): +\w+:(\w+): ?(.*)")
 
 
-def perf(data: bytes) -> Iterator[Line]:
+@by_line
+def perf(line: bytes) -> tuple[str, str, int, int] | None:
     """`perf script`, with stacks."""
-    for line in data.splitlines(keepends=True):
-        if not line.startswith(b"#") and (match := PERF.match(line)):
-            flags = BLOCK_FLAGS.match(match[4])
-            word = match[3].decode()
-            ts = _seconds(match[2].decode())
-            yield line, word, flags[1].decode() if flags else "", int(match[1]), ts
-        else:
-            yield line, None, "", 0, 0
+    match = None if line.startswith(b"#") else PERF.match(line)
+    return match and (match[3].decode(), flags_of(match[4]), int(match[1]), _seconds(match[2].decode()))
 
 
 BLKPARSE = re.compile(rb" *\d+,\d+ +\d+ +\d+ +(\d+\.\d+) +(\d+) +(\w+) +(\w+)")
 
 
-def blkparse(data: bytes) -> Iterator[Line]:
+@by_line
+def blkparse(line: bytes) -> tuple[str, str, int, int] | None:
     """`blkparse`."""
-    for line in data.splitlines(keepends=True):
-        if match := BLKPARSE.match(line):
-            ts = _seconds(match[1].decode())
-            yield line, match[3].decode(), match[4].decode(), int(match[2]), ts
-        else:
-            yield line, None, "", 0, 0
+    match = BLKPARSE.match(line)
+    return match and (match[3].decode(), match[4].decode(), int(match[2]), _seconds(match[1].decode()))
 
 
 STRACE = re.compile(rb"(?:(\d+)(?:<.*?>)? +)?(\d+\.\d+) (?:<\.\.\. (\w+) resumed>|(\w+)\()")
 
 
-def strace(data: bytes) -> Iterator[Line]:
+@by_line
+def strace(line: bytes) -> tuple[str, str, int, int]:
     """strace with `-f -ttt`. A call in two parts is two events."""
-    for line in data.splitlines(keepends=True):
-        if match := STRACE.match(line):
-            name = (match[3] or match[4]).decode()
-            if re.fullmatch(CALLS, name):
-                name = "resumed" if match[3] else "unfinished" if b"<unfinished" in line else name
-            yield line, name, "", int(match[1] or 0), _seconds(match[2].decode())
-        else:
-            yield line, "note", "", 0, 0
+    match = STRACE.match(line)
+    if not match:
+        return "note", "", 0, 0
+    name = (match[3] or match[4]).decode()
+    if re.fullmatch(CALLS, name):
+        name = "resumed" if match[3] else "unfinished" if b"<unfinished" in line else name
+    return name, "", int(match[1] or 0), _seconds(match[2].decode())
 
 
-def low_level(data: bytes) -> Iterator[Line]:
+@by_line
+def low_level(line: bytes) -> tuple[str, str, int, int]:
     """Syncline's low-level log."""
-    for line in data.splitlines(keepends=True):
-        event = json.loads(line)
-        yield line, event["event"], event.get("rwbs") or "", event["tid"], event["ts_ns"]
+    event = json.loads(line)
+    return event["event"], event.get("rwbs") or "", event["tid"], event["ts_ns"]
 
 
 def split(
-    reader: Callable[[bytes], Iterator[Line]], data: bytes
+    reader: Reader, data: bytes
 ) -> tuple[bytes, list[Event], bytes]:
     """The head, the events that a kind names, and the tail. Stacks follow their event, and go with it."""
     head: list[bytes] = []
@@ -250,13 +251,28 @@ def settled(events: list[Event], count: int) -> list[Event]:
     return kept
 
 
+def renumbered(events: list[Event]) -> list[Event]:
+    """Events of blkparse with numbers that are consecutive on each CPU, as they are where none is left out."""
+    numbers: Counter[bytes] = Counter()
+    made = []
+    for event in events:
+        device, cpu, number, rest = event.text.split(maxsplit=3)
+        numbers[cpu] += 1
+        head = b" %s %s %s " % (device, cpu, str(numbers[cpu]).encode())
+        made.append(replace(event, text=head + rest))
+    return made
+
+
 def _as_stock(data: bytes) -> bytes:
     """What tracepoints of a stock kernel would have recorded in place of the patch and of probes: the same syncs and bios, at the same times.
 
     A fast commit, a wait and a folio have none.
     """
     lines = []
+    ends: dict[bytes, bytes] = {}
+    """By thread: the end of its sync, of the same file as its start."""
     for line in data.splitlines(keepends=True):
+        thread = line.split(b"[")[0]
         if match := re.search(rb"sync_start: .* dev=(\d+),(\d+) ino=(\d+) .*fs=(\w+)", line):
             major, minor, ino, fs = (group.decode() for group in match.groups())
             text = {
@@ -265,11 +281,13 @@ def _as_stock(data: bytes) -> bytes:
                 "f2fs": f"f2fs_sync_file_enter: dev = ({major},{minor}), ino = {ino}, pino = 3, i_mode = 0x81a4, "
                 "i_size = 12288, i_nlink = 1, i_blocks = 24, i_advise = 0x0",
             }[fs]
+            if fs == "f2fs":
+                end = f"f2fs_sync_file_exit: dev = ({major},{minor}), ino = {ino}, checkpoint is not needed, datasync = 0, ret = 0"
+                ends[thread] = end.encode() + b"\n"
             lines.append(line[: line.index(b"sync_start:")] + text.encode() + b"\n")
         elif b" sync_end:" in line:
-            if fs == "f2fs":
-                text = f"f2fs_sync_file_exit: dev = ({major},{minor}), ino = {ino}, checkpoint is not needed, datasync = 0, ret = 0"
-                lines.append(line[: line.index(b"sync_end:")] + text.encode() + b"\n")
+            if thread in ends:
+                lines.append(line[: line.index(b"sync_end:")] + ends.pop(thread))
         elif match := re.search(rb" (bio: .* dev=(\d+) sector=(\d+) bytes=(\d+) opf=(\d+))", line):
             dev, sector, size, flags = (int(group) for group in match.groups()[1:])
             letters = ("F" if flags & 1 << 18 else "") + (
@@ -288,18 +306,18 @@ def _as_stock(data: bytes) -> bytes:
 
 # What tracepoints of a stock kernel do not record, and what the patch does not.
 PATCH = r"sync_start|sync_end|bio_add_folio|bio_submit|bio_complete|commit_(wait_)?(start|end)|flush_(start|end)|wb_start|wb_end"
-STOCK = r"ext4_sync_file_\w+|block_bio_queue|block_rq_complete"
+BIOS_OF_STOCK = r"ext4_sync_file_\w+|block_bio_queue"
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The file, and the part of it, that a recording is."""
+    """A part of a file, which is a recording of its own."""
 
     name: str
     source: str
     facts: str
     path: str
-    reader: Callable[[bytes], Iterator[Line]]
+    reader: Reader
     count: int
     """How many events, and then those until its requests have ended. 0: all."""
     leave_out: str = ""
@@ -330,7 +348,7 @@ CUTS = [
         bpftrace_json,
         20,
     ),
-    Cut("ftrace-patch", "ftrace", "ids", "ftrace/small4.trace.txt.gz", ftrace, 80, STOCK),
+    Cut("ftrace-patch", "ftrace", "ids", "ftrace/small4.trace.txt.gz", ftrace, 80, BIOS_OF_STOCK),
     Cut("ftrace-both", "ftrace", "both", "ftrace/sqlite_wal_full.trace.txt.gz", ftrace, 140),
     Cut(
         "ftrace-ext4", "ftrace", "stock", "ftrace/sqlite_wal_full.trace.txt.gz", ftrace, 110, PATCH
@@ -359,7 +377,7 @@ CUTS = [
         "stock",
         "dynamic-events/f2fs-both.txt.gz",
         ftrace,
-        90,
+        93,
         prepare=_as_stock,
     ),
     Cut("report", "ftrace", "both", "ftrace/rename.report.txt.gz", ftrace, 120),
@@ -410,6 +428,8 @@ def _cut(cut: Cut) -> Recording:
         events.sort(key=lambda event: event.ts_ns)
     if cut.count:
         events = settled(events, cut.count)
+        if cut.reader is blkparse:
+            events = renumbered(events)
         # The recorder's own counts are those of the whole file.
         tail = b""
     return Recording(cut.name, cut.source, cut.facts, tuple(events), head, tail)

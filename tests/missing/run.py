@@ -24,13 +24,17 @@ class Plan:
     singles: int
     """About how many single events."""
     random: int
+    """How many random shares of random kinds."""
     seed: int = 0
+    has_kinds: bool = True
+    """Whether each kind and the ids of each kind are tried."""
 
     def losses(self, recording: Recording) -> Iterator[Loss]:
         share = self.singles / max(1, len(recording.events))
-        yield from drops.kinds(recording)
+        if self.has_kinds:
+            yield from drops.kinds(recording)
+            yield from drops.ids(recording)
         yield from drops.ends(recording, self.ends)
-        yield from drops.ids(recording)
         yield from drops.single(recording, share, self.seed)
         yield from drops.random_kinds(recording, self.random, self.seed)
 
@@ -38,7 +42,8 @@ class Plan:
 # Files in memory: thousands are written.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
-QUICK = Plan(ends=5, singles=25, random=6)
+QUICK = Plan(ends=5, singles=25, random=0)
+RANDOM = Plan(ends=0, singles=0, random=6, has_kinds=False)
 ALL = Plan(ends=40, singles=10**6, random=150)
 
 
