@@ -74,7 +74,7 @@ def claims(row: Row) -> bool:
 
 def is_other(row: Row, expected: Row) -> bool:
     """Whether the row is marked as something else than what it is in the complete recording: as a request of the block layer, whose bios are
-    not known, or as a request of which only the call is known.
+    not known, or as one that only its call shows.
     """
     is_call = row.get("confidence") == "unknown" != expected.get("confidence")
     return is_call or (row.get("is_request", False) and not expected["is_request"])
@@ -342,7 +342,7 @@ class Comparison:
         bios: dict[int, list[Row]] = defaultdict(list)
         for row in part["bio"]:
             # A flush is in no count of bios.
-            if row["sync_id"] is not None and row["direction"] == "write":
+            if row["sync_id"] is not None and row["direction"] not in ("flush", "read"):
                 bios[row["sync_id"]].append(row)
         lengths: Counter[int] = Counter()
         for row in part["phase"]:

@@ -92,6 +92,7 @@ def by_line(of_line: Callable[[bytes], tuple[str, str, int, int] | None]) -> Rea
 
     return read_text
 
+
 FTRACE = re.compile(
     rb"-(\d+) .*?(?:\s|\.)(\d+\.\d{6}|\d{12}): +(?:sys_(\w+?)(\(| -> )|(\w+):)\s*(.*)",
 )
@@ -132,7 +133,12 @@ THESIS = re.compile(
 def thesis(line: bytes) -> tuple[str, str, int, int] | None:
     """The line format of the thesis, with stacks."""
     match = THESIS.match(line.split(b"\n")[0])
-    return match and (match[4].decode().replace("_exit", "_returns"), "", int(match[2]), int(match[1]))
+    return match and (
+        match[4].decode().replace("_exit", "_returns"),
+        "",
+        int(match[2]),
+        int(match[1]),
+    )
 
 
 @by_line
@@ -157,7 +163,12 @@ PERF = re.compile(rb"\s*\S.*?\s(?:\d+/)?(\d+) +\[\d+\] (\d+\.\d+): +\w+:(\w+): ?
 def perf(line: bytes) -> tuple[str, str, int, int] | None:
     """`perf script`, with stacks."""
     match = None if line.startswith(b"#") else PERF.match(line)
-    return match and (match[3].decode(), flags_of(match[4]), int(match[1]), _seconds(match[2].decode()))
+    return match and (
+        match[3].decode(),
+        flags_of(match[4]),
+        int(match[1]),
+        _seconds(match[2].decode()),
+    )
 
 
 BLKPARSE = re.compile(rb" *\d+,\d+ +\d+ +\d+ +(\d+\.\d+) +(\d+) +(\w+) +(\w+)")
@@ -167,7 +178,12 @@ BLKPARSE = re.compile(rb" *\d+,\d+ +\d+ +\d+ +(\d+\.\d+) +(\d+) +(\w+) +(\w+)")
 def blkparse(line: bytes) -> tuple[str, str, int, int] | None:
     """`blkparse`."""
     match = BLKPARSE.match(line)
-    return match and (match[3].decode(), match[4].decode(), int(match[2]), _seconds(match[1].decode()))
+    return match and (
+        match[3].decode(),
+        match[4].decode(),
+        int(match[2]),
+        _seconds(match[1].decode()),
+    )
 
 
 STRACE = re.compile(rb"(?:(\d+)(?:<.*?>)? +)?(\d+\.\d+) (?:<\.\.\. (\w+) resumed>|(\w+)\()")
@@ -192,9 +208,7 @@ def low_level(line: bytes) -> tuple[str, str, int, int]:
     return event["event"], event.get("rwbs") or "", event["tid"], event["ts_ns"]
 
 
-def split(
-    reader: Reader, data: bytes
-) -> tuple[bytes, list[Event], bytes]:
+def split(reader: Reader, data: bytes) -> tuple[bytes, list[Event], bytes]:
     """The head, the events that a kind names, and the tail. Stacks follow their event, and go with it."""
     head: list[bytes] = []
     tail: list[bytes] = []
@@ -256,7 +270,7 @@ def renumbered(events: list[Event]) -> list[Event]:
     numbers: Counter[bytes] = Counter()
     made = []
     for event in events:
-        device, cpu, number, rest = event.text.split(maxsplit=3)
+        device, cpu, _, rest = event.text.split(maxsplit=3)
         numbers[cpu] += 1
         head = b" %s %s %s " % (device, cpu, str(numbers[cpu]).encode())
         made.append(replace(event, text=head + rest))

@@ -42,12 +42,7 @@ pub(super) struct OpenGroup {
 }
 
 impl OpenGroup {
-    pub(super) fn of_call(
-        call: Call,
-        (location, log): (Location, usize),
-        in_flight: u32,
-        is_undecided: bool,
-    ) -> Self {
+    pub(super) fn of_call(call: Call, (location, log): (Location, usize), in_flight: u32, is_undecided: bool) -> Self {
         Self {
             since: call.enter,
             counts_in_flight: call.call_only || is_undecided,
