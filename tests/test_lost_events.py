@@ -114,6 +114,29 @@ def test_a_call_lasts_as_long_as_its_sync_in_a_log_without_exits(
     assert losses(converted) == {}
 
 
+def test_exits_of_a_process_that_may_be_of_either_call(tmp_path: Path) -> None:
+    """Two threads of a process sync at once. Their exits say when one of them returned, not which."""
+    first, second = sync(1000, 1), sync(1005, 2)
+    log = line_format(sorted(first + second) + sync(3000, 3))
+    converted = core(tmp_path, log, pid_is="process")
+    assert column(converted["call"], "dur_ns") == [None, None, 120_000]
+    assert column(converted["sync"], "syscall_ns") == [None, None, 120_000]
+    assert column(converted["sync"], "confidence") == ["inferred", "inferred", "exact"]
+    assert losses(converted) == {"unmatched_exit": 2, "exit_missing": 2}
+
+
+def test_a_call_that_returned_at_an_unknown_time(tmp_path: Path) -> None:
+    """A line of strace without -T says that the call returned, and not when. Its sync is in the other log."""
+    events = [json.loads(line) for line in low_level(sync(1000, 1)).splitlines()]
+    events[3]["untimed"] = True
+    log = "".join(json.dumps(event) + "\n" for event in events).encode()
+    converted = core(tmp_path, log)
+    assert column(converted["call"], "dur_ns") == [None]
+    assert column(converted["sync"], "syscall_ns") == [None]
+    assert column(converted["sync"], "dur_ns") == [110_000]
+    assert losses(converted) == {"duration_missing": 1}
+
+
 def test_exits_of_other_calls_say_nothing(tmp_path: Path) -> None:
     """A recorder may record the exits of fdatasync only."""
     events = [(1000, "fdatasync"), (1100, "fdatasync_exit ret 0"), *sync(2000, 1, exit_=False)]
