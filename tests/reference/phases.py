@@ -424,10 +424,7 @@ def of_tables(
     found = {}
     for row in complete:
         number = row["sync_id"]
-        # A flush is no writeback: pairing.md. Only a wait for one is a phase.
-        own = [
-            bio for bio in tables["bio"] if bio["sync_id"] == number and bio["direction"] != "flush"
-        ]
+        own = [bio for bio in tables["bio"] if bio["sync_id"] == number]
         waits = [wait for wait in tables["wait"] if wait["sync_id"] == number]
         file = (row["dev"], row["ino"])
         others = [
