@@ -191,6 +191,12 @@ class Request:
     ) -> None:
         self.row = row
         self.start, self.end = row["start_ns"], row["ts_ns"] + row["dur_ns"]
+        # When its flushes began whose completion is lost.
+        self.lost_flushes = [
+            bio["ts_ns"]
+            for bio in bios
+            if bio["direction"] == "flush" and bio["dur_ns"] is None and bio["ts_ns"] >= self.start
+        ]
         bios = [
             bio | {"end": min(bio["ts_ns"] + bio["dur_ns"], self.end)}
             for bio in bios
@@ -210,7 +216,7 @@ class Request:
 
     def moments(self) -> list[int]:
         """All times at which something may change."""
-        found = {self.start, self.end, *self.others}
+        found = {self.start, self.end, *self.others, *self.lost_flushes}
         for bio in self.bios:
             found |= {bio["ts_ns"], bio["end"]}
             if bio["queue_ns"] is not None:
@@ -263,6 +269,8 @@ class Request:
             return "lock wait"
         if any(covers(span, at) for span in self.flushes):
             return "flush"
+        if any(since <= at for since in self.lost_flushes):
+            return self.of_waits(at) or "residue"
         return (
             self.of_waits(at)
             or self.of_data(at)

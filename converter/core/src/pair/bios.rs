@@ -771,13 +771,12 @@ impl Pairer {
         if let Some(ts) = complete {
             open.extend_to(ts);
         }
-        if let Some((submit, complete)) = submit.zip(complete)
-            && !open.settled
-        {
-            if is_flush {
-                open.evidence.flushes.push((submit, complete));
-            } else {
-                open.evidence.bios.push(BioTimes { submit, issue, complete });
+        if let Some(submit) = submit.filter(|_| !open.settled) {
+            match complete {
+                Some(complete) if is_flush => open.evidence.flushes.push((submit, complete)),
+                Some(complete) => open.evidence.bios.push(BioTimes { submit, issue, complete }),
+                None if is_flush => open.evidence.torn.push((submit, i64::MAX)),
+                None => {}
             }
         }
         let is_last = open.over && open.open_bios.is_empty() && !open.settled;
