@@ -174,8 +174,8 @@ WITH
         iif(
           derives
           AND request_id IS NOT NULL
-          AND COALESCE(size, 0) BETWEEN 0 AND 1099511627775,
-          (COALESCE(size, 0) + 4095) / 4096,
+          AND size BETWEEN 0 AND 1099511627775,
+          (size + 4095) / 4096,
           NULL
         )
       ) AS folio_count,
@@ -237,8 +237,8 @@ SELECT
     iif(
       derives
       AND request_id IS NOT NULL
-      AND COALESCE(size, 0) BETWEEN 0 AND 1099511627775,
-      COALESCE(size, 0) > 0,
+      AND size BETWEEN 0 AND 1099511627775,
+      size > 0,
       NULL
     )
   ) AS ranges,

@@ -205,11 +205,11 @@ WITH
       ) AS syscall_ns,
       COALESCE(
         extract_arg(arg_set_id, 'debug.before_submit_ns'),
-        iif(may_start, submit - ts, NULL)
+        iif(may_start AND submit >= ts, submit - ts, NULL)
       ) AS before_submit_ns,
       COALESCE(
         extract_arg(arg_set_id, 'debug.after_complete_ns'),
-        iif(may_end, ts + dur - complete, NULL)
+        iif(may_end AND complete <= ts + dur, ts + dur - complete, NULL)
       ) AS after_complete_ns,
       COALESCE(
         extract_arg(arg_set_id, 'debug.journal_ns'),

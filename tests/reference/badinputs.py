@@ -286,33 +286,33 @@ def hole_of_zeros() -> BadInput:
 
 @bad_input
 def negative_length() -> BadInput:
-    losses = {"unparsed_line": 1}
+    losses = {"unparsed_line": 1, "folios_missing": 1}
     return BadInput(text(*request(length=b"-4096")), losses, **(GOOD | {"bytes": 0}))
 
 
 @bad_input
 def negative_offset() -> BadInput:
-    losses = {"unparsed_line": 1}
+    losses = {"unparsed_line": 1, "folios_missing": 1}
     return BadInput(text(*request(offset=b"-1")), losses, **(GOOD | {"bytes": 0}))
 
 
 @bad_input
 def length_beyond_u64() -> BadInput:
-    losses = {"unparsed_line": 1}
+    losses = {"unparsed_line": 1, "folios_missing": 1}
     data = text(*request(length=b"18446744073709551616"))
     return BadInput(data, losses, **(GOOD | {"bytes": 0}))
 
 
 @bad_input
 def folio_that_ends_beyond_any_file() -> BadInput:
-    losses = {"unparsed_line": 1}
+    losses = {"unparsed_line": 1, "folios_missing": 1}
     data = text(*request(offset=b"9223372036854775807", length=b"1"))
     return BadInput(data, losses, **(GOOD | {"bytes": 0}))
 
 
 @bad_input
 def length_beyond_a_tebibyte() -> BadInput:
-    losses = {"unparsed_line": 1}
+    losses = {"unparsed_line": 1, "folios_missing": 1}
     return BadInput(text(*request(length=b"1099511627777")), losses, **(GOOD | {"bytes": 0}))
 
 
@@ -405,6 +405,7 @@ def id_of_a_request_that_begins_later() -> BadInput:
         "start_missing": 1,
         "never_submitted": 1,
         "never_completed": 1,
+        "folios_missing": 1,
     }
     return BadInput(text(*lines), losses, sync=3, bio=2, bytes=4096)
 
@@ -519,11 +520,12 @@ def more_requests_wait_than_may() -> BadInput:
     lines: list[bytes] = []
     for i in range(count):
         lines_of_request = request(t=1000 + 10 * i, tid=5 + i, id=b"%d" % (i + 1))
-        lines += [*lines_of_request[:5], lines_of_request[6]]
+        # Without a call, nothing says that it waits for its bio.
+        lines += [*lines_of_request[1:5], lines_of_request[6]]
     for i in (0, 1):
         lines.append(b"%d 0 swapper/0 bio_complete bio 0xff%08x" % (10**7, 1000 + 10 * i))
     losses = {"unmatched_complete": 1, "completed_after_end": 1, "never_completed": count - 1}
-    rows = {"sync": count, "bio": count, "call": count, "bytes": count * 4096}
+    rows = {"sync": count, "bio": count, "bytes": count * 4096}
     return BadInput(text(*lines), losses, **rows, big=True)
 
 

@@ -477,6 +477,10 @@ class World:
             is_unmatched = self.rng.random() < self.p.p_lone
             if is_unmatched:
                 op = self.rng.choice((op, "sync", "syncfs", "sync_file_range"))
+            # The other calls wait for their bios.
+            ends_early = not is_unmatched and self.rng.random() < self.p.p_ends_early
+            if ends_early:
+                op = "sync_file_range"
             frames, stack = self.rng.choice(self.stacks)
             enter = f"sys_enter_{op}" if self.p.words == "kernel" else op
             data = [("fd", self.rng.randrange(3, 99))] if self.p.extra_pairs else []
@@ -489,7 +493,7 @@ class World:
                 yield self.us(0, 2000)
             else:
                 request = self.new_request(thread, call, op != "fsync")
-                yield from self.sync(request)
+                yield from self.sync(request, ends_early)
                 ret = request.ret
             yield self.us(1, 50)
             if self.p.syscall_exits:
@@ -501,7 +505,8 @@ class World:
         yield self.us(0, 5000)
         while self.take_request():
             yield self.us(10, 3000)
-            yield from self.sync(self.new_request(thread, None, self.rng.random() < 0.5))
+            request = self.new_request(thread, None, self.rng.random() < 0.5)
+            yield from self.sync(request, self.rng.random() < self.p.p_ends_early)
 
     def writeback(self) -> Iterator[int]:
         for _ in range(self.p.background):
@@ -518,7 +523,7 @@ class World:
         self.requests.append(request)
         return request
 
-    def sync(self, request: Request) -> Iterator[int]:
+    def sync(self, request: Request, ends_early: bool) -> Iterator[int]:
         thread = request.thread
         end = 2**63 - 1 if self.rng.random() < 0.8 else self.rng.randrange(2**20)
         data: list[tuple[str, Any]] = [
@@ -542,7 +547,7 @@ class World:
                 count = 2 if bios_left > 1 and self.rng.random() < self.p.p_two_at_once else 1
                 bios_left -= count
                 yield from self.write(request, [submitter] * count, self.offsets())
-        if self.rng.random() >= self.p.p_ends_early:
+        if not ends_early:
             while any(bio.complete is None for bio in request.bios):
                 yield self.us(5, 500)
         yield self.us(1, 4000)
@@ -690,6 +695,9 @@ def lines_with_id(request: Request) -> list[Line]:
 # ---------------------------------------------------------------- the truth
 
 
+SIZES = ("bytes", "folios", "ranges", "first_offset", "last_offset")
+
+
 @dataclass
 class ThreadInLog:
     """What the log says of a thread that may have made requests in calls whose entries are lost."""
@@ -808,9 +816,27 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         lines = [line for line, _, _ in bio.folios] + [bio.submit]
         return [line for line in lines if line is not None and line.lost is None]
 
+    def has_folio(bio: Bio) -> bool:
+        return any(is_logged(line) for line, _, _ in bio.folios)
+
+    def bio_outlives(bio: Bio) -> bool:
+        """Whether a bio completes after its request, as far as the log shows."""
+        end = bio.request.end if bio.request else None
+        are_logged = is_logged(bio.submit) and is_logged(bio.complete) and is_logged(end)
+        return are_logged and bio.complete.t > end.t
+
     requests = [request for request in world.requests if lines_with_id(request)]
     requests.sort(key=lambda request: order[id(first(lines_with_id(request)))])
     sync_id = {id(request): number for number, request in enumerate(requests, 1)}
+    # Completions of bios that are not in the log, unless no bio is in the log before them. All
+    # addresses are of one region of memory.
+    first_bio = min((order[id(first(opening_lines(bio)))] for bio in world.bios if opening_lines(bio)), default=0)
+    orphans = [
+        order[id(bio.complete)]
+        for bio in world.bios
+        if is_logged(bio.complete) and not opening_lines(bio)
+    ]
+    orphans = [number for number in orphans if number > first_bio]
     bios = sorted(
         filter(opening_lines, world.bios), key=lambda bio: order[id(first(opening_lines(bio)))]
     )
@@ -819,7 +845,9 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
 
     def may_have_begun_before(bio: Bio) -> bool:
         """Whether the log may begin within the bio: its request has no earlier event than the first folios or submits of its bios."""
-        if bio.request is None or first(lines_with_id(bio.request)).kind not in ("folio", "submit"):
+        if bio.request is None or is_logged(bio.request.start):
+            return False
+        if first(lines_with_id(bio.request)).kind not in ("folio", "submit"):
             return False
         opening = order[id(first(opening_lines(bio)))]
         submits = [other.submit for other in bio.request.bios if is_logged(other.submit)]
@@ -877,8 +905,18 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
             losses["call_missing"] += 1
         if start and submitted:
             row["before_submit_ns"] = min(map(ns, submits)) - ns(start)
-        if end and completed:
+        if end and completed and max(map(ns, completes)) <= ns(end):
             row["after_complete_ns"] = ns(end) - max(map(ns, completes))
+        lacks_folios = any(is_logged(bio.submit) and not has_folio(bio) for bio in logged_bios)
+        if lacks_folios or any(map(may_have_begun_before, logged_bios)):
+            row |= dict.fromkeys(SIZES)
+        outlived = any(bio_outlives(bio) for bio in logged_bios)
+        if outlived and not call and request.ret >= 0:
+            row["confidence"] = "inferred"
+        if start and end and any(order[id(opening)] < at < order[id(end)] for at in orphans):
+            unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
+            row |= dict.fromkeys((*SIZES, *unknown))
+            row["incomplete"] = "bio"
         if not end:
             row["incomplete"] = "end"
             losses["end_missing"] += 1
@@ -902,10 +940,12 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         # The format has no issue events. `extra_pairs` prints the status of each completion.
         row |= {"queue_ns": None, "device_ns": None}
         row["error"] = 0 if complete and extra else None
-        row["bytes"] = row["bytes"] if row["folios"] else None
-        if may_have_begun_before(bio):
-            row |= dict.fromkeys(sizes([bio]))
+        row |= {} if row["folios"] and not may_have_begun_before(bio) else dict.fromkeys(SIZES)
+        losses["folios_missing"] += submit is not None and not has_folio(bio)
         row |= {"confidence": "exact" if bio.request else None, "incomplete": None}
+        if bio_outlives(bio) and bio.request and bio.request.ret >= 0:
+            logged_call = bio.request.call and is_logged(bio.request.call.entry)
+            row["confidence"] = "exact" if logged_call else "inferred"
         if submit and complete:
             row["dur_ns"] = ns(complete) - ns(submit)
         elif submit:

@@ -22,6 +22,7 @@ STEPS = {
     "jbd2_commit_logging": "commit logging",
 }
 MAX_WAY_OUT_NS = 1_000_000
+START, END = "jbd2_start_commit", "jbd2_end_commit"
 FOLIO_WAITS = {"filemap_wait", "folio_wait"}
 
 
@@ -42,9 +43,12 @@ class Thread:
 @dataclass
 class Commit:
     transaction: int
-    start: int | None
-    steps: list[tuple[int, str]] = field(default_factory=list)
-    end: int | None = None
+    # Of each event of it that was recorded, by its name.
+    times: dict[str, int] = field(default_factory=dict)
+
+    def until(self, end: int) -> Commit:
+        """What was recorded of it by a time."""
+        return Commit(self.transaction, {name: at for name, at in self.times.items() if at <= end})
 
 
 class Events:
@@ -145,17 +149,13 @@ class Events:
             return
         commits = self.commits.setdefault(event["dev"], [])
         number = event["transaction"]
-        if name == "jbd2_start_commit":
-            commits.append(Commit(number, at))
+        if name not in (START, END, *STEPS):
             return
-        own = [commit for commit in commits if commit.transaction == number]
-        if name == "jbd2_end_commit" and not own:
-            commits.append(Commit(number, None, end=at))
-        for commit in own:
-            if name in STEPS:
-                commit.steps.append((at, STEPS[name]))
-            elif name == "jbd2_end_commit":
-                commit.end = at
+        if all(commit.transaction != number for commit in commits):
+            commits.append(Commit(number))
+        for commit in commits:
+            if commit.transaction == number:
+                commit.times.setdefault(name, at)
 
 
 # As `trace-cmd report` prints a switch.
@@ -233,7 +233,7 @@ class Request:
         ):
             found |= {time for span in spans for time in span}
         for commit in self.commits:
-            found |= {at for at, _ in commit.steps} | ({commit.start, commit.end} - {None})
+            found |= {*commit.times.values()}
         edges = (self.begun(), self.done())
         found |= {edge for edge in edges if edge is not None}
         return sorted(time for time in found if self.start <= time <= self.end)
@@ -270,7 +270,7 @@ class Request:
         if any(covers(span, at) for span in self.flushes):
             return "flush"
         if any(since <= at for since in self.lost_flushes):
-            return self.of_waits(at) or "residue"
+            return "flush" if self.of_waits(at) == "flush" else "residue"
         return (
             self.of_waits(at)
             or self.of_data(at)
@@ -297,41 +297,37 @@ class Request:
         return self.of_commit(inner, at) or "commit wait"
 
     def of_commit(self, wait: Row, at: int) -> str | None:
-        # What comes after the wait cannot be known at its end.
-        known = [
-            commit
-            for commit in self.commits
-            if (commit.end if commit.start is None else commit.start) < wait["end"]  # type: ignore[operator]
-        ]
-        own = next((c for c in known if c.transaction == wait["transaction_id"]), None)
-        if own is None or own.start is None:
+        # What comes after the end of the request cannot be known at its end.
+        commits = [commit.until(self.end) for commit in self.commits]
+        commits = [commit for commit in commits if commit.times]
+        numbers = [commit.transaction for commit in commits]
+        if wait["transaction_id"] not in numbers:
             return None
-        if at < own.start:
-            return self.before_commit(known[: known.index(own)], own.start, wait, at)
-        begins = {name: began for began, name in own.steps if began < wait["end"]}
-        if "commit locking" in begins:
-            begins["commit locking"] = own.start
-        if own.end is not None and own.end <= wait["end"]:
-            begins["end"] = own.end
-        for name, following in itertools.pairwise([*STEPS.values(), "end"]):
-            if name in begins and following in begins and begins[name] <= at < begins[following]:
-                return name
-        return None
-
-    def before_commit(self, others: list[Commit], own_start: int, wait: Row, at: int) -> str | None:
-        """What the journal did before it began the commit of a wait: nothing, another commit, or it is not known."""
-        reached = wait["ts_ns"]
-        for other in others:
-            ended = other.end is not None and other.end <= wait["end"]
-            end = min(other.end, own_start) if ended else own_start  # type: ignore[type-var]
-            if other.start is not None and reached <= at < other.start:
+        place = numbers.index(wait["transaction_id"])
+        own = commits[place].times
+        # A wait that ends before its commit begins was for something else.
+        if START not in own or own[START] >= wait["end"]:
+            return None
+        if at >= own[START]:
+            # A step lasts until the next one begins. The first one begins with the commit.
+            borders = [own.get(name) for name in (START, *list(STEPS)[1:], END)]
+            for name, (begin, end) in zip(STEPS.values(), itertools.pairwise(borders), strict=True):
+                if begin is not None and end is not None and begin <= at < end:
+                    return name
+            return None
+        # Until when it is explained what the journal did, None if it is not, and which commit is next.
+        reached: int | None = wait["ts_ns"]
+        following: int | None = None
+        for commit in commits[: place + 1]:
+            first, last = min(commit.times.values()), max(commit.times.values())
+            is_next = following in (None, commit.transaction) and START in commit.times
+            if reached is not None and is_next and reached <= at < first:
                 return "commit start"
-            if other.start is not None and ended and max(other.start, reached) <= at < end:
+            if first <= at < last:
                 return "earlier commit"
-            if at < end:
-                return None
-            reached = max(reached, end)
-        return "commit start"
+            reached = max(commit.times[END], wait["ts_ns"]) if END in commit.times else None
+            following = commit.transaction + 1
+        return None
 
     def of_data(self, at: int) -> str | None:
         """What the critical path was at. Its last bio ends the spell in which bios of the request are in flight without a gap."""

@@ -21,6 +21,7 @@ from typing import Any
 
 SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
+CLOCK_SKEW_NS = 100_000
 MAX_WAITING = 65_536
 # A call begins at most this long before its request.
 BEGINNING_NS = 10**9
@@ -60,6 +61,7 @@ REASONS = {
     "unmatched_complete": ("loss", "a completion names an address that is not in flight"),
     "never_completed": ("loss", "the completion of a submitted bio is not in the log"),
     "never_submitted": ("loss", "folios were added to a bio whose submit is not in the log"),
+    "folios_missing": ("loss", "the folios of a submitted bio are not in the log"),
     "start_missing": ("loss", "the sync_start of a request is not in the log"),
     "call_missing": ("loss", "the entry of the call of a request is not in the log"),
     "end_missing": ("loss", "the sync_end of a request is not in the log"),
@@ -132,6 +134,8 @@ class Request:
     begins_with_bio: bool = False  # its first event is a folio or a submit
     call_lost: bool = False  # it may have been made in a call whose entry is not in the log
     lost_op: str | None = None
+    orphans_before: int = 0  # completions of unknown bios before its first event
+    bio_lost: bool = False  # a bio of it may be missing from the log altogether
     highest_before: int = 0  # the highest id of the requests that had ended at its start
 
 
@@ -525,6 +529,10 @@ class Pairing:
         self.sees_calls = False
         self.exits: set[str] = set()  # the calls whose exits the log has recorded
         self.first_ts = 0
+        # Completions of bios that are not in the log.
+        self.orphans = 0
+        self.addresses: tuple[int, ...] = ()  # the lowest and the highest one of a bio
+        self.last_complete: tuple[int, int] | None = None
 
     def run(self, events: list[Event]) -> None:
         self.first_ts = events[0].ts if events else 0
@@ -562,6 +570,8 @@ class Pairing:
             end = bio.request.end if bio.request else None
             if bio.complete and end and bio.complete.ts > end.ts:
                 self.losses.add_event("completed_after_end", bio.complete)
+                if bio.submit and waits(bio.request) != "no":
+                    bio.inferred = True
         # A log that holds only calls does not say what they did. They are call-only requests.
         are_alone = all(event.kind in ("call", "call_exit") for event in events)
         self.lone_calls = sorted(self.calls, key=returned_at) if are_alone else []
@@ -820,6 +830,7 @@ class Pairing:
         self.close_requests_of_thread(event)
         request = Request(event.pid, event.fields["id"], event)
         request.begins_with_bio = event.kind in ("folio", "submit")
+        request.orphans_before = self.orphans
         if not self.pid_is_process and not self.open_calls(event):
             self.await_call(request, event)
         free = [call for call in self.open_calls(event) if call.request is None]
@@ -895,6 +906,7 @@ class Pairing:
             self.losses.add_event("damaged_id", event)
             request.damaged = True
         request.end = event
+        request.bio_lost = request.start is not None and self.orphans > request.orphans_before
         self.close(request, event)
 
     # bios
@@ -909,6 +921,9 @@ class Pairing:
             inferred = request is not None
         bio = Bio(request, event.fields["id"], event.fields["bio"], inferred=inferred)
         self.bios.append(bio)
+        if bio.address:
+            known = (*self.addresses, bio.address)
+            self.addresses = (min(known), max(known))
         if request is not None:
             is_submitted = any(other.submit for other in request.bios)
             bio.may_have_begun_before = request.begins_with_bio and not is_submitted
@@ -966,20 +981,56 @@ class Pairing:
         if bio.early_complete is not None:
             self.losses.add_event("unmatched_complete", bio.early_complete)
             bio.early_complete = None
+        if not bio.folios:
+            self.losses.add_event("folios_missing", event)
         bio.submit = event
         self.in_flight.append(bio)
 
     def complete(self, event: Event) -> None:
         for bio in self.in_flight:
             if matches(bio, event):
+                if self.was_complete_before(bio, event):
+                    self.give_up_bio(bio)
+                    break
                 self.in_flight.remove(bio)
                 bio.complete = event
+                self.last_complete = (event.fields.get("bio", 0), event.ts)
                 return
         for bio in self.filling:
             if bio.address == event.fields.get("bio") and bio.early_complete is None:
                 bio.early_complete = event
+                self.last_complete = (bio.address, event.ts)
                 return
         self.losses.add_event("unmatched_complete", event)
+        self.note_orphan(event)
+
+    def was_complete_before(self, bio: Bio, event: Event) -> bool:
+        """Whether the bio was complete before the event, because its sync waits for it and is over."""
+        request = bio.request
+        if request is None or request.start is None or bio.inferred or waits(request) != "yes":
+            return False
+        over = request.end.ts if request.end else request.closed_ts
+        return over is not None and event.ts > over + CLOCK_SKEW_NS
+
+    def note_orphan(self, event: Event) -> None:
+        """Takes note of a completion of a bio that is not in the log.
+
+        A torn line has an address that no bio has. A line that is there twice is of a known bio.
+        """
+        address = event.fields.get("bio", 0)
+        is_possible = address == 0 or address >> 32 in {bound >> 32 for bound in self.addresses}
+        if is_possible and self.last_complete != (address, event.ts):
+            self.orphans += 1
+
+
+def waits(request: Request | None) -> str:
+    """Whether a request waits for its bios before it ends: yes, no or unknown."""
+    if request is None or (request.end and request.end.fields["ret"] < 0):
+        return "no"
+    if request.call is None:
+        return "unknown"
+    op = request.call.entry.fields["op"]
+    return "no" if op in ("sync", "syncfs", "sync_file_range") else "yes"
 
 
 def matches(bio: Bio, complete: Event) -> bool:
@@ -1021,6 +1072,15 @@ def _sizes(folios: list[Event]) -> Row:
     }
 
 
+def _may_have_begun_before(bio: Bio) -> bool:
+    """Whether the log may begin within the bio. The line of a start may come after those that it precedes."""
+    return bio.may_have_begun_before and bio.request is not None and bio.request.start is None
+
+
+def _length(since: int, until: int) -> int | None:
+    return until - since if until >= since else None
+
+
 def _known(event: Event | None, name: str, unknown: Any) -> Any:
     value = event.fields.get(name, unknown) if event else unknown
     return None if value == unknown else value
@@ -1040,6 +1100,9 @@ def _sync_row(request: Request) -> Row:
     all_submitted = bool(bios) and len(submits) == len(bios)
     all_complete = bool(bios) and len(completions) == len(bios)
     row = _sizes([folio for bio in bios for folio in bio.folios])
+    lacks_folios = any(bio.submit and not bio.folios for bio in bios)
+    if request.bio_lost or lacks_folios or any(map(_may_have_begun_before, bios)):
+        row = dict.fromkeys(row)
     row |= {
         "ts_ns": ts,
         "dur_ns": end.ts - ts if start and end else None,
@@ -1057,8 +1120,8 @@ def _sync_row(request: Request) -> Row:
         "ret": end.fields["ret"] if end else None,
         "syscall_ns": None,
         "writeback_ns": None,
-        "before_submit_ns": min(submits) - start.ts if start and all_submitted else None,
-        "after_complete_ns": end.ts - max(completions) if end and all_complete else None,
+        "before_submit_ns": _length(start.ts, min(submits)) if start and all_submitted else None,
+        "after_complete_ns": _length(max(completions), end.ts) if end and all_complete else None,
         # The thesis's format records no waits.
         "journal_ns": None,
         "flush_ns": None,
@@ -1086,8 +1149,11 @@ def _sync_row(request: Request) -> Row:
         row["incomplete"] = "end"
     elif request.call_lost:
         row["incomplete"] = "call"
-    elif bios and not (all_submitted and all_complete):
+    elif request.bio_lost or (bios and not (all_submitted and all_complete)):
         row["incomplete"] = "bio"
+    if request.bio_lost:
+        unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
+        row |= dict.fromkeys(unknown)
     return row
 
 
@@ -1136,11 +1202,8 @@ def _error(complete: Event | None) -> int | None:
 
 def _bio_row(bio: Bio) -> Row:
     row_event = bio.submit or bio.first_event()
-    row = _sizes(bio.folios)
-    if not bio.folios:
-        row["bytes"] = None
-    if bio.may_have_begun_before:
-        row = dict.fromkeys(row)
+    lacks_folios = not bio.folios or _may_have_begun_before(bio)
+    row = dict.fromkeys(_sizes([])) if lacks_folios else _sizes(bio.folios)
     row |= {
         "id": bio.id,
         "ts_ns": row_event.ts,

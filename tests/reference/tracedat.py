@@ -723,7 +723,8 @@ def world(rng: random.Random, requests: int = 12, cpus: int = 3, first: int = 40
             path=rng.choice(FILES),
         )
         bios = rng.randrange(3)
-        for folio in range(bios and rng.randrange(1, 4)):
+        folios = bios and rng.randrange(1, 4)
+        for folio in range(folios):
             put(
                 "wb_tracer:bio_add_folio",
                 id=request_id,
@@ -741,7 +742,7 @@ def world(rng: random.Random, requests: int = 12, cpus: int = 3, first: int = 40
                 bio=bio,
                 dev=dev,
                 sector=sector,
-                bytes=4096,
+                bytes=4096 * folios,
                 opf=2049,
             )
             # The completion may run on another CPU, in any task.

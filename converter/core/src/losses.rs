@@ -62,6 +62,8 @@ reasons! {
         "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it (the tracepoint probes of bpftrace lose events without reporting it)"
     NeverSubmitted "never_submitted" Loss
         "bios to which folios were added and whose submit is not in the log"
+    FoliosMissing "folios_missing" Loss
+        "bios whose folios are not in the log or do not add up to their size; their bytes are their size, or null if that is not recorded either"
     StartMissing "start_missing" Loss
         "requests whose start is not in the log: the log begins during the request, or the event was lost"
     CallMissing "call_missing" Loss

@@ -190,11 +190,13 @@ pub struct Extent {
     pub ranges: u64,
     /// Offset of the first byte, and of the byte after the last one.
     pub span: Option<(u64, u64)>,
-    /// `bytes` is the size of the bios, because their folios are not recorded.
+    /// `bytes` is the size of the bios, because not all of their folios are recorded.
     pub of_bios: bool,
+    /// Neither the folios nor the size of a bio are recorded, so `bytes` lacks it.
+    pub size_unknown: bool,
     /// Probes record folios, although they record no id of a request.
     pub of_probes: bool,
-    /// Where in the file a folio is was not recorded.
+    /// Where in the file a folio is was not recorded, or not all folios are.
     pub offsets_unknown: bool,
     /// The log may begin within the bio, so its first folios may be missing.
     pub is_partial: bool,
@@ -204,6 +206,11 @@ impl Extent {
     /// A source without request ids records no folios either.
     fn folios_of(&self, id: u64) -> Value {
         if self.has_folios(id) { Value::Int(self.folios as i64) } else { Value::Null }
+    }
+
+    /// Takes note that neither all folios nor the size of a bio in it are recorded.
+    pub fn lack_part(&mut self) {
+        (self.of_bios, self.size_unknown, self.offsets_unknown) = (true, true, true);
     }
 
     fn has_folios(&self, id: u64) -> bool {
@@ -381,6 +388,8 @@ pub struct Request {
     pub bios: u64,
     /// Its source records no bios.
     pub bios_unseen: bool,
+    /// A bio of it may be missing from the log altogether, so nothing is known of its bios as a whole.
+    pub bio_lost: bool,
     pub confidence: Confidence,
     /// In the order of their starts. They may be nested.
     pub waits: Vec<WaitInterval>,
@@ -428,6 +437,7 @@ impl Request {
             extent: Extent::default(),
             bios: 0,
             bios_unseen: false,
+            bio_lost: false,
             confidence: Confidence::Exact,
             waits: Vec::new(),
             phases: Vec::new(),
@@ -490,16 +500,16 @@ impl Request {
             Some(Missing::End)
         } else if self.call_missing {
             Some(Missing::Call)
-        } else if self.submit_missing || self.complete_missing {
+        } else if self.submit_missing || self.complete_missing || self.bio_lost {
             Some(Missing::Bio)
         } else {
             None
         }
     }
 
-    /// A value that is known only if bios are recorded.
-    fn seen(&self, value: u64) -> Value {
-        if self.bios_unseen { Value::Null } else { Value::Int(value as i64) }
+    /// Whether all of its bios are recorded, although perhaps not from submit to completion.
+    fn sees_bios(&self) -> bool {
+        !self.bios_unseen && !self.bio_lost
     }
 
     fn bounds(&self) -> Option<(i64, i64)> {
@@ -509,7 +519,7 @@ impl Request {
 
     /// Bytes written back for it; `None` if unknown.
     pub fn bytes(&self) -> Option<u64> {
-        (!self.bios_unseen).then_some(self.extent.bytes)
+        (self.sees_bios() && !self.extent.size_unknown).then_some(self.extent.bytes)
     }
 
     /// `ts_ns` of its row.
@@ -528,7 +538,7 @@ impl Request {
 
     pub fn writeback(&self) -> Option<i64> {
         self.bounds()?;
-        if self.bios_unseen {
+        if !self.sees_bios() {
             return None;
         }
         if self.bios == 0 {
@@ -540,18 +550,20 @@ impl Request {
         self.last_complete.zip(self.first_submit).map(|(last, first)| last - first)
     }
 
+    /// `None` too if its first bio is older than its start, which came late.
     pub fn before_submit(&self) -> Option<i64> {
-        if self.submit_missing || self.has_requests {
+        if self.submit_missing || self.has_requests || self.bio_lost {
             return None;
         }
-        self.first_submit.zip(self.start).map(|(submit, start)| submit - start)
+        self.first_submit.zip(self.start).map(|(submit, start)| submit - start).filter(|&ns| ns >= 0)
     }
 
+    /// `None` too if it did not wait for its last bio, because nothing of it came after that completion.
     pub fn after_complete(&self) -> Option<i64> {
-        if self.complete_missing {
+        if self.complete_missing || self.bio_lost {
             return None;
         }
-        self.end.zip(self.last_complete).map(|(end, complete)| end - complete)
+        self.end.zip(self.last_complete).map(|(end, complete)| end - complete).filter(|&ns| ns >= 0)
     }
 
     /// Time spent waiting for a commit of the journal, or making one.
@@ -621,9 +633,9 @@ impl Row for Request {
         f("journal_ns", Value::int(self.journal()));
         f("flush_ns", Value::int(self.flush()));
         f("other_ns", Value::int(self.other()));
-        f("bytes", self.seen(self.extent.bytes));
+        f("bytes", Value::int(self.bytes().map(|bytes| bytes as i64)));
         f("folios", self.extent.folios_of(self.id));
-        f("bios", self.seen(self.bios));
+        f("bios", if self.sees_bios() { Value::Int(self.bios as i64) } else { Value::Null });
         self.extent.visit_offsets(self.id, f);
         f("stack", self.call.map_or(Value::Null, |c| Value::name(c.stack)));
         f("confidence", Value::Word(self.confidence.name()));
@@ -921,11 +933,11 @@ impl Bio {
     }
 
     /// Its size; `None` if neither its folios nor its size are recorded, or if the log may lack some of the folios.
-    fn bytes(&self) -> Option<i64> {
+    pub fn bytes(&self) -> Option<i64> {
         // The block layer says that a flush has no data.
         let is_flush = self.address == 0 && self.direction() == Direction::Flush;
         let is_known = self.extent.folios > 0 || self.extent.bytes > 0 || is_flush;
-        (is_known && !self.extent.is_partial).then_some(self.extent.bytes as i64)
+        (is_known && !self.extent.is_partial && !self.extent.size_unknown).then_some(self.extent.bytes as i64)
     }
 
     /// The negative errno with which it completed.

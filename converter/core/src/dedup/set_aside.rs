@@ -23,7 +23,9 @@ impl SetAsideBios {
     /// Takes a bio that is set aside.
     pub(super) fn submit(&mut self, log: usize, target: (Dev, i64), bytes: u64, flags: BioFlags, ts: i64) {
         self.count += 1;
-        self.queues.entry(log).or_default().queue(target, bytes, flags, ts, self.count);
+        let queue = self.queues.entry(log).or_default();
+        queue.decide(target.0, target.1);
+        queue.queue(target, bytes, flags, ts, self.count);
         if ts.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
             self.last_sweep = ts;
             for queue in self.queues.values_mut() {

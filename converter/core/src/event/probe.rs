@@ -12,8 +12,10 @@ pub const NO_OFFSET: u64 = u64::MAX;
 /// What a bio writes, as far as that is known from the function that the kernel calls at its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BioRole {
-    /// Page cache, or unknown. It is of a sync only if a folio was added to it.
+    /// Page cache.
     PageCache,
+    /// Not known. It is of a sync only if a folio was added to it.
+    Unknown,
     /// Page cache of a file system that splits bios. A part of a bio has no folios of its own.
     MaybePart,
     /// The last of the bios that a file system writes to several places. The others are its `Copy`s.

@@ -92,6 +92,7 @@ fn extent(id: u64, [bytes, folios, ranges, first, last]: [Value; 5]) -> Extent {
         ranges: number(ranges),
         span,
         of_bios: !has_folios,
+        size_unknown: int(bytes).is_none(),
         of_probes: has_folios && id == NO_ID,
         offsets_unknown: has_folios && int(ranges).is_none(),
         is_partial: false,
@@ -104,6 +105,24 @@ fn checked<R: Row, const N: usize>(row: R, want: &[Value; N]) -> Option<R> {
     (have == *want).then_some(row)
 }
 
+/// The first submit and the last completion of a request between start and end, of which `before`, `writeback` and `after` are apart from
+/// one another. `before` is null if the first submit is older than the start, `after` if the last completion is younger than the end.
+fn data_bounds(
+    (start, end): (i64, Option<i64>),
+    (before, writeback, after): (Option<i64>, Option<i64>, Option<i64>),
+) -> (Option<i64>, Option<i64>) {
+    let mut submit = before.and_then(|ns| start.checked_add(ns));
+    let mut complete = end.zip(after).and_then(|(end, ns)| end.checked_sub(ns));
+    if let Some(writeback) = writeback {
+        if complete.is_none() {
+            let beyond = end.and_then(|end| end.checked_add(1));
+            complete = submit.map_or(beyond, |submit| submit.checked_add(writeback));
+        }
+        submit = submit.or_else(|| complete?.checked_sub(writeback));
+    }
+    (submit, complete)
+}
+
 /// `slice` is start and end of its slice; `call_ts` the entry of its call.
 pub(super) fn request<const N: usize>(
     v: &[Value; N],
@@ -111,6 +130,11 @@ pub(super) fn request<const N: usize>(
     call_ts: Option<i64>,
     (waits, phases): (Vec<WaitInterval>, Vec<PhaseSpan>),
 ) -> Option<Request> {
+    let mut v = *v;
+    for at in [at!(Request, "before_submit_ns"), at!(Request, "after_complete_ns")] {
+        // Traces of earlier versions say by how much a bio outlived its request.
+        v[at] = Value::int(int(v[at]).filter(|&ns| ns >= 0));
+    }
     let missing = named(v[at!(Request, "incomplete")], &Missing::ALL, Missing::name);
     let (has_start, has_end) = (missing != Some(Missing::Start), missing != Some(Missing::End));
     let id = id(v[at!(Request, "id")]);
@@ -128,10 +152,8 @@ pub(super) fn request<const N: usize>(
     let after = int(v[at!(Request, "after_complete_ns")]);
     let lacks_bio = missing == Some(Missing::Bio);
     let bios = int(v[at!(Request, "bios")]);
-    let last_complete = end.zip(after).and_then(|(end, ns)| end.checked_sub(ns));
-    let writeback = int(v[at!(Request, "writeback_ns")]).filter(|_| bios > Some(0));
-    let submit_of_writeback = last_complete.zip(writeback).and_then(|(complete, ns)| complete.checked_sub(ns));
-    let first_submit = before.and_then(|ns| slice.0.checked_add(ns)).or(submit_of_writeback);
+    let writeback = int(v[at!(Request, "writeback_ns")]).filter(|_| bios != Some(0));
+    let (first_submit, last_complete) = data_bounds((slice.0, end), (before, writeback, after));
     let start = Some(slice.0).filter(|_| has_start && !call_only);
     let row = Request {
         tid: task(v[at!(Request, "tid")]),
@@ -187,7 +209,7 @@ pub(super) fn request<const N: usize>(
         phases: if start.is_some() && end.is_some() { phases } else { Vec::new() },
         ..Request::new(int(v[at!(Request, "sync_id")])? as u64, id, slice.0)
     };
-    checked(row, v)
+    checked(row, &v)
 }
 
 /// `ts` is the start of its slice.

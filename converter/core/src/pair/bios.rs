@@ -49,14 +49,18 @@ pub(super) struct OpenBio {
     is_queued: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
     pub(super) other_share: Option<(Slot, u64)>,
+    /// Bytes that other requests had added at its address when it was begun, and that were not submitted.
+    pub(super) foreign_bytes: u64,
+    /// Its size, with the shares of other requests, if probes report it.
+    pub(super) size: u64,
 }
 
 /// A completion that may belong to a bio whose submit was lost.
 #[derive(Clone, Copy)]
 pub(super) struct EarlyComplete {
-    ts: i64,
-    location: Location,
-    error: Option<i32>,
+    pub(super) ts: i64,
+    pub(super) location: Location,
+    pub(super) error: Option<i32>,
 }
 
 impl OpenBio {
@@ -100,6 +104,8 @@ struct Submit {
     lost_after: u64,
 }
 
+/// Bios at one sector among which the one that is issued is searched.
+const MAX_COMPARED: u32 = 32;
 /// Places on the devices below that are kept.
 const MAX_BELOW: usize = 65_536;
 /// How many completions may overtake a bio, in addition to those of the bios in flight at its submit, until its own one is taken for lost.
@@ -119,6 +125,8 @@ pub(super) struct Bios {
     next_bio_id: u64,
     /// By device and sector: where a partition or a device mapper has redirected a bio, and its `bio_id`.
     below: Map<(Dev, i64), (Slot, u64)>,
+    /// The lowest and the highest address of a bio.
+    addresses: (u64, u64),
 }
 
 impl Index<Slot> for Bios {
@@ -146,6 +154,7 @@ impl Bios {
             loads: ByDevice::default(),
             next_bio_id: 1,
             below: Map::default(),
+            addresses: (u64::MAX, 0),
         }
     }
 
@@ -155,7 +164,15 @@ impl Bios {
         id
     }
 
+    /// Whether a bio may have this address, by those that have been seen: the kernel's memory has the same upper half.
+    pub(super) fn may_be_address(&self, address: u64) -> bool {
+        [self.addresses.0, self.addresses.1].iter().any(|seen| seen >> 32 == address >> 32)
+    }
+
     fn store(&mut self, row: Bio, location: Location, log: usize, request: Slot) -> Slot {
+        if row.address != 0 {
+            self.addresses = (self.addresses.0.min(row.address), self.addresses.1.max(row.address));
+        }
         if let Some(slot) = self.free.pop() {
             let bio = &mut self[slot];
             bio.row = row;
@@ -166,6 +183,7 @@ impl Bios {
             bio.early_complete = None;
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
+            (bio.foreign_bytes, bio.size) = (0, 0);
             (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
@@ -188,6 +206,8 @@ impl Bios {
             is_redirected: false,
             is_queued: false,
             other_share: None,
+            foreign_bytes: 0,
+            size: 0,
         });
         (self.slab.len() - 1) as Slot
     }
@@ -228,10 +248,19 @@ impl Bios {
     pub(super) fn issue(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
         let Self { in_flight_by_sector: by_sector, slab, .. } = self;
         let mut update = |at: &AtSector| {
-            let bio = &mut slab[at.oldest as usize];
+            // The oldest one that was not issued yet. Without one, the newest one is issued again.
+            let mut slot = at.newest;
+            for _ in 0..MAX_COMPARED {
+                let older = slab[slot as usize].at_sector.map_or(NO_SLOT, |neighbours| neighbours.older);
+                if older == NO_SLOT || slab[older as usize].issue.is_some() {
+                    break;
+                }
+                slot = older;
+            }
+            let bio = &mut slab[slot as usize];
             // What was redirected is issued elsewhere.
             if !bio.is_redirected {
-                Issue::update(&mut bio.issue, ts, sectors.start);
+                Issue::update(&mut bio.issue, ts, &sectors);
             }
         };
         // A recorder that loses completions leaves many bios in flight.
@@ -278,7 +307,7 @@ impl Bios {
         let mut update = |&(slot, bio_id): &(Slot, u64)| {
             let bio = &mut slab[slot as usize];
             if is_open(bio, bio_id) {
-                Issue::update(&mut bio.issue, ts, sectors.start);
+                Issue::update(&mut bio.issue, ts, &sectors);
             }
         };
         if sectors.end.saturating_sub(sectors.start).unsigned_abs() < below.len() as u64 {
@@ -406,6 +435,7 @@ impl Pairer {
     ) -> Result<()> {
         let task = self.tasks.id_of(e);
         let mut found = self.bios.filling.get(&address).copied();
+        let mut foreign_bytes = 0;
         if let Some(other) = found {
             let is_own = self.is_filled_by(other, task, id);
             if !is_own && self.hold_back(e, id, address) {
@@ -413,6 +443,9 @@ impl Pairer {
             }
             // A completion without a submit has ended it, so this folio is of the next bio at its address.
             if self.bios[other].early_complete.is_some() || !is_own {
+                if !is_own {
+                    foreign_bytes = self.bios[other].row.extent.bytes + self.bios[other].foreign_bytes;
+                }
                 self.bios.filling.remove(&address);
                 self.give_up_bio(other, out)?;
                 found = None;
@@ -428,6 +461,7 @@ impl Pairer {
                 self.give_up_bio(before, out)?;
             }
             let slot = self.open_bio(e, id, address, false, out)?;
+            self.bios[slot].foreign_bytes = foreign_bytes;
             self.bios.filling.insert(address, slot);
             slot
         };
@@ -589,17 +623,9 @@ impl Pairer {
         if let Some(EarlyComplete { ts, location, .. }) = self.bios[slot].early_complete.take() {
             self.lose_at(Reason::UnmatchedComplete, ts, location, out, || format!("bio_complete bio 0x{address:x}"))?;
         }
-        // Probes record the folios of a file's page cache. A bio without any is of a journal, of metadata, or direct.
-        if bytes > 0 && self.bios[slot].row.extent.folios == 0 {
-            let request = self.bios[slot].request;
-            let of_request = (request != NO_SLOT).then(|| &mut self.requests[request].row.extent);
-            for extent in [Some(&mut self.bios[slot].row.extent), of_request].into_iter().flatten() {
-                extent.bytes += bytes;
-                extent.of_bios = true;
-            }
-        }
-        // The size says that no folio is missing, or none is recorded.
-        self.bios[slot].row.extent.is_partial &= self.bios[slot].row.extent.bytes != bytes || bytes == 0;
+        self.compare_size(slot, bytes, e.ts, out.names);
+        // The size counts, also if the log begins within the bio.
+        self.bios[slot].row.extent.is_partial &= bytes == 0;
         self.bios[slot].row.flags = flags;
         self.begin_flight(e, slot, address, (dev, sector));
         Ok(())
@@ -647,7 +673,13 @@ impl Pairer {
         // A late completion may be older than the submit. Then it belongs to an earlier bio at this address.
         let slot = slot.filter(|&slot| self.bios[slot].row.submit.is_none_or(|submit| submit <= e.ts));
         // The end of a bio that probes report is reported by probes.
-        let slot = slot.filter(|&slot| !self.bios[slot].by_probe);
+        let mut slot = slot.filter(|&slot| !self.bios[slot].by_probe);
+        if let Some(old) = slot
+            && self.was_complete_before(old, e.ts)
+        {
+            self.give_up_bio(old, out)?;
+            slot = None;
+        }
         let Some(slot) = slot else {
             // It may belong to a bio whose submit was lost. That is known when no submit follows.
             if address != 0
@@ -656,8 +688,10 @@ impl Pairer {
                 && self.bios[filling].row.first_event <= e.ts
             {
                 self.bios[filling].early_complete = Some(EarlyComplete { ts: e.ts, location: self.location(), error });
+                self.last_complete = Some((address, e.ts));
                 return Ok(());
             }
+            self.note_orphan(address, e.ts);
             return self.lose(Reason::UnmatchedComplete, e.ts, out, || {
                 if address == 0 {
                     format!("bio_complete dev {dev} sector {sector}")
@@ -666,6 +700,7 @@ impl Pairer {
                 }
             });
         };
+        self.last_complete = Some((address, e.ts));
         self.end_flight(e, slot, error, out)
     }
 
@@ -677,6 +712,7 @@ impl Pairer {
             self.bios.remove_overtaken(self.bios[slot].row.dev);
             self.bios.remove_load(slot);
             share = self.bios.take_other_share(slot);
+            self.outlive(slot, e.ts);
             let bio = &mut self.bios[slot];
             bio.row.complete = Some(e.ts);
             bio.row.error = error;
@@ -722,11 +758,17 @@ impl Pairer {
         if reason == Reason::NeverCompleted {
             self.bios.remove_load(slot);
             // The block layer may still have it: its request has waited long enough, not the bio itself.
-            self.block_queue.forget((dev, sector), bytes, slot);
-            self.read_queue.forget((dev, sector), bytes, slot);
+            for decided in [
+                self.block_queue.forget((dev, sector), bytes, slot),
+                self.read_queue.forget((dev, sector), bytes, slot),
+            ] {
+                self.end_decided(decided, out)?;
+            }
         }
         self.lose_at(reason, ts, location, out, || {
-            if id == NO_ID {
+            if id == NO_ID && reason == Reason::NeverSubmitted {
+                format!("{event} bio 0x{address:x}")
+            } else if id == NO_ID {
                 format!("a bio to dev {dev} sector {sector}")
             } else {
                 format!("{event} id {id} bio 0x{address:x}")
@@ -752,18 +794,24 @@ impl Pairer {
         if bio.request != NO_SLOT {
             let of = &self.requests[bio.request].row;
             bio.row.request_file = (of.path, of.ino);
+            // The start may come after an event that it precedes.
+            bio.row.extent.is_partial &= of.start.is_none();
         }
         self.write_bio(slot, out)?;
         let bio = &mut self.bios[slot];
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         let (place, issue) = (bio.place, bio.row.issue);
         let (is_flush, is_request) = (bio.row.direction() == Direction::Flush, bio.row.is_request);
+        let is_partial = bio.row.extent.is_partial;
         bio.by_probe = false;
         self.bios.free.push(slot);
         if request == NO_SLOT {
             return Ok(());
         }
         let open = &mut self.requests[request];
+        if is_partial {
+            open.row.extent.lack_part();
+        }
         open.open_bios.swap_remove(place as usize);
         if let Some(&moved) = open.open_bios.get(place as usize) {
             self.bios[moved].place = place;

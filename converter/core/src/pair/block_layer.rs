@@ -3,7 +3,7 @@
 use super::bios::set_issue;
 use super::block_requests::Stage;
 use super::{NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Issue, sectors};
+use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Decided, Issue, sectors};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::{Dev, Event, NO_ID, UNKNOWN_TASK};
@@ -36,6 +36,8 @@ impl Pairer {
             Direction::Write => self.sees_block_submits = true,
             Direction::Read => {}
         }
+        let decided = self.queue_of(flags).decide(dev, sector);
+        self.end_decided(decided, out)?;
         if self.queue_of(flags).arrival(dev, sector) == Arrival::Remapped {
             self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
             self.queue_of(flags).queue(target, bytes, flags, e.ts, NO_SLOT);
@@ -201,7 +203,7 @@ impl Pairer {
             // Nothing waits for it if the device has FUA.
             let done = if is_bio { None } else { self.block_queue.complete_flush(completion) };
             return match done {
-                Some(done) => self.end_completed(done, ts, out),
+                Some(done) => self.end_completed(done, out),
                 None => self.flush_complete(completion, out),
             };
         }
@@ -210,11 +212,12 @@ impl Pairer {
         if ended.is_known {
             self.note_completed(dev, flags);
         }
-        ended.done.into_iter().try_for_each(|done| self.end_completed(done, ts, out))?;
+        ended.done.into_iter().try_for_each(|done| self.end_completed(done, out))?;
         if is_bio {
             return Ok(());
         }
         if !ended.is_known && self.sees_own_bios_on(dev, flags) {
+            self.orphans.of_sectors += 1;
             let what = || format!("completion of dev {dev} sector {sector}");
             return self.lose(Reason::UnmatchedComplete, ts, out, what);
         }
@@ -239,14 +242,33 @@ impl Pairer {
             return Ok(());
         }
         match self.queue_of(flags).complete_at(dev, sector, e.ts) {
-            Some(done) => self.end_completed(done, e.ts, out),
+            Some(done) => self.end_completed(done, out),
             None => Ok(()),
         }
     }
 
-    fn end_completed(&mut self, done: Completed<Slot>, ts: i64, out: &mut Out<'_>) -> Result<()> {
-        let Completed { bio, issue, error } = done;
+    fn end_completed(&mut self, done: Completed<Slot>, out: &mut Out<'_>) -> Result<()> {
+        let Completed { bio, issue, error, ts } = done;
         if bio == NO_SLOT { Ok(()) } else { self.end_block_bio(bio, ts, (issue, error), out) }
+    }
+
+    /// Completes and gives up the bios of which it is decided whose completions were lost.
+    pub(super) fn end_decided(&mut self, decided: Decided<Slot>, out: &mut Out<'_>) -> Result<()> {
+        for lost in decided.lost {
+            if lost.bio != NO_SLOT {
+                self.note_queued(&lost);
+                self.give_up_bio(lost.bio, out)?;
+            }
+        }
+        decided.completed.into_iter().try_for_each(|done| self.end_completed(done, out))
+    }
+
+    /// Notes what the block layer's queue knows of a bio that is not complete.
+    pub(super) fn note_queued(&mut self, queued: &Completed<Slot>) {
+        let below = self.bios[queued.bio].issue;
+        let row = &mut self.bios[queued.bio].row;
+        row.error = queued.error;
+        set_issue(row, queued.issue.or(below));
     }
 
     /// A bio that the block layer reports is complete. `issue`: what its queue knows of it.

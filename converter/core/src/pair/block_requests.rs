@@ -89,6 +89,7 @@ impl Pairer {
         let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {
             let slot = self.open_request_row(e, (dev, sector), bytes, (flags, stage, may_be_of_thread));
+            self.note_lost_submit(dev, flags, self.bios[slot].request);
             let queue = self.queue_of(flags);
             queue.queue((dev, sector), bytes, flags, e.ts, slot);
             if stage == Stage::Issued {
@@ -127,11 +128,22 @@ impl Pairer {
             return Ok(());
         }
         for (sector, bytes) in gaps {
+            self.note_lost_submit(dev, flags, NO_SLOT);
             let slot = self.open_unknown_block_bio((dev, sector), bytes, flags, ts);
             self.bios[slot].row.is_request = true;
             self.end_block_bio(slot, ts, (None, error), out)?;
         }
         Ok(())
+    }
+
+    /// Takes note of a request of which no bio is known. If its submit was lost, and the request of a file system is not known either, any one
+    /// that is open may be that. Until a bio has completed that was submitted in the log, it may have begun before the log.
+    fn note_lost_submit(&mut self, dev: Dev, flags: BioFlags, request: Slot) {
+        let key = (dev, flags.contains(BioFlags::READ));
+        let BlockRequests { submits, completed, .. } = &self.block_requests;
+        if request == NO_SLOT && !key.1 && submits.contains(&key) && completed.contains(&key) {
+            self.orphans.of_sectors += 1;
+        }
     }
 
     /// Passes on the row of a bio, unless it is a request whose bios a file system may report yet.

@@ -326,6 +326,12 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         let task = self.tasks.id_of(e);
+        if status == Some(FastCommitStatus::Ok)
+            && let Some(state) = self.tasks.open_request(task).and_then(|slot| self.requests[slot].probe.as_mut())
+        {
+            // Its thread has written to the journal, even if that bio is not in the log.
+            state.has_journal_bio = true;
+        }
         let row = match self.commits.open_fast.remove(&task) {
             Some(open) if is_same((open.dev, open.transaction), (dev, transaction)) => {
                 Commit { end: Some(e.ts.max(open.start)), transaction: open.transaction.max(transaction), ..open }

@@ -133,7 +133,7 @@ impl Pairer {
             }
             let issue = &mut self.bios[flush.slot].issue;
             if is_first {
-                Issue::update(issue, e.ts, NO_SECTOR);
+                Issue::update(issue, e.ts, &(NO_SECTOR..NO_SECTOR));
             } else if !flush.is_request && flush.flushed.is_none() && issue.is_some_and(|issue| issue.ts != e.ts) {
                 // Another queue of the device flushes too, and which of the two is for this bio is not known.
                 *issue = None;

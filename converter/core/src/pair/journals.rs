@@ -18,7 +18,7 @@ struct Commit {
     transaction: u64,
     /// Its `commit_id` in the rows.
     id: Option<u64>,
-    /// `None` if it was lost.
+    /// `None` if another event of it came first.
     start: Option<i64>,
     /// When each step began.
     steps: [Option<i64>; STEPS.len()],
@@ -34,6 +34,20 @@ pub(super) struct EndedCommit {
 
 pub(super) const STEPS: [CommitStep; 3] = [CommitStep::Locking, CommitStep::Flushing, CommitStep::Logging];
 
+impl Commit {
+    /// Its start, the begins of its steps after the first, and its end. The first step begins with it.
+    fn borders(&self) -> [Option<i64>; STEPS.len() + 1] {
+        let [_, flushing, logging] = self.steps;
+        [self.start, flushing, logging, self.end]
+    }
+
+    /// The first and the last moment at which it is known to run.
+    fn known(&self) -> Option<(i64, i64)> {
+        let known = || self.steps.iter().copied().chain([self.start, self.end]).flatten();
+        known().min().zip(known().max())
+    }
+}
+
 /// The last commits of each journal, by its device.
 #[derive(Debug, Default)]
 pub(super) struct Journals {
@@ -42,70 +56,82 @@ pub(super) struct Journals {
 
 impl Journals {
     pub(super) fn start(&mut self, dev: Dev, transaction: u64, commit_id: Option<u64>, ts: i64) {
-        if dev.is_known() {
-            let steps = [None; STEPS.len()];
-            self.add(dev, Commit { transaction, id: commit_id, start: Some(ts), steps, end: None });
+        if let Some(commit) = self.commit(dev, transaction) {
+            commit.start.get_or_insert(ts);
+            commit.id = commit.id.or(commit_id);
         }
-    }
-
-    fn add(&mut self, dev: Dev, commit: Commit) {
-        if self.by_dev.len() >= MAX_JOURNALS && !self.by_dev.contains_key(&dev) {
-            self.by_dev.clear();
-        }
-        let commits = self.by_dev.entry(dev).or_default();
-        if commits.back().is_some_and(|last| last.transaction == commit.transaction) {
-            return;
-        }
-        if commits.len() >= MAX_COMMITS {
-            commits.pop_front();
-        }
-        commits.push_back(commit);
-    }
-
-    fn find(&mut self, dev: Dev, transaction: u64) -> Option<&mut Commit> {
-        self.by_dev.get_mut(&dev)?.iter_mut().rev().find(|commit| commit.transaction == transaction)
     }
 
     pub(super) fn step(&mut self, dev: Dev, transaction: u64, step: CommitStep, ts: i64) {
-        if let Some(commit) = self.find(dev, transaction) {
+        if let Some(commit) = self.commit(dev, transaction) {
             commit.steps[step as usize].get_or_insert(ts);
         }
     }
 
     pub(super) fn end(&mut self, dev: Dev, transaction: u64, ts: i64) {
-        if let Some(commit) = self.find(dev, transaction) {
+        if let Some(commit) = self.commit(dev, transaction) {
             commit.end.get_or_insert(ts);
-        } else if dev.is_known() {
-            self.add(dev, Commit { transaction, id: None, start: None, steps: [None; STEPS.len()], end: Some(ts) });
         }
     }
 
+    /// The commit of a transaction. A journal commits its transactions in their order, so an older one that is not kept has been forgotten.
+    fn commit(&mut self, dev: Dev, transaction: u64) -> Option<&mut Commit> {
+        if !dev.is_known() {
+            return None;
+        }
+        if self.by_dev.len() >= MAX_JOURNALS && !self.by_dev.contains_key(&dev) {
+            self.by_dev.clear();
+        }
+        let commits = self.by_dev.entry(dev).or_default();
+        let found = commits.iter().rposition(|commit| commit.transaction == transaction);
+        if let Some(found) = found {
+            return commits.get_mut(found);
+        }
+        if commits.back().is_some_and(|last| last.transaction > transaction) {
+            return None;
+        }
+        if commits.len() >= MAX_COMMITS {
+            commits.pop_front();
+        }
+        commits.push_back(Commit { transaction, id: None, start: None, steps: [None; STEPS.len()], end: None });
+        commits.back_mut()
+    }
+
+    /// Whether the end of the commit that a wait is for is not recorded yet. The kernel may wake the thread a moment before it reports the end.
+    pub(super) fn is_open(&self, dev: Dev, wait: &WaitInterval) -> bool {
+        let commits = self.by_dev.get(&dev).filter(|_| wait.transaction != 0);
+        let own = commits.and_then(|commits| commits.iter().find(|commit| commit.transaction == wait.transaction));
+        own.is_some_and(|own| own.end.is_none())
+    }
+
     /// Appends the parts of a wait for a commit: another commit that was running, the time until its own begins, and the steps of that.
-    /// Nothing if the start of the commit is not known. A part is left to the wait if one of its bounds is not known.
+    /// Nothing if the start of the commit is not known. What happened between two events of a commit is not known if one between them is
+    /// missing, so it is no part.
     pub(super) fn parts(&self, dev: Dev, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
         let Some(commits) = self.by_dev.get(&dev).filter(|_| wait.transaction != 0) else { return };
         let is_own = |commit: &&Commit| commit.transaction == wait.transaction;
-        let Some(own) = commits.iter().find(is_own) else { return };
+        let Some((own, start)) = commits.iter().find(is_own).and_then(|own| Some((own, own.start?))) else { return };
         let mut add = |phase, from: i64, to: i64| {
             let (start, end) = (from.max(wait.start), to.min(wait.end));
             if start < end {
                 parts.push(PhaseSpan { phase, start, end });
             }
         };
-        let Some(own_start) = own.start else { return };
-        // Until when it is known which commit was running.
-        let mut reached = wait.start;
+        // Until when the time before the commit is explained, and the transaction whose commit may come next.
+        let (mut reached, mut next) = (Some(wait.start), None);
         for other in commits.iter().take_while(|commit| commit.transaction != wait.transaction) {
-            let end = other.end.unwrap_or(own_start).min(own_start);
-            if let Some(start) = other.start {
-                add(PhaseKind::CommitStart, reached, start.min(own_start));
-                if other.end.is_some() {
-                    add(PhaseKind::EarlierCommit, start.max(reached), end);
-                }
+            let Some((first, last)) = other.known() else { continue };
+            let is_next = next.is_none_or(|next| next == other.transaction);
+            if let Some(reached) = reached.filter(|_| is_next && other.start.is_some()) {
+                add(PhaseKind::CommitStart, reached, first.min(start));
             }
-            reached = reached.max(end);
+            add(PhaseKind::EarlierCommit, first, last.min(start));
+            reached = other.end.map(|end| end.max(wait.start));
+            next = Some(other.transaction.wrapping_add(1));
         }
-        add(PhaseKind::CommitStart, reached, own_start);
+        if let Some(reached) = reached.filter(|_| next.is_none_or(|next| next == own.transaction)) {
+            add(PhaseKind::CommitStart, reached, start);
+        }
         own.steps_in(wait, parts);
     }
 
@@ -119,17 +145,13 @@ impl Journals {
 impl Commit {
     /// Appends the steps of the commit whose bounds are both known, as far as they are in a wait for it.
     fn steps_in(&self, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
-        let mut end = self.end;
-        for (step, begun) in STEPS.iter().zip(self.steps).rev() {
-            // The first step begins with the commit.
-            let begun = if *step == CommitStep::Locking { begun.and(self.start) } else { begun };
-            if let Some((begun, end)) = begun.zip(end) {
-                let (from, to) = (begun.max(wait.start), end.min(wait.end));
-                if from < to {
-                    parts.push(PhaseSpan { phase: PhaseKind::CommitStep(*step), start: from, end: to });
-                }
+        let borders = self.borders();
+        for (step, pair) in STEPS.iter().zip(borders.windows(2)) {
+            let &[Some(begin), Some(end)] = pair else { continue };
+            let (from, to) = (begin.max(wait.start), end.min(wait.end));
+            if from < to {
+                parts.push(PhaseSpan { phase: PhaseKind::CommitStep(*step), start: from, end: to });
             }
-            end = begun;
         }
     }
 }

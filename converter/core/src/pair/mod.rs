@@ -19,6 +19,7 @@
 //! - `bios`: bios that the file system reports, by address
 //! - `files`: which file the page cache in a bio is of
 //! - `ends`: ends of requests without an id
+//! - `lost_bios`: what shows that events of bios were lost
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
 //! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
@@ -39,6 +40,7 @@ mod files;
 mod flushes;
 mod journals;
 mod lone_calls;
+mod lost_bios;
 mod lost_calls;
 mod marks;
 mod names_in_use;
@@ -60,7 +62,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use self::behind::HeldExit;
-use self::bios::{Bios, set_issue};
+use self::bios::Bios;
 use self::block_requests::BlockRequests;
 use self::commits::Commits;
 use self::damaged::HeldEvent;
@@ -69,6 +71,7 @@ pub use self::files::{Files, Writers};
 use self::flushes::Flushes;
 use self::journals::Journals;
 use self::lone_calls::LoneCalls;
+use self::lost_bios::Orphans;
 use self::marks::Marks;
 use self::probes::Probes;
 use self::requests::Requests;
@@ -76,7 +79,7 @@ use self::tasks::{Exits, Tasks};
 use self::threads::{FileCompletions, PhasesSeen};
 use self::write_waits::WriteWaits;
 use crate::background_ids::BackgroundIds;
-use crate::block_queue::{BlockQueue, Completion};
+use crate::block_queue::{BlockQueue, Completion, Decided};
 use crate::dedup::Provenance;
 use crate::devices_below::DevicesBelow;
 use crate::error::Result;
@@ -133,6 +136,9 @@ pub struct Pairer {
     commits: Commits,
     journals: Journals,
     file_completions: FileCompletions,
+    orphans: Orphans,
+    /// Address and time of the last completion by an address.
+    last_complete: Option<(u64, i64)>,
     files: Files,
     phases_seen: PhasesSeen,
     /// The file system's own events report bios.
@@ -199,6 +205,8 @@ impl Pairer {
             commits: Commits::default(),
             journals: Journals::default(),
             file_completions: FileCompletions::default(),
+            orphans: Orphans::default(),
+            last_complete: None,
             files,
             phases_seen: PhasesSeen::default(),
             sees_bios: false,
@@ -334,8 +342,9 @@ impl Pairer {
         self.release_held(out)?;
         self.finish_awaiting(out)?;
         self.finish_flushes(out)?;
+        let queued = self.take_queued_before(i64::MAX, out)?;
         let mut bios = self.bios.take_all();
-        bios.extend(self.take_queued_before(i64::MAX));
+        bios.extend(queued);
         bios.sort_unstable_by_key(|&slot| self.bios[slot].row.bio_id);
         for slot in bios {
             self.give_up_bio(slot, out)?;
@@ -367,7 +376,7 @@ impl Pairer {
         self.expire_awaiting(out)?;
         if self.now.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
             self.last_sweep = self.now;
-            for slot in self.take_queued_before(self.now.saturating_sub(LINGER_NS)) {
+            for slot in self.take_queued_before(self.now.saturating_sub(LINGER_NS), out)? {
                 self.give_up_bio(slot, out)?;
             }
             self.expire_calls(out)?;
@@ -377,18 +386,16 @@ impl Pairer {
     }
 
     /// Takes the bios that the block layer queued before a time and that are not complete.
-    fn take_queued_before(&mut self, ts: i64) -> Vec<Slot> {
-        let older = [self.block_queue.take_older(ts), self.read_queue.take_older(ts)];
-        let queued = older.into_iter().flatten().filter(|queued| queued.bio != NO_SLOT);
-        queued
-            .map(|queued| {
-                let below = self.bios[queued.bio].issue;
-                let row = &mut self.bios[queued.bio].row;
-                row.error = queued.error;
-                set_issue(row, queued.issue.or(below));
-                queued.bio
-            })
-            .collect()
+    fn take_queued_before(&mut self, ts: i64, out: &mut Out<'_>) -> Result<Vec<Slot>> {
+        let mut taken = Vec::new();
+        for Decided { completed, lost } in [self.block_queue.take_older(ts), self.read_queue.take_older(ts)] {
+            self.end_decided(Decided { completed, lost: Vec::new() }, out)?;
+            for queued in lost.iter().filter(|queued| queued.bio != NO_SLOT) {
+                self.note_queued(queued);
+                taken.push(queued.bio);
+            }
+        }
+        Ok(taken)
     }
 
     fn process(&self, pid: u32) -> Process {

@@ -38,6 +38,8 @@ pub(super) struct Evidence {
     pub(super) flushes: Vec<(i64, i64)>,
     /// Parts of its waits for commits.
     pub(super) commit_parts: Vec<PhaseSpan>,
+    /// Waits for commits that had not ended, as far as was recorded, when the waits did.
+    pub(super) open_commits: Vec<WaitInterval>,
     /// When the state of its thread is not known, because an event of the scheduler was lost.
     pub(super) unseen: Vec<(i64, i64)>,
     /// When it may have been in a wait that has lost one end.
@@ -46,7 +48,18 @@ pub(super) struct Evidence {
 
 impl Evidence {
     pub(super) fn clear(&mut self) {
-        let Self { bios, runnable, blocked, lock_waits, folio_waits, flushes, commit_parts, unseen, torn } = self;
+        let Self {
+            bios,
+            runnable,
+            blocked,
+            lock_waits,
+            folio_waits,
+            flushes,
+            commit_parts,
+            open_commits,
+            unseen,
+            torn,
+        } = self;
         bios.clear();
         runnable.clear();
         blocked.clear();
@@ -54,6 +67,7 @@ impl Evidence {
         folio_waits.clear();
         flushes.clear();
         commit_parts.clear();
+        open_commits.clear();
         unseen.clear();
         torn.clear();
     }
@@ -142,6 +156,8 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
         });
         // What is not known is left to the residue, or to the wait as a whole.
         let of_state = if is_unseen { None } else { first.iter_mut().find_map(|layer| layer.at(from)) };
+        // Where it may have been in another wait, only what would come before that is known.
+        let of_wait = of_wait.filter(|&phase| !is_torn || phase == PhaseKind::Wait(WaitKind::Flush));
         let of_data = || if is_unseen || is_torn { None } else { last.iter_mut().find_map(|layer| layer.at(from)) };
         let Some(phase) = of_state.or(of_wait).or_else(of_data) else { continue };
         // A trace draws a phase inside of a wait, so it must not cross the border of one.

@@ -2,15 +2,16 @@
 //!
 //! Its folios are kept until its submit, because only then its size is known, and what it writes: page cache, or the journal.
 
-use super::probe_request::Folio;
+use super::bios::EarlyComplete;
+use super::probe_request::{Folio, Owner};
 use super::requests::OpenRequest;
 use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{BioRole, NO_OFFSET};
-use crate::event::{Dev, Event, NO_ID, WaitKind};
+use crate::event::{Dev, Event, Kind, NO_ID, Op, UNKNOWN_TASK, WaitKind};
 use crate::losses::Reason;
-use crate::names::Names;
+use crate::names::{NameId, Names};
 use crate::rows::{Extent, Ranges};
 
 /// Bios that are being filled. Those of reads are among them, and their submits may not be recorded.
@@ -62,6 +63,21 @@ impl FillingBios {
         folios
     }
 
+    /// Removes and returns the folios at an address that the thread of a request has added.
+    fn take_of(&mut self, address: u64, owner: Owner) -> Vec<Folio> {
+        let Some(filling) = self.by_address.get_mut(&address) else { return Vec::new() };
+        let taken: Vec<Folio> = filling.folios.extract_if(.., |folio| folio.owner == owner).collect();
+        if filling.folios.is_empty() {
+            self.by_address.remove(&address);
+        }
+        self.folios -= taken.len();
+        taken
+    }
+
+    pub(super) fn contains(&self, address: u64) -> bool {
+        self.by_address.contains_key(&address)
+    }
+
     /// Forgets bios that were filled long ago. They were reads, or their submit was lost.
     pub(super) fn expire(&mut self, now: i64) {
         let is_recent = |folio: &Folio| now.saturating_sub(folio.ts) <= LINGER_NS;
@@ -78,11 +94,22 @@ impl Pairer {
         (dev, ino): (Dev, u64),
         (offset, len): (u64, u64),
         is_page: bool,
-    ) {
+        out: &mut Out<'_>,
+    ) -> Result<()> {
         self.probes.sees_folios = true;
+        // The kernel frees a bio before it uses the address again, so the completion of the earlier bio was lost.
+        if let Some(before) = self.bios.in_flight_at(address).filter(|&slot| self.bios[slot].by_probe) {
+            self.give_up_bio(before, out)?;
+        }
         let task = self.tasks.id_of(e);
         let owner = self.probe_request(task).map(|slot| (slot, self.requests[slot].row.sync_id));
         self.probes.filling.add(address, Folio { ts: e.ts, owner, task, dev, ino, offset, len }, is_page);
+        if let Some((slot, _)) = owner
+            && let Some(state) = &mut self.requests[slot].probe
+        {
+            state.note_filled(address, &self.probes.filling);
+        }
+        Ok(())
     }
 
     pub(super) fn probe_submit(
@@ -96,25 +123,23 @@ impl Pairer {
     ) -> Result<()> {
         let task = self.tasks.id_of(e);
         let filled = self.probes.filling.take(address);
-        if role == BioRole::Read {
-            return Ok(());
-        }
-        self.probes.sees_bios = true;
         let what = || format!("bio 0x{address:x}");
-        if let Some(before) = self.bios.in_flight_at(address) {
-            let before_row = &self.bios[before].row;
-            if !self.bios[before].by_probe {
-                self.count(Reason::Duplicate, e.ts, self.location(), what);
-                return Ok(());
-            }
-            let end = before_row.sector.saturating_add_unsigned(before_row.extent.bytes / SECTOR_BYTES);
-            if before_row.dev == dev && before_row.sector < sector && sector < end {
+        let before = self.bios.in_flight_at(address);
+        if let Some(before) = before.filter(|&slot| self.bios[slot].by_probe) {
+            if self.is_rest_of(before, (dev, sector), bytes) {
                 // The block layer submits what it has not yet split off.
                 self.count(Reason::Remapped, e.ts, self.location(), what);
                 return Ok(());
             }
             self.give_up_bio(before, out)?;
+        } else if before.is_some() && role != BioRole::Read {
+            self.count(Reason::Duplicate, e.ts, self.location(), what);
+            return Ok(());
         }
+        if role == BioRole::Read {
+            return Ok(());
+        }
+        self.probes.sees_bios = true;
         let folios = folios_of(&filled, bytes);
         match role {
             BioRole::Copy => *self.probes.copies.entry(task).or_default() += 1,
@@ -129,27 +154,132 @@ impl Pairer {
             return Ok(());
         }
         let parts_left = if role == BioRole::Original { self.probes.copies.remove(&task).unwrap_or(0) } else { 0 };
+        let has_folios = role == BioRole::PageCache || role != BioRole::NotPageCache && !filled.is_empty();
+        let is_unnamed = |folio: &Folio| folio.ino == 0;
+        self.probes.sees_unnamed_folios |= role == BioRole::PageCache && folios.iter().any(is_unnamed);
+        let are_folios_lost = has_folios && folios.is_empty() && self.probes.sees_folios;
+        if are_folios_lost {
+            self.count(Reason::FoliosMissing, e.ts, self.location(), || format!("bio 0x{address:x} of {bytes} bytes"));
+        }
         let shares = self.shares(e, role, (folios, &filled), out.names);
         let is_shared = shares.len() > 1;
         let mut last_share = None;
         for (request, folios) in shares {
-            let slot = self.open_bio_of(e, NO_ID, address, request);
-            let bytes = if is_shared { folios.iter().map(|folio| folio.len).sum() } else { bytes };
+            let share = if is_shared { folios.iter().map(|folio| folio.len).sum() } else { bytes };
+            let slot = self.open_probe_bio(e, address, request, &folios, share);
             let bio = &mut self.bios[slot];
-            (bio.by_probe, bio.parts_left, bio.other_share) = (true, parts_left, last_share);
-            bio.file =
-                folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
-            for folio in &folios {
-                bio.pages.add(folio.dev, folio.ino);
-            }
+            (bio.parts_left, bio.other_share, bio.size) = (parts_left, last_share, bytes);
             bio.row.flags = flags;
+            bio.row.extent.offsets_unknown |= are_folios_lost;
             last_share = Some((slot, bio.row.bio_id));
-            bio.row.first_event = folios.first().map_or(e.ts, |folio| folio.ts.min(e.ts));
-            bio.row.extent = extent_of(&folios, bytes);
-            add_ranges(&mut bio.ranges, &folios);
             self.begin_flight(e, slot, address, (dev, sector));
             if request != NO_SLOT {
                 self.add_to_request(request, slot, &folios);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a submit is of the part of a bio in flight that the block layer has not yet split off. Otherwise it is of another bio, and the
+    /// completion of the one in flight was lost.
+    fn is_rest_of(&self, before: Slot, (dev, sector): (Dev, i64), bytes: u64) -> bool {
+        let bio = &self.bios[before];
+        let end = |sector: i64, bytes: u64| sector.saturating_add_unsigned(bytes / SECTOR_BYTES);
+        let is_within = bio.row.sector < sector && end(sector, bytes) == end(bio.row.sector, bio.size);
+        // A sync waits for its bios.
+        let is_over = bio.request != NO_SLOT && self.requests[bio.request].over;
+        bio.row.dev == dev && is_within && !is_over
+    }
+
+    /// Opens a bio with these folios. `bytes` is its size.
+    fn open_probe_bio(&mut self, e: &Event, address: u64, request: Slot, folios: &[Folio], bytes: u64) -> Slot {
+        let slot = self.open_bio_of(e, NO_ID, address, request);
+        let bio = &mut self.bios[slot];
+        bio.by_probe = true;
+        bio.file = folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
+        for folio in folios {
+            bio.pages.add(folio.dev, folio.ino);
+        }
+        bio.row.first_event = folios.first().map_or(e.ts, |folio| folio.ts.min(e.ts));
+        bio.row.extent = extent_of(folios, bytes);
+        add_ranges(&mut bio.ranges, folios);
+        slot
+    }
+
+    /// Opens and closes the bios to which these folios were added and whose submit was lost. `complete` is the completion at their address, with
+    /// its error: without it, only folios of the file of a sync that has waited for them say that there was a submit. Returns whether there is
+    /// a bio.
+    fn probe_never_submitted(
+        &mut self,
+        address: u64,
+        filled: &[Folio],
+        complete: Option<(i64, Option<i32>)>,
+        out: &mut Out<'_>,
+    ) -> Result<bool> {
+        let mut of_requests: Vec<(Slot, Vec<Folio>)> = Vec::new();
+        for folio in filled {
+            let owner = folio.owner.filter(|&(slot, id)| self.requests.is_open(slot, id));
+            let request = owner.map_or(NO_SLOT, |(slot, _)| slot);
+            if !self.is_page_cache(folio, request, complete.is_some(), out.names) {
+                continue;
+            }
+            match of_requests.iter_mut().find(|(of, _)| *of == request) {
+                Some((_, folios)) => folios.push(*folio),
+                None => of_requests.push((request, vec![*folio])),
+            }
+        }
+        for (request, folios) in &of_requests {
+            let (tid, pid, comm) = match *request {
+                NO_SLOT => (UNKNOWN_TASK, UNKNOWN_TASK, NameId::NONE),
+                request => {
+                    let row = &self.requests[request].row;
+                    (row.tid, row.pid, row.comm)
+                }
+            };
+            let e = Event { ts: self.now, tid, pid, comm, line: 0, kind: Kind::Other };
+            let bytes = folios.iter().map(|folio| folio.len).sum();
+            let slot = self.open_probe_bio(&e, address, *request, folios, bytes);
+            let location = self.location();
+            self.bios[slot].early_complete = complete.map(|(ts, error)| EarlyComplete { ts, location, error });
+            if *request != NO_SLOT {
+                self.add_to_request(*request, slot, folios);
+            }
+            self.give_up_bio(slot, out)?;
+        }
+        Ok(!of_requests.is_empty())
+    }
+
+    /// Whether a folio in a bio without a submit is of a file, and not of the log of a file system, or of the bio of a driver. `is_complete`: the
+    /// bio has written something.
+    fn is_page_cache(&self, folio: &Folio, request: Slot, is_complete: bool, names: &Names) -> bool {
+        if request == NO_SLOT {
+            return is_complete && folio.ino != 0;
+        }
+        let open = &self.requests[request];
+        let is_own = open.probe.as_ref().is_some_and(|state| state.syncs(folio));
+        let is_on_device = !folio.dev.is_known() || folio.dev == open.row.dev;
+        let is_of_file = || match folio.ino {
+            // Before the first bio, nothing says whether the folios of files are named.
+            0 => self.probes.sees_unnamed_folios || !self.probes.sees_bios || names.get(open.row.fs) == b"f2fs",
+            _ => is_on_device,
+        };
+        is_own || is_complete && is_of_file()
+    }
+
+    /// Finds the bios of a request that ends to which its thread has added folios and whose submit was lost: it has waited for them.
+    pub(super) fn find_never_submitted(&mut self, request: Slot, out: &mut Out<'_>) -> Result<()> {
+        let open = &mut self.requests[request];
+        let Some(state) = &mut open.probe else { return Ok(()) };
+        let filled = std::mem::take(&mut state.filled);
+        // It may leave a bio to be filled further.
+        if open.row.call.is_some_and(|call| call.op == Op::SyncFileRange) {
+            return Ok(());
+        }
+        let owner = Some((request, open.row.sync_id));
+        for address in filled {
+            let folios = self.probes.filling.take_of(address, owner);
+            if !folios.is_empty() {
+                self.probe_never_submitted(address, &folios, None, out)?;
             }
         }
         Ok(())
@@ -188,10 +318,13 @@ impl Pairer {
             return vec![(NO_SLOT, Vec::new())];
         }
         if folios.is_empty() {
-            // A bio of page cache has folios, if probes report these and it is not a part of another bio.
-            let is_page_cache = !filled.is_empty() || !self.probes.sees_folios || role != BioRole::PageCache;
-            let request = self.probe_request(task).filter(|_| is_page_cache);
-            return vec![(request.unwrap_or(NO_SLOT), Vec::new())];
+            // Nothing says of what it is, except that probes report no folio of it.
+            let is_other = filled.is_empty() && self.probes.sees_folios && role == BioRole::Unknown;
+            let request = match role {
+                BioRole::PageCache => self.request_of_submitter(e, role, folios, names),
+                _ => self.probe_request(task),
+            };
+            return vec![(request.filter(|_| !is_other).unwrap_or(NO_SLOT), Vec::new())];
         }
         let mut shares: Vec<(Slot, Vec<Folio>)> = Vec::new();
         let mut places: Map<Slot, usize> = Map::default();
@@ -219,7 +352,9 @@ impl Pairer {
         self.probe_request(task).or_else(|| match self.probes.work.get(&task) {
             Some(&(dev, true)) => self.only_open(|open, state| state.whole_fs && open.row.dev == dev),
             Some(_) => None,
-            None if role == BioRole::PageCache || !names.get(e.comm).starts_with(WORKER) => None,
+            None if matches!(role, BioRole::PageCache | BioRole::Unknown) || !names.get(e.comm).starts_with(WORKER) => {
+                None
+            }
             None => self.request_of_worker(folios, names),
         })
     }
@@ -253,7 +388,14 @@ impl Pairer {
             }
             return Ok(());
         }
-        let found = self.bios.in_flight_at(address).filter(|&slot| self.bios[slot].row.submit <= Some(e.ts));
+        let mut found = self.bios.in_flight_at(address).filter(|&slot| self.bios[slot].row.submit <= Some(e.ts));
+        if let Some(old) = found
+            && self.bios[old].by_probe
+            && self.was_complete_before(old, e.ts)
+        {
+            self.give_up_bio(old, out)?;
+            found = None;
+        }
         if let Some(slot) = found {
             let bio = &mut self.bios[slot];
             if !bio.by_probe {
@@ -273,7 +415,8 @@ impl Pairer {
             return self.end_flight(e, slot, error, out);
         }
         // It was filled for a read, or its submit was lost.
-        self.probes.filling.take(address);
+        let filled = self.probes.filling.take(address);
+        let is_of_sync = self.probe_never_submitted(address, &filled, Some((e.ts, error)), out)?;
         let is_partly_complete = |&slot: &Slot| self.bios[slot].by_probe && self.bios[slot].parts_left > 0;
         if let Some(slot) = self.bios.in_flight_at(parent).filter(|slot| parent != 0 && is_partly_complete(slot)) {
             let bio = &mut self.bios[slot];
@@ -283,6 +426,9 @@ impl Pairer {
                 let error = bio.row.error;
                 return self.end_flight(e, slot, error, out);
             }
+            return Ok(());
+        }
+        if is_of_sync {
             return Ok(());
         }
         self.count(Reason::OtherCompletion, e.ts, self.location(), || format!("completion of bio 0x{address:x}"));

@@ -1,11 +1,14 @@
 //! What pairing knows of a request only because probes report it, and of a folio that a probe has reported.
 
 use super::Slot;
+use super::probe_bios::FillingBios;
 use crate::event::{Dev, WaitKind};
 use crate::names::NameId;
 
 /// Sync functions in one another. Overlayfs on overlayfs makes four.
 const MAX_DEPTH: usize = 8;
+/// Addresses of bios that a request fills and that are kept.
+const MAX_FILLED: usize = 1024;
 
 /// A request by its slot, and its `sync_id` to know whether the slot is still its own.
 pub(super) type Owner = Option<(Slot, u64)>;
@@ -37,13 +40,15 @@ pub(super) struct ProbeRequest {
     /// The files that these functions sync, or have synced.
     pub(super) files: Vec<(Dev, u64)>,
     pub(super) whole_fs: bool,
+    /// Addresses at which its thread has added folios. Most of these bios have been submitted since.
+    pub(super) filled: Vec<u64>,
     /// Open waits in an open wait of the same kind.
     pub(super) inner_waits: [u32; WaitKind::ALL.len()],
     /// Waits in which the thread did not wait, or which another one covers, as indexes into the row's waits, in order.
     pub(super) no_waits: Vec<usize>,
     /// The thread has submitted a bio of the journal in the open fast commit.
     pub(super) has_journal_bio: bool,
-    /// A wait in the open fast commit has ended that had not begun.
+    /// The start of a wait for a commit in the open fast commit was lost.
     pub(super) has_torn_wait: bool,
     /// Another thread was in a fast commit when this one entered it.
     pub(super) other_in_fast_commit: bool,
@@ -61,6 +66,18 @@ impl ProbeRequest {
         if !self.files.contains(&file) && self.files.len() < MAX_DEPTH {
             self.files.push(file);
         }
+    }
+
+    /// Its thread adds a folio to a bio.
+    pub(super) fn note_filled(&mut self, address: u64, filling: &FillingBios) {
+        if self.filled.last() == Some(&address) {
+            return;
+        }
+        if self.filled.len() >= MAX_FILLED {
+            self.filled.retain(|&address| filling.contains(address));
+            self.filled.truncate(MAX_FILLED / 2);
+        }
+        self.filled.push(address);
     }
 
     /// Whether a sync function is called by the one that the thread is in. Otherwise the end of that was lost.

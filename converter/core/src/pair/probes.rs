@@ -4,6 +4,7 @@
 use super::probe_bios::FillingBios;
 use super::probe_request::{ProbeRequest, SyncFunction};
 use super::requests::OpenRequest;
+use super::threads::add;
 use super::{Map, Out, Pairer, Slot};
 use crate::error::Result;
 use crate::event::probe::{Probe, WaitSite, WaitedFor, WriteWaitKind};
@@ -31,6 +32,8 @@ pub(super) struct Probes {
     /// Probes report bios, and folios.
     pub(super) sees_bios: bool,
     pub(super) sees_folios: bool,
+    /// Folios of page cache are reported without their files.
+    pub(super) sees_unnamed_folios: bool,
 }
 
 impl Probes {
@@ -63,7 +66,7 @@ impl Pairer {
             Probe::SyncEnter { .. } => return self.probe_enter(e, &probe, out),
             Probe::SyncExit { ret, .. } => return self.probe_exit(e, ret, out),
             Probe::AddFolio { bio, dev, ino, offset, len, is_page } => {
-                self.probe_folio(e, bio, (dev, ino), (offset, len), is_page);
+                return self.probe_folio(e, bio, (dev, ino), (offset, len), is_page, out);
             }
             Probe::Submit { bio, dev, sector, bytes, role, flags } => {
                 return self.probe_submit(e, bio, (dev, sector), (bytes, flags), role, out);
@@ -200,6 +203,7 @@ impl Pairer {
             state.functions.pop();
             return Ok(());
         }
+        self.find_never_submitted(slot, out)?;
         self.end_request(e, slot, ret, out)
     }
 
@@ -264,16 +268,19 @@ impl Pairer {
             return Ok(());
         }
         let Some(at) = self.end_wait(e, slot, wait, 0) else {
-            if let Some(state) = &mut self.requests[slot].probe {
-                state.has_torn_wait |= wait == WaitKind::CommitWait;
+            if let Some(state) = self.requests[slot].probe.as_mut().filter(|_| wait == WaitKind::CommitWait) {
+                state.has_torn_wait = true;
             }
             return self.lose(Reason::UnmatchedWait, e.ts, out, || format!("end of a {}", wait.name()));
         };
         let open = &mut self.requests[slot];
         let Some(state) = open.probe.as_mut().filter(|_| wait == WaitKind::FastCommit) else { return Ok(()) };
         // The function makes a fast commit, waits for that of another thread, or asks for a full commit and waits for it.
-        let has_full = open.row.waits[at + 1..].iter().any(|inner| inner.wait == WaitKind::CommitWait);
-        if has_full || state.has_torn_wait {
+        if state.has_torn_wait {
+            open.torn_waits[0] = true;
+            add(&mut open.evidence.torn, (open.row.waits[at].start, open.row.waits[at].end));
+            state.no_waits.push(at);
+        } else if open.row.waits[at + 1..].iter().any(|inner| inner.wait == WaitKind::CommitWait) {
             state.no_waits.push(at);
         } else if !state.has_journal_bio {
             if state.other_in_fast_commit {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
 use super::journals::EndedCommit;
+use super::lost_bios::Orphans;
 use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
@@ -56,6 +57,10 @@ pub(super) struct OpenRequest {
     last_commit: Option<EndedCommit>,
     /// What is known of it only because probes report it.
     pub(super) probe: Option<ProbeRequest>,
+    /// The completions of unknown bios when it was opened.
+    pub(super) orphans_at_start: Orphans,
+    /// When its thread was seen to have left it without an end.
+    pub(super) left_at: Option<i64>,
     /// It has ended, or its thread has left it without an end.
     pub(super) over: bool,
     /// The row is final.
@@ -167,6 +172,8 @@ impl Requests {
             open.watch = Watch::default();
             open.last_commit = None;
             open.probe = None;
+            open.orphans_at_start = Orphans::default();
+            open.left_at = None;
             open.over = false;
             open.settled = false;
             (open.older_of_id, open.newer_of_id) = (NO_SLOT, NO_SLOT);
@@ -190,6 +197,8 @@ impl Requests {
                 evidence: Evidence::default(),
                 last_commit: None,
                 probe: None,
+                orphans_at_start: Orphans::default(),
+                left_at: None,
                 over: false,
                 settled: false,
                 older_of_id: NO_SLOT,
@@ -501,6 +510,9 @@ impl Pairer {
             // It is counted as late. A negative duration would be wrong, so the request has no end.
             return Ok(());
         }
+        let may_lack_a_bio = self.may_lack_a_bio(slot);
+        let open = &mut self.requests[slot];
+        open.row.bio_lost |= may_lack_a_bio;
         open.row.end = Some(e.ts);
         open.row.ret = ret;
         if open.by_thread {
@@ -573,6 +585,7 @@ impl Pairer {
         };
         let location = self.location();
         let slot = self.requests.open(row, task_id, location);
+        self.requests[slot].orphans_at_start = self.orphans;
 
         let may_overlap = self.tasks.may_overlap(task_id);
         let exits = &self.exits;
@@ -638,8 +651,10 @@ impl Pairer {
         if id != NO_ID {
             self.requests.left.insert((owner, id));
         }
+        let now = self.now;
         let open = &mut self.requests[slot];
         open.over = true;
+        open.left_at = Some(now);
         if open.open_bios.is_empty() {
             let task = open.task;
             self.settle(slot);
@@ -666,6 +681,8 @@ impl Pairer {
             self.sees_block_submits || has_requests || open.probe.is_some() && self.probes.sees_bios
         };
         row.bios_unseen = row.id == NO_ID && !sees_bios;
+        row.extent.of_bios |= row.bio_lost;
+        row.extent.offsets_unknown |= row.bio_lost;
         row.extent.of_probes = open.probe.is_some() && self.probes.sees_folios;
         if row.start.is_some() && row.end.is_none() {
             self.requests.in_flight -= 1;
@@ -701,7 +718,7 @@ impl Pairer {
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let (Some((start, end)), Some(commit)) = (row.phase_bounds(), open.last_commit.take()) else { return };
-        if row.complete_missing || !row.waits.is_empty() {
+        if row.complete_missing || row.bio_lost || !row.waits.is_empty() {
             return;
         }
         let done = row.last_complete.map_or(start, |last| last.max(start));
@@ -738,7 +755,7 @@ impl Pairer {
             at += 1;
             if is_open || !is_inside {
                 open.torn_waits[usize::from(wait.wait == WaitKind::Flush)] = true;
-                add(&mut open.evidence.torn, (wait.start, to));
+                add(&mut open.evidence.torn, (wait.start, if is_open { to } else { wait.end }));
             }
             // For a request without an end, `end_missing` covers the wait without an end.
             if !is_inside || is_open && row.end.is_some() {
@@ -763,17 +780,20 @@ impl Pairer {
         let row = &mut open.row;
         let Some((start, end)) = row.phase_bounds() else { return };
         let flushes = &open.evidence.flushes;
-        let waited = row.waits.iter().map(|wait| wait.end).chain(flushes.iter().map(|flush| flush.1)).max();
-        let waits_from = || row.waits.iter().map(|wait| wait.start).chain(flushes.iter().map(|flush| flush.0)).min();
-        let (begun, done) = if row.bios_unseen {
+        let waits = || row.waits.iter().map(|wait| (wait.start, wait.end)).chain(flushes.iter().copied());
+        let waited = waits().map(|(_, end)| end).max();
+        let (begun, done) = if row.bios_unseen || row.bio_lost {
             (None, None)
         } else if row.bios == 0 {
-            (waits_from(), waited)
+            (waits().map(|(start, _)| start).min(), waited)
         } else {
             let complete = row.last_complete.filter(|_| !row.complete_missing);
             (row.before_submit().map(|ns| start + ns), complete.map(|ts| waited.map_or(ts, |end| end.max(ts))))
         };
         let frame = Frame { start, end, begun, done, knows_state };
+        for wait in std::mem::take(&mut open.evidence.open_commits) {
+            self.journals.parts(row.dev, &wait, &mut open.evidence.commit_parts);
+        }
         phases::find(&mut open.evidence, &row.waits, frame, &mut row.phases);
     }
 

@@ -122,7 +122,11 @@ impl Pairer {
                 let commit = self.commits.waited(transaction_at_start, open.row.dev, waiter);
                 interval.commit_id = interval.commit_id.or(commit);
             }
-            self.journals.parts(open.row.dev, interval, &mut open.evidence.commit_parts);
+            if self.journals.is_open(open.row.dev, interval) {
+                open.evidence.open_commits.push(*interval);
+            } else {
+                self.journals.parts(open.row.dev, interval, &mut open.evidence.commit_parts);
+            }
         }
         Some(at)
     }

@@ -341,12 +341,9 @@ pub fn derive_bio(row: &mut impl Derive, known: &Known, dev: Value) {
     }
     row.derive(const { column::<Bio>("dev") }, dev);
     let bytes = row.int(const { column::<Bio>("bytes") });
-    if row.get(ID) != Value::Null && bytes.is_none_or(is_size) {
-        row.derive(
-            const { column::<Bio>("folios") },
-            Value::Int(bytes.map_or(0, |bytes| (bytes + PAGE_BYTES - 1) / PAGE_BYTES)),
-        );
-        row.derive(const { column::<Bio>("ranges") }, Value::Int(i64::from(bytes.is_some_and(|bytes| bytes > 0))));
+    if let Some(bytes) = bytes.filter(|&bytes| row.get(ID) != Value::Null && is_size(bytes)) {
+        row.derive(const { column::<Bio>("folios") }, Value::Int((bytes + PAGE_BYTES - 1) / PAGE_BYTES));
+        row.derive(const { column::<Bio>("ranges") }, Value::Int(i64::from(bytes > 0)));
     }
     row.derive(const { column::<Bio>("last_offset") }, Value::int(add(row.int(FIRST), bytes)));
     derive_thread(row, known, [TID, PID, COMM]);
@@ -528,11 +525,12 @@ fn derive_from_bios(row: &mut impl Derive, place: &RequestPlace, has_start: bool
         row.derive(const { column::<Request>("writeback_ns") }, Value::int(complete.checked_sub(submit)));
     }
     let (start, end) = place.slice;
+    let length = |ns: Option<i64>| Value::int(ns.filter(|&ns| ns >= 0));
     if has_start {
-        row.derive(const { column::<Request>("before_submit_ns") }, Value::int(submit.checked_sub(start)));
+        row.derive(const { column::<Request>("before_submit_ns") }, length(submit.checked_sub(start)));
     }
     if has_end {
-        row.derive(const { column::<Request>("after_complete_ns") }, Value::int(end.checked_sub(complete)));
+        row.derive(const { column::<Request>("after_complete_ns") }, length(end.checked_sub(complete)));
     }
 }
 
@@ -549,9 +547,8 @@ fn derive_waits(row: &mut impl Derive, known: &Known, place: &RequestPlace) {
         None => None,
         Some(0) => end.checked_sub(start),
         Some(_) => {
-            let before = row.int(const { column::<Request>("before_submit_ns") }).filter(|&before| before >= 0);
-            let after = row.int(const { column::<Request>("after_complete_ns") }).filter(|&after| after >= 0);
-            add(before, after)
+            let before = row.int(const { column::<Request>("before_submit_ns") });
+            add(before, row.int(const { column::<Request>("after_complete_ns") }))
         }
     };
     row.derive(const { column::<Request>("other_ns") }, Value::int(other));

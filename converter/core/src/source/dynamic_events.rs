@@ -367,6 +367,18 @@ fn function_name(symbol: &[u8]) -> &[u8] {
 /// Functions of kernels that the recorder supports, by what their bio is.
 const ROLES: &[(BioRole, &[&str])] = &[
     (
+        BioRole::PageCache,
+        &[
+            "ext4_end_bio",
+            "f2fs_write_end_io",
+            "mpage_write_end_io",
+            "xfs_end_bio",
+            "iomap_writepage_end_bio",
+            "iomap_ioend_writeback_end_bio",
+            "ioend_writeback_end_bio",
+        ],
+    ),
+    (
         BioRole::NotPageCache,
         &[
             "end_bio_bh_io_sync",
@@ -401,8 +413,8 @@ const ROLES: &[(BioRole, &[&str])] = &[
 
 /// The names of all functions that say what a bio is, to find their addresses.
 pub(super) fn end_functions() -> impl Iterator<Item = &'static str> {
-    let page_cache = ["btrfs_simple_end_io", "btrfs_end_empty_barrier"];
-    ROLES.iter().flat_map(|(_, functions)| functions.iter().copied()).chain(page_cache)
+    let of_btrfs = ["btrfs_simple_end_io", "btrfs_end_empty_barrier"];
+    ROLES.iter().flat_map(|(_, functions)| functions.iter().copied()).chain(of_btrfs)
 }
 
 fn role_of(symbol: &[u8]) -> BioRole {
@@ -411,7 +423,7 @@ fn role_of(symbol: &[u8]) -> BioRole {
     match known {
         Some((role, _)) => *role,
         None if name.starts_with(b"btrfs_") => BioRole::MaybePart,
-        None => BioRole::PageCache,
+        None => BioRole::Unknown,
     }
 }
 

@@ -225,6 +225,8 @@ pub struct SourceOptions {
     /// Keep the events of writes, and no others of the ring buffer.
     pub keep_writes: bool,
     pub escapes: Escapes,
+    /// One of Syncline's scripts wrote the input, so `bytes` of a submit is the size of its bio.
+    pub by_own_script: bool,
     /// The input was recorded on a stock kernel by one of Syncline's scripts.
     pub stock: Option<Stock>,
     /// The machine whose syscall numbers the input uses.
@@ -239,6 +241,7 @@ impl Default for SourceOptions {
             keep_extras: false,
             keep_writes: false,
             escapes: Escapes::default(),
+            by_own_script: false,
             stock: None,
             machine: None,
         }

@@ -767,8 +767,13 @@ impl ProbeFields for ProbeSlots<'_> {
 }
 
 /// The values of the fields that Syncline uses.
-#[derive(Default)]
 struct FieldSlots<'a>([Option<&'a [u8]>; Field::COUNT]);
+
+impl Default for FieldSlots<'_> {
+    fn default() -> Self {
+        Self([None; Field::COUNT])
+    }
+}
 
 impl<'a> FieldSlots<'a> {
     #[inline]

@@ -46,6 +46,7 @@ fields! {
     Origin "origin"
     Rwbs "rwbs"
     Opf "opf"
+    Bytes "bytes"
     Sectors "nr_sector"
     FromDev "old_dev"
     FromSector "old_sector"
@@ -84,6 +85,7 @@ impl Field {
             b"origin" => Self::Origin,
             b"rwbs" => Self::Rwbs,
             b"opf" => Self::Opf,
+            b"bytes" => Self::Bytes,
             b"nr_sector" => Self::Sectors,
             b"old_dev" => Self::FromDev,
             b"old_sector" => Self::FromSector,
@@ -340,7 +342,7 @@ impl Tracepoint {
                 dev: fields.dev(Field::Dev)?,
                 sector: sector(number(Field::Sector)?),
                 background: fields.is_background(),
-                bytes: 0,
+                bytes: number(Field::Bytes).filter(|&bytes| u32::try_from(bytes).is_ok()).unwrap_or(0),
                 flags: number(Field::Opf).and_then(BioFlags::of_opf),
             },
             EventName::Complete => {

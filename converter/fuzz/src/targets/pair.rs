@@ -146,8 +146,9 @@ fn sync_end(id: u64, c: u8, dev: Dev, texts: [NameId; 4]) -> Kind {
 
 /// Any event of a probe.
 fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
-    const ROLES: [BioRole; 8] = [
+    const ROLES: [BioRole; 9] = [
         BioRole::PageCache,
+        BioRole::Unknown,
         BioRole::MaybePart,
         BioRole::Original,
         BioRole::Copy,

@@ -27,6 +27,7 @@ pub(in crate::source) fn introduce(head: &[u8], options: &mut SourceOptions) -> 
             (b"boot_id", _) => facts.push(("boot_id", shown(value))),
             (b"host", _) => facts.push(("host", shown(value))),
             (b"script", script) => {
+                options.by_own_script = true;
                 options.stock = match script {
                     _ if script.starts_with(b"stock-tracepoints") => Some(Stock::Tracepoints),
                     _ if script.starts_with(b"stock") => Some(Stock::Functions),

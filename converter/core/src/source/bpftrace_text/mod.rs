@@ -323,7 +323,7 @@ impl Parser<'_, '_> {
         if let Kind::BioSubmit { bytes, flags, .. } = &mut kind {
             let field = |name| data.extras.iter().find(|(key, _)| *key == name).map(|&(_, value)| value);
             *flags = field(b"opf" as &[u8]).and_then(bio_flags);
-            if self.options.stock.is_some() {
+            if self.options.by_own_script {
                 *bytes = field(b"bytes").map_or(0, bio_size);
             }
         }

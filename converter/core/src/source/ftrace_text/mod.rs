@@ -371,7 +371,7 @@ mod tests {
             sector: 8,
             dev,
             background,
-            bytes: 0,
+            bytes: 4096,
             flags: Some(BioFlags::SYNC),
         };
         for (event, want, extras) in [
