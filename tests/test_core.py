@@ -54,9 +54,11 @@ def test_a_generated_log_gives_its_truth(seed: int, tmp_path: Path) -> None:
         assert not reference.call
         return
     assert_same(reference, tables)
-    truth = {row["sync_id"]: row for row in generated.truth.sync}
-    for row in tables["sync"]:
-        assert {key: row[key] for key in truth[row["sync_id"]]} == truth[row["sync_id"]]
+    # An event whose id may be damaged opens its request later, so its number may be higher than in the truth.
+    columns = sorted(generated.truth.sync[0].keys() - {"sync_id"}) if tables["sync"] else []
+    sides = (tables["sync"], generated.truth.sync)
+    found, truth = (sorted(repr([row[key] for key in columns]) for row in rows) for rows in sides)
+    assert found == truth
     known = sum(row["bytes"] or 0 for row in tables["bio"])
     assert known == sum(row["bytes"] or 0 for row in generated.truth.bio)
 

@@ -916,7 +916,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         if start and end and any(order[id(opening)] < at < order[id(end)] for at in orphans):
             unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
             row |= dict.fromkeys((*SIZES, *unknown))
-            row["incomplete"] = "bio"
+            row["incomplete"] = row["incomplete"] or "bio"
         if not end:
             row["incomplete"] = "end"
             losses["end_missing"] += 1
