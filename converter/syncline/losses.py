@@ -15,6 +15,7 @@ _REQUESTS = ("requests", ("requests",))
 _PART_OF = {
     "never_completed": _BIOS,
     "never_submitted": _BIOS,
+    "folios_missing": _BIOS,
     "start_missing": _REQUESTS,
     "call_missing": _REQUESTS,
     "end_missing": _REQUESTS,

@@ -57,19 +57,20 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   below STRING,
   -- First sector. Null if unknown.
   sector LONG,
-  -- Total size of the folios that were added to it. Size of the bio if it has
-  -- no recorded folio. Null if neither is recorded, or if the log may begin
-  -- within the bio.
+  -- Total size of the folios that were added to it. Size of the bio if not all
+  -- of its folios are recorded. Null if neither is recorded, or if the log may
+  -- begin within the bio.
   bytes LONG,
   -- Number of folios. Null if its folios are not recorded, or not all of them.
   folios LONG,
   -- Number of separate ranges of file offsets, after joining adjacent ones.
   -- Null if its folios are not recorded, or not all of them.
   ranges LONG,
-  -- Lowest file offset of the folios. Null without a folio.
+  -- Lowest file offset of the folios. Null without a folio, or if not all of
+  -- them are recorded.
   first_offset LONG,
   -- End of the folio with the highest file offset: the offset of the first byte
-  -- after it. Null without a folio.
+  -- after it. Null without a folio, or if not all of them are recorded.
   last_offset LONG,
   -- `write`, `read`, or `flush` for a bio without data that only empties the
   -- cache of the device. A bio whose flags are not recorded counts as a write,

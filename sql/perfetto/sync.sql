@@ -61,15 +61,14 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   syscall_ns DURATION,
   -- Writeback latency: from the first bio_submit to the last bio_complete. 0
   -- without a bio. Null if a submit, a completion, the start or the end is
-  -- missing, or if bios are not recorded.
+  -- missing, if a bio may be missing altogether, or if bios are not recorded.
   writeback_ns DURATION,
   -- From `sync_start` to the first bio_submit. Null without a bio, if the start
-  -- or a submit is missing, or if a bio is known by its request only, which
-  -- begins later.
+  -- or a submit is missing, if the first bio is older than the start, or if a
+  -- bio is known by its request only, which begins later.
   before_submit_ns LONG,
-  -- From the last bio_complete to `sync_end`. Negative if a bio completed after
-  -- the request ended. Null without a bio, or if the end or a completion is
-  -- missing.
+  -- From the last bio_complete to `sync_end`. Null without a bio, if the end or
+  -- a completion is missing, or if a bio completed after the request ended.
   after_complete_ns LONG,
   -- Time spent waiting for a commit of the journal, or making one. Time in
   -- nested waits is counted once. 0 without a wait. Null if the recorder or the
@@ -82,21 +81,24 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Part of `sync_start` to `sync_end` that is in none of writeback_ns,
   -- journal_ns and flush_ns. These may overlap. Null if one of them is null.
   other_ns LONG,
-  -- Total size of the folios that were added to its bios, and of its bios
-  -- without a recorded folio. Null if bios are not recorded, or only the call
-  -- was recorded.
+  -- Total size of the folios that were added to its bios, and of its bios whose
+  -- folios are not all recorded. Null if bios are not recorded, if a bio may be
+  -- missing altogether, if neither the size nor all folios of a bio are
+  -- recorded, or if only the call was recorded.
   bytes LONG,
   -- Number of folios. Null if the folios of one of its bios are not recorded.
   folios LONG,
-  -- Number of bios. Null like bytes.
+  -- Number of bios. Null if bios are not recorded, if one may be missing
+  -- altogether, or if only the call was recorded.
   bios LONG,
   -- Number of separate ranges of file offsets, after joining adjacent ones.
   -- Null if the folios of one of its bios are not recorded.
   ranges LONG,
-  -- Lowest file offset of the folios. Null without a folio.
+  -- Lowest file offset of the folios. Null without a folio, or if not all of
+  -- them are recorded.
   first_offset LONG,
   -- End of the folio with the highest file offset: the offset of the first byte
-  -- after it. Null without a folio.
+  -- after it. Null without a folio, or if not all of them are recorded.
   last_offset LONG,
   -- User stack of the call: function names joined by `;`, outermost first. Null
   -- without a stack.
@@ -106,7 +108,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   confidence STRING,
   -- What is missing: `start`, else `end`, else `call` (the entry of the call
   -- that it may have been made in), else `bio` (the submit or the completion of
-  -- a bio). Null if the request is complete.
+  -- a bio, or a bio altogether). Null if the request is complete.
   incomplete STRING,
   -- Key of the request in all tables: 1, 2, 3... in the order of the requests'
   -- first events.
