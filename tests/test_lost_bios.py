@@ -71,7 +71,7 @@ def test_a_completion_after_the_sync_is_not_that_of_its_bio(tmp_path: Path) -> N
     first, second = converted["sync"]
     assert values(first, *SIZES, "bios", "incomplete") == (8192, 2, 1, 0, 8192, 1, "bio")
     assert values(first, *LENGTHS) == (20_000, None, None)
-    # A bio of it may have completed of which nothing else is known.
+    # A bio of it may have completed, and nothing else of that is known.
     assert values(second, *SIZES, "bios", *LENGTHS) == (None,) * 9
     assert second["incomplete"] == "bio"
     assert losses(converted) == {"never_completed": 1, "unmatched_complete": 1}
@@ -203,7 +203,7 @@ def blkparse(*events: tuple[int, str]) -> bytes:
 
 
 def writes(count: int, lost: int) -> list[tuple[int, str]]:
-    """A second apart, each of a millisecond, of which 10 us are in the queue. The completion of one is lost."""
+    """A second apart, each of a millisecond, with 10 us in the queue. The completion of one is lost."""
     begins = ((number, 10**6 * (number - 1)) for number in range(1, count + 1))
     return [
         (begin + us, action)
@@ -219,7 +219,9 @@ def test_a_lost_completion_of_the_block_layer_is_not_that_of_the_next_bio(
 ) -> None:
     out = convert(tmp_path, blkparse(*writes(count, lost)), source="blkparse")
     converted = tables(out)
-    found = {row["bio_id"]: values(row, "queue_ns", "dur_ns", "incomplete") for row in converted["bio"]}
+    found = {
+        row["bio_id"]: values(row, "queue_ns", "dur_ns", "incomplete") for row in converted["bio"]
+    }
     expected = dict.fromkeys(range(1, count + 1), (10_000, 1_000_000, None))
     assert found == expected | {lost: (10_000, None, "end")}
     assert losses(converted)["never_completed"] == 1

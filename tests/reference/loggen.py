@@ -830,7 +830,10 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     sync_id = {id(request): number for number, request in enumerate(requests, 1)}
     # Completions of bios that are not in the log, unless no bio is in the log before them. All
     # addresses are of one region of memory.
-    first_bio = min((order[id(first(opening_lines(bio)))] for bio in world.bios if opening_lines(bio)), default=0)
+    first_bio = min(
+        (order[id(first(opening_lines(bio)))] for bio in world.bios if opening_lines(bio)),
+        default=0,
+    )
     orphans = [
         order[id(bio.complete)]
         for bio in world.bios

@@ -543,7 +543,7 @@ def test_completion_at_a_reused_address_belongs_to_the_last_submit() -> None:
         (1, None, "end"),
         (2, 10, None),
     ]
-    # The second completion may be of a bio of the second request of which nothing else is in the log.
+    # The second completion may be of a bio of the second request, and nothing else of that is in the log.
     assert [row["incomplete"] for row in tables.sync] == ["bio", "bio"]
     assert [row["bytes"] for row in tables.sync] == [4096, None]
     assert counts(tables) == {"never_completed": 1, "unmatched_complete": 1}

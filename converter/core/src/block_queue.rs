@@ -11,7 +11,7 @@ use crate::event::bio_flags::BioFlags;
 const SECTOR_BYTES: u64 = 512;
 /// Bios at one first sector that are compared with one another. Of more, the oldest counts.
 const MAX_COMPARED: usize = 32;
-/// Bios at one first sector of which it may stay open which completions are theirs when a further one is queued.
+/// Bios at one first sector that may wait until it is known which completions are theirs. With more, that is decided.
 const MAX_UNDECIDED: usize = 4;
 /// Remap targets that are kept until a bio is queued there.
 const MAX_REMAPS: usize = 65_536;

@@ -105,8 +105,8 @@ fn checked<R: Row, const N: usize>(row: R, want: &[Value; N]) -> Option<R> {
     (have == *want).then_some(row)
 }
 
-/// The first submit and the last completion of a request between start and end, of which `before`, `writeback` and `after` are apart from
-/// one another. `before` is null if the first submit is older than the start, `after` if the last completion is younger than the end.
+/// The first submit and the last completion of a request between start and end: `before`, `writeback` and `after` are the time between
+/// them. `before` is null if the first submit is older than the start, `after` if the last completion is younger than the end.
 fn data_bounds(
     (start, end): (i64, Option<i64>),
     (before, writeback, after): (Option<i64>, Option<i64>, Option<i64>),

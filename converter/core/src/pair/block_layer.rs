@@ -252,7 +252,7 @@ impl Pairer {
         if bio == NO_SLOT { Ok(()) } else { self.end_block_bio(bio, ts, (issue, error), out) }
     }
 
-    /// Completes and gives up the bios of which it is decided whose completions were lost.
+    /// Completes, or gives up, the bios that the queue has decided on.
     pub(super) fn end_decided(&mut self, decided: Decided<Slot>, out: &mut Out<'_>) -> Result<()> {
         for lost in decided.lost {
             if lost.bio != NO_SLOT {

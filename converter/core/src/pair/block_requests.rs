@@ -136,7 +136,7 @@ impl Pairer {
         Ok(())
     }
 
-    /// Takes note of a request of which no bio is known. If its submit was lost, and the request of a file system is not known either, any one
+    /// Takes note of a request without a known bio. If its submit was lost, and the request of a file system is not known either, any one
     /// that is open may be that. Until a bio has completed that was submitted in the log, it may have begun before the log.
     fn note_lost_submit(&mut self, dev: Dev, flags: BioFlags, request: Slot) {
         let key = (dev, flags.contains(BioFlags::READ));

@@ -6,7 +6,7 @@ use crate::losses::Reason;
 use crate::names::Names;
 use crate::rows::{Confidence, Request};
 
-/// How far the clocks of two CPUs may be apart. A completion that is so much later than the end of a sync may be from before it.
+/// By how much the clocks of two CPUs may differ. A completion that is so much later than the end of a sync may be from before it.
 const CLOCK_SKEW_NS: i64 = 100_000;
 
 /// Completions of bios that are not in the log, by how their source names a bio. A request that was open at one of them may be the one whose
@@ -67,7 +67,7 @@ impl Pairer {
             return;
         }
         if bytes > 0 && folios.bytes > bytes && request != NO_SLOT {
-            // Some of them were of a bio before it, of which nothing else is in the log.
+            // Some of them were of a bio before it, and nothing else of that is in the log.
             self.requests[request].row.bio_lost = true;
         }
         // A folio of another request may be the one that is lost.

@@ -42,7 +42,7 @@ pub(super) struct Evidence {
     pub(super) open_commits: Vec<WaitInterval>,
     /// When the state of its thread is not known, because an event of the scheduler was lost.
     pub(super) unseen: Vec<(i64, i64)>,
-    /// When it may have been in a wait that has lost one end.
+    /// When it may have been in a wait whose start or end is not recorded.
     pub(super) torn: Vec<(i64, i64)>,
 }
 

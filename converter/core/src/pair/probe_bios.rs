@@ -107,7 +107,8 @@ impl Pairer {
         if let Some((slot, _)) = owner
             && let Some(state) = &mut self.requests[slot].probe
         {
-            state.note_filled(address, &self.probes.filling);
+            let filling = &self.probes.filling;
+            state.note_filled(address, |address| filling.contains(address));
         }
         Ok(())
     }

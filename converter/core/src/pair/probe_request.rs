@@ -1,7 +1,6 @@
 //! What pairing knows of a request only because probes report it, and of a folio that a probe has reported.
 
 use super::Slot;
-use super::probe_bios::FillingBios;
 use crate::event::{Dev, WaitKind};
 use crate::names::NameId;
 
@@ -68,13 +67,13 @@ impl ProbeRequest {
         }
     }
 
-    /// Its thread adds a folio to a bio.
-    pub(super) fn note_filled(&mut self, address: u64, filling: &FillingBios) {
+    /// Its thread adds a folio to a bio. `is_filling`: whether a bio that has not been submitted is at an address.
+    pub(super) fn note_filled(&mut self, address: u64, is_filling: impl Fn(u64) -> bool) {
         if self.filled.last() == Some(&address) {
             return;
         }
         if self.filled.len() >= MAX_FILLED {
-            self.filled.retain(|&address| filling.contains(address));
+            self.filled.retain(|&address| is_filling(address));
             self.filled.truncate(MAX_FILLED / 2);
         }
         self.filled.push(address);

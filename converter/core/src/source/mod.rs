@@ -215,6 +215,7 @@ pub trait StatefulPass {
 
 /// What the user says about an input, and what its header adds to that.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub struct SourceOptions {
     /// ns per unit of the source's times.
     pub time_unit_ns: i64,
