@@ -44,7 +44,10 @@ impl Pairer {
         let sees_exits = self.exits.are_any();
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
         task.has_begun = true;
-        task.without_call = 0;
+        if std::mem::take(&mut task.without_call) == 0 {
+            // None awaits it. Many may wait for their bios.
+            return Ok(());
+        }
         let Some(group) = task.groups.iter().find(|group| group.awaits_exit) else { return Ok(()) };
         let first = group.requests.first().copied().filter(|_| group.is_first && !sees_exits);
         if let Some(slot) = first {
