@@ -1,5 +1,2 @@
 -- Whether the recording has no event of some wait, which is inferred.
-SELECT COUNT(*) AS inferred
-FROM syncline_wait
-WHERE
-  confidence = 'inferred';
+SELECT COUNT(*) AS inferred FROM syncline_wait WHERE confidence = 'inferred';

@@ -56,7 +56,7 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE
       wait.wait <> 'flush'
-      -- Where waits are not recorded, some are inferred, and others are missing.
+      -- Where waits are not recorded, some are inferred, others missing.
       AND wait.confidence IS DISTINCT FROM 'inferred'
   ),
   -- The syncs that waited for each commit of a journal's thread, and the device

@@ -292,10 +292,7 @@ WITH
       -- A flush is a bio, too, where waits are not recorded.
       || CASE
         WHEN COALESCE(phases, '') LIKE '%, flush,%'
-        AND (
-          waits_known > 0
-          OR phases NOT LIKE '%, commit wait,%'
-        ) THEN ''
+        AND (waits_known > 0 OR phases NOT LIKE '%, commit wait,%') THEN ''
         ELSE ', flush'
       END AS phases
     FROM total
