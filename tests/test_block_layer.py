@@ -660,6 +660,108 @@ def test_what_is_merged_into_a_request_is_not_of_the_thread_that_issues_it(tmp_p
     assert (sync["bytes"], sync["writeback_ns"], sync["before_submit_ns"]) == (4096, 900_000, None)
 
 
+STOCK = """\
+# tracer: nop
+          wl-559 [000] .....   20.000000: ext4_sync_file_enter: dev {dev} ino 13 parent 2 datasync 0
+{lines}
+          wl-559 [000] .....   20.009100: ext4_sync_file_exit: dev {dev} ino 13 ret 0
+"""
+
+
+def stock(tmp_path: Path, dev: str, *lines: str) -> dict[str, list[dict[str, Any]]]:
+    """Converts the events of a sync on a device, without their task."""
+    task = "          wl-559 [000] .....   20."
+    log = STOCK.format(dev=dev, lines="\n".join(task + line for line in lines))
+    return tables(convert(tmp_path, log.encode()))
+
+
+def test_the_end_of_a_request_is_not_that_of_the_flush_after_it(tmp_path: Path) -> None:
+    """`block_io_done` follows the completion of the data too, on a device without FUA."""
+    completions = (
+        "001000: block_rq_complete: 254,16 WS () 1000 + 8 [0]",
+        "009010: block_rq_complete: 254,16 WS () 1000 + 0 [0]",
+    )
+    dones = (
+        "001001: block_io_done: 254,16 WS 0 () 1000 + 0 [wl]",
+        "009011: block_io_done: 254,16 WS 0 () 1000 + 0 [wl]",
+    )
+    flush = (
+        "001020: block_rq_issue: 254,16 FF 0 () 0 + 0 [wl]",
+        "009000: block_rq_complete: 254,16 FF () 18446744073709551615 + 0 [0]",
+    )
+    begin = (
+        "000100: block_bio_queue: 254,16 WFS 1000 + 8 [wl]",
+        "000110: block_rq_issue: 254,16 WS 4096 () 1000 + 8 [wl]",
+    )
+    for ends, complete_ns in ((completions + dones + flush, 9_010_000), (dones, 9_011_000)):
+        rows = stock(tmp_path, "254,16", *sorted(begin + ends))
+        assert [(row["direction"], row["dur_ns"]) for row in rows["bio"]] == [
+            ("write", complete_ns - 100_000)
+        ]
+        assert not rows["loss"]
+
+
+def test_the_end_of_an_empty_flush_ends_no_write_at_the_first_sector(tmp_path: Path) -> None:
+    """It has sector 0, as the superblock of some file systems."""
+    rows = stock(
+        tmp_path,
+        "8,0",
+        "000010: block_bio_queue: 8,0 WFSM 0 + 8 [umount]",
+        "000020: block_rq_issue: 8,0 WFSM 4096 () 0 + 8 [umount]",
+        "000100: block_bio_queue: 8,0 FWS 0 + 0 [wl]",
+        "000110: block_rq_issue: 8,0 FF 0 () 0 + 0 [kworker]",
+        "000600: block_rq_complete: 8,0 FF () 18446744073709551615 + 0 [0]",
+        "000602: block_rq_complete: 8,0 WS () 0 + 0 [0]",
+        "000603: block_io_done: 8,0 WS 0 () 0 + 0 [wl]",
+        "004010: block_rq_complete: 8,0 WFSM () 0 + 8 [0]",
+    )
+    assert sorted((row["direction"], row["dur_ns"]) for row in rows["bio"]) == [
+        ("flush", 502_000),
+        ("write", 4_000_000),
+    ]
+
+
+def test_a_remap_to_a_partition_announces_nothing_there(tmp_path: Path) -> None:
+    """The kernel names the disk with the sector of the partition, and then redirects the bio from there. Another bio may be at that sector."""
+    rows = stock(
+        tmp_path,
+        "8,1",
+        "000100: block_bio_queue: 253,0 WS 1000 + 8 [wl]",
+        "000101: block_bio_remap: 8,0 WS 3048 + 8 <- (253,0) 1000",
+        "000102: block_bio_remap: 8,0 WS 1053672 + 8 <- (8,2) 3048",
+        "000103: block_bio_queue: 8,0 WS 1053672 + 8 [wl]",
+        "001000: block_rq_complete: 8,0 WS () 1053672 + 8 [0]",
+        "001002: block_bio_complete: 253,0 WS 1000 + 8 [0]",
+        "002100: block_bio_remap: 8,0 WS 3048 + 8 <- (8,1) 1000",
+        "002101: block_bio_queue: 8,0 WS 3048 + 8 [wl]",
+        "004001: block_rq_complete: 8,0 WS () 3048 + 8 [0]",
+    )
+    assert [(row["dev"], row["sector"], row["dur_ns"]) for row in rows["bio"]] == [
+        ("253,0", 1000, 902_000),
+        ("8,0", 3048, 1_900_000),
+    ]
+
+
+def test_a_sync_without_a_bio_is_empty_only_where_its_bios_would_be_in_the_log(
+    tmp_path: Path,
+) -> None:
+    """Only the disk below is recorded, or only requests, into which bios of anybody may have been merged."""
+    bio = (
+        "000200: block_bio_queue: 8,0 WS 1000 + 8 [other]",
+        "001000: block_rq_complete: 8,0 WS () 1000 + 8 [0]",
+    )
+    request = (
+        "000200: block_rq_insert: 8,0 W 4096 () 1000 + 8 [other]",
+        "001000: block_rq_complete: 8,0 W () 1000 + 8 [0]",
+    )
+    for dev, lines, bios in (("8,1", bio, 0), ("253,0", bio, None), ("8,0", request, None)):
+        log = STOCK.format(
+            dev=dev, lines="\n".join(f"       other-300 [001] .....   20.{line}" for line in lines)
+        )
+        (sync,) = tables(convert(tmp_path, log.encode()))["sync"]
+        assert (sync["bios"], sync["bytes"]) == (bios, bios), (dev, lines)
+
+
 def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
     rows = tables(
         convert(

@@ -13,6 +13,8 @@ const SECTOR_BYTES: u64 = 512;
 const MAX_COMPARED: usize = 32;
 /// Bios at one first sector that may wait until it is known which completions are theirs. With more, that is decided.
 const MAX_UNDECIDED: usize = 4;
+/// The completion of a flush without data has this sector.
+const EMPTY_FLUSH_SECTOR: i64 = 0;
 /// Remap targets that are kept until a bio is queued there.
 const MAX_REMAPS: usize = 65_536;
 
@@ -555,6 +557,11 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         }
     }
 
+    /// Takes back an announcement: the bio was redirected once more before it was queued.
+    pub(crate) fn take_back_remap(&mut self, target: (Dev, i64)) {
+        self.remap_targets.remove(&target);
+    }
+
     /// Queues, as `bio`, what was redirected to a range of sectors. A kernel need not report that it is queued there.
     pub(crate) fn queue_remapped(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64, bio: T) {
         if self.remap_targets.is_empty() {
@@ -637,16 +644,20 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         Ended { done, gaps, is_known }
     }
 
-    /// Completes the oldest bio that begins at a sector: the request that began with it is done, whatever its size. That it is complete may
-    /// have been reported before.
-    pub(crate) fn complete_at(&mut self, dev: Dev, sector: i64, ts: i64) -> Option<Completed<T>> {
+    /// Completes the oldest bio that begins at a sector: the request that began with it is done, whatever its size. Without FUA in `flags`, a
+    /// bio with FUA has been written then, and is complete when the request of the flush after it is done.
+    pub(crate) fn complete_at(&mut self, (dev, sector): (Dev, i64), flags: BioFlags, ts: i64) -> Option<Completed<T>> {
         let device = self.devices.get_mut(dev)?;
         if device.undecided.contains(&sector) {
             return None;
         }
         let is_hit = |start: i64, queued: &QueuedBio<T>| start == sector && queued.queued_ts <= ts;
         let places = device.places_in(sector, sector.saturating_add(1), is_hit);
-        device.change(*places.first()?, ts, |queued| (queued.left_bytes, queued.unflushed) = (0, 0))
+        device.change(*places.first()?, ts, |queued| {
+            let is_first = queued.left_bytes > 0;
+            queued.unflushed = u32::from(is_first && queued.fua && !flags.contains(BioFlags::FUA));
+            queued.left_bytes = 0;
+        })
     }
 
     /// Completes one bio, flushed and whole: its own event says that it has ended. The kernel may have advanced the bio past what it split off,
@@ -696,7 +707,8 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         let &Completion { dev, sector, error, ts, .. } = completion;
         let device = self.devices.get_mut(dev)?;
         // The completion of the data may have been lost.
-        let waits = |start: i64, queued: &QueuedBio<T>| queued.unflushed > 0 || queued.fua && start == sector;
+        let is_lost = |start: i64, queued: &QueuedBio<T>| queued.fua && start == sector && sector != EMPTY_FLUSH_SECTOR;
+        let waits = |start: i64, queued: &QueuedBio<T>| queued.unflushed > 0 || is_lost(start, queued);
         let is_hit = |start: i64, queued: &QueuedBio<T>| queued.queued_ts <= ts && waits(start, queued);
         let place = device.oldest_in(sector, sector.saturating_add(1), is_hit).map(|(place, _)| place).min()?;
         device.change(place, ts, |queued| {

@@ -230,11 +230,16 @@ impl Dev {
     pub fn is_known(self) -> bool {
         self.0 != 0
     }
+
+    /// The number of the driver: disks and partitions of one driver have the same. 0 if the file system has made up the device, as btrfs does.
+    pub fn major(self) -> u32 {
+        self.0 >> 20
+    }
 }
 
 impl std::fmt::Display for Dev {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{},{}", self.0 >> 20, self.0 & 0xf_ffff)
+        write!(f, "{},{}", self.major(), self.0 & 0xf_ffff)
     }
 }
 

@@ -196,6 +196,9 @@ impl Pairer {
         if !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
         }
+        if !is_bio {
+            self.block_requests.note_completion(dev);
+        }
         if bytes == 0 && flags.contains(BioFlags::FLUSH) {
             return self.flush_done(dev, (ts, error), out);
         }
@@ -241,7 +244,11 @@ impl Pairer {
         if !self.is_authoritative_at(dev, sector, 0, flags) {
             return Ok(());
         }
-        match self.queue_of(flags).complete_at(dev, sector, e.ts) {
+        // It comes after the completion of the same request, and says nothing more.
+        if self.block_requests.sees_completions_of(dev) {
+            return Ok(());
+        }
+        match self.queue_of(flags).complete_at((dev, sector), flags, e.ts) {
             Some(done) => self.end_completed(done, out),
             None => Ok(()),
         }
@@ -306,6 +313,7 @@ impl Pairer {
             return self.flush_remap(from.0, to.0);
         }
         if let Some((upper, _)) = continued {
+            self.queue_of(flags).take_back_remap(named);
             self.devices_below.take_back(upper, to.0);
             self.devices_below.add(upper, from.0);
         }

@@ -25,6 +25,10 @@ const MAX_HELD: usize = 4096;
 pub(super) struct BlockRequests {
     /// Devices to which the log records submits, and whether these are reads.
     submits: HashSet<(Dev, bool), FixedState>,
+    /// The drivers of devices to which submits of writes are recorded, by their numbers.
+    drivers: HashSet<u32, FixedState>,
+    /// Devices whose requests have completions in the log.
+    completions: HashSet<Dev, FixedState>,
     /// Those of them on which a bio has completed that was submitted in the log.
     completed: HashSet<(Dev, bool), FixedState>,
     /// The first log that reports requests of a device without their bios, by device and whether they are reads. Others report the same ones.
@@ -54,10 +58,29 @@ pub(super) enum Stage {
     Issued,
 }
 
+impl BlockRequests {
+    /// Whether bios of a file system on this device would be in the log. Those of a disk may be those of its partitions, so the driver counts.
+    pub(super) fn sees_submits_of(&self, dev: Dev) -> bool {
+        dev.major() == 0 || self.drivers.contains(&dev.major())
+    }
+
+    pub(super) fn note_completion(&mut self, dev: Dev) {
+        self.completions.insert(dev);
+    }
+
+    pub(super) fn sees_completions_of(&self, dev: Dev) -> bool {
+        self.completions.contains(&dev)
+    }
+}
+
 impl Pairer {
     /// Notes that the log records submits to a device.
     pub(super) fn note_submits(&mut self, dev: Dev, flags: BioFlags) {
-        self.block_requests.submits.insert((dev, flags.contains(BioFlags::READ)));
+        let is_read = flags.contains(BioFlags::READ);
+        self.block_requests.submits.insert((dev, is_read));
+        if !is_read {
+            self.block_requests.drivers.insert(dev.major());
+        }
     }
 
     /// Notes that a bio has completed that was submitted in the log.

@@ -678,7 +678,11 @@ impl Pairer {
             false
         } else {
             let has_requests = self.block_requests.sees_inserts && !self.sees_bios && !self.probes.sees_bios;
-            self.sees_block_submits || has_requests || open.probe.is_some() && self.probes.sees_bios
+            // What was merged into a request of somebody else is in no event of the thread, and a device below may be all that is recorded.
+            let sees_none = self.block_requests.sees_submits_of(row.dev);
+            self.sees_block_submits && (row.bios > 0 || sees_none)
+                || has_requests && row.bios > 0
+                || open.probe.is_some() && self.probes.sees_bios
         };
         row.bios_unseen = row.id == NO_ID && !sees_bios;
         row.extent.of_bios |= row.bio_lost;
