@@ -166,16 +166,29 @@ def test_a_page_of_counts_selects_by_one_of_them(inputs: Inputs) -> None:
 
 @pytest.mark.parametrize("page", ["all", "counted"])
 def test_the_slowest_syncs_are_those_of_sql(inputs: Inputs, phased: Phased, page: str) -> None:
+    names = get("names", "[...document.querySelectorAll('#threads tbody tr')].map((row) => row.dataset.name)")  # fmt: skip
     steps = [
         get("rows", ROWS),
-        {"click": "#slowest tbody tr:nth-child(2) button"},
+        {"click": "#slowest tbody tr:nth-child({place}) button"},
         get("commands", "[...document.querySelectorAll('.command code')].map((one) => one.textContent)"),
         {"click": "#slowest .opened button"},
         get("selected", IN_SQL),
         get("same", "document.querySelector('#slowest tbody tr').dataset.sync"),
     ]  # fmt: skip
     for run in (inputs, phased):
-        found = visit(run.pages[page], steps)
+        slow = run_query(
+            run.engine,
+            "SELECT comm || ' ' || tid FROM syncline_sync WHERE dur_ns IS NOT NULL"
+            " ORDER BY dur_ns DESC, sync_id LIMIT 20",
+        ).rows
+        # A page of counts has one row for the threads that it does not name, and no SQL for them.
+        named = visit(run.pages[page], [names])["names"]
+        place = next(place for place, (name,) in enumerate(slow, 1) if place > 1 and name in named)
+        clicks = [
+            {key: value.replace("{place}", str(place)) if key == "click" else value for key, value in step.items()}
+            for step in steps
+        ]  # fmt: skip
+        found = visit(run.pages[page], clicks)
         expected = run_query(
             run.engine,
             "SELECT sync_id, dur_ns, path FROM syncline_sync WHERE dur_ns IS NOT NULL"
@@ -195,7 +208,7 @@ def test_the_slowest_syncs_are_those_of_sql(inputs: Inputs, phased: Phased, page
         in_sql, its_phases, timeline = map(shlex.split, found["commands"])
         assert [one[:2] for one in (in_sql, its_phases, timeline)] == [["syncline", "query"], ["syncline", "query"], ["syncline", "open"]]  # fmt: skip
         (row,) = run_query(run.engine, in_sql[3]).as_dicts()
-        assert (row["sync_id"], row["dur_ns"]) == tuple(found["rows"][1][:2])
+        assert (row["sync_id"], row["dur_ns"]) == tuple(found["rows"][place - 1][:2])
         listed = run_query(run.engine, its_phases[3]).rows
         assert sum(ns for _, _, ns in listed) == sum(phases[row["sync_id"]].values())
         # The button selects the thread, and the time in which the sync was.
