@@ -366,6 +366,10 @@ class World:
     def __init__(self, params: Params, rng: random.Random) -> None:
         self.p = params
         self.rng = rng
+        # A source of its own leaves the other numbers of a seed as they are.
+        own = random.Random()
+        own.setstate(rng.getstate())
+        self.own_rng = random.Random(own.random())
         self.unit = {"ns": 1, "us": 1000}[params.time_unit]
         self.now = params.first_time // self.unit
         self.last = self.now
@@ -465,6 +469,9 @@ class World:
 
     # actions of threads
 
+    def draws_early(self) -> bool:
+        return self.own_rng.random() < self.p.p_ends_early
+
     def take_request(self) -> bool:
         self.requests_left -= 1
         return self.requests_left >= 0
@@ -478,7 +485,7 @@ class World:
             if is_unmatched:
                 op = self.rng.choice((op, "sync", "syncfs", "sync_file_range"))
             # The other calls wait for their bios.
-            ends_early = not is_unmatched and self.rng.random() < self.p.p_ends_early
+            ends_early = not is_unmatched and self.draws_early()
             if ends_early:
                 op = "sync_file_range"
             frames, stack = self.rng.choice(self.stacks)
@@ -506,7 +513,7 @@ class World:
         while self.take_request():
             yield self.us(10, 3000)
             request = self.new_request(thread, None, self.rng.random() < 0.5)
-            yield from self.sync(request, self.rng.random() < self.p.p_ends_early)
+            yield from self.sync(request, self.draws_early())
 
     def writeback(self) -> Iterator[int]:
         for _ in range(self.p.background):
@@ -547,6 +554,7 @@ class World:
                 count = 2 if bios_left > 1 and self.rng.random() < self.p.p_two_at_once else 1
                 bios_left -= count
                 yield from self.write(request, [submitter] * count, self.offsets())
+        self.rng.random()
         if not ends_early:
             while any(bio.complete is None for bio in request.bios):
                 yield self.us(5, 500)
@@ -832,7 +840,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     # addresses are of one region of memory.
     first_bio = min(
         (order[id(first(opening_lines(bio)))] for bio in world.bios if opening_lines(bio)),
-        default=0,
+        default=len(order),
     )
     orphans = [
         order[id(bio.complete)]
