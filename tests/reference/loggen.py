@@ -366,7 +366,7 @@ class World:
     def __init__(self, params: Params, rng: random.Random) -> None:
         self.p = params
         self.rng = rng
-        # A source of its own leaves the other numbers of a seed as they are.
+        # A source of its own keeps the other numbers of a seed unchanged.
         own = random.Random()
         own.setstate(rng.getstate())
         self.own_rng = random.Random(own.random())
