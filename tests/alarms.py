@@ -49,7 +49,7 @@ def truth_of(recording: str, finding: str) -> str | None:
 def recordings(scratch: Path) -> Iterator[tuple[str, Path]]:
     """Yields all recordings by name, those of known-truth/ unpacked into `scratch`.
 
-    Those of missing/ are the events of others again.
+    The recordings in missing/ repeat events of the others, so they would count twice.
     """
     for case in known_truth.names():
         yield f"known-truth/{case}", known_truth.unpacked(case, scratch)

@@ -296,9 +296,8 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 # The names that reports give to derived columns.
                 alike = {"syscall_ns": "latency", "tid": "threads", "journal_ns": "started_by"}
                 shown = " ".join(null) + (" " if name != "latency" else " latency writeback")
-                shown += " ".join(columns.get("not_recorded", []))
                 # Waits for the journal are phases of several names.
-                shown = shown.replace("commit", "journal")
+                shown += " ".join(columns.get("not_recorded", [])).replace("commit", "journal")
                 words = [
                     word
                     for c in entry["unknown_columns"]

@@ -2,9 +2,10 @@
 --
 -- Columns:
 --   reason  text   lost: events are lost. unissued: bios of syncs whose device
---                  or issue is not known. unfinished: bios of syncs without a
---                  completion. runs: runs of the input, if there are several.
---                  stacked: a device with others below it.
+--                  or issue is not known; flushes take no part in a replay.
+--                  unfinished: bios of syncs without a completion. runs: runs
+--                  of the input, if there are several. stacked: a device with
+--                  others below it.
 --   detail  text   What it concerns: a reason of losses, or a device.
 --   number  count  How many.
 SELECT

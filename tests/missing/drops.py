@@ -1,4 +1,4 @@
-"""What is dropped from a recording."""
+"""Takes events out of a recording, by kind, one at a time, at random, or at its beginning and end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Loss:
 
     recording: Recording
     detail: str
-    """What is missing, for people."""
+    """Names the missing events in the message of a test."""
     events: tuple[Event, ...]
     missing: frozenset[tuple[str, str]]
     """The kinds that are missing, each with how much of it: `all` events, all with one `name`, the `first` one of a name, `one`, or `some`."""
@@ -27,7 +27,7 @@ class Loss:
 
     @property
     def what(self) -> str:
-        """What is missing, for tables."""
+        """Names the missing kinds, so that tables can count losses of the same kind."""
         return ", ".join(f"{kind} ({scope})" for kind, scope in sorted(self.missing))
 
     @property

@@ -25,7 +25,7 @@ class Entry:
     scope: str
     """How much of it is missing (`Loss.missing`): `all` is more than `name`, and `one` may be the `first`; or `any`. Of `id`: the kind of event."""
     seen_in: str
-    """Of what is known: whether the `quick` plan shows it, or `all` only."""
+    """The plan that shows a known fault: `quick`, which the tests run, or only `all`."""
     columns: tuple[str, ...]
     """Which figures may differ, as patterns. With `>0`, not to 0: what is left says that something was there."""
     reason: str

@@ -154,7 +154,7 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
             Some(part) if wait == WaitKind::CommitWait && !is_unseen => part,
             _ => PhaseKind::Wait(wait),
         });
-        // What is not known is left to the residue, or to the wait as a whole.
+        // An unknown state explains nothing, so its time stays in the residue, or in the wait as a whole.
         let of_state = if is_unseen { None } else { first.iter_mut().find_map(|layer| layer.at(from)) };
         // Where it may have been in another wait, only what would come before that is known.
         let of_wait = of_wait.filter(|&phase| !is_torn || phase == PhaseKind::Wait(WaitKind::Flush));
