@@ -120,7 +120,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- and for a request of the block layer if it is not known whose it is.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
-  -- or `unknown`. Null for background writeback.
+  -- or `unknown`. `inferred` without a request: a line is torn that may have
+  -- said whose it is, or which page cache it holds. Null for other bios without
+  -- a request.
   confidence STRING,
   -- What is missing: `start` (the submit) or `end` (the completion). Null if
   -- the bio is complete.
@@ -266,10 +268,9 @@ SELECT
     AND direction <> 'read' THEN 'background'
   END AS origin,
   -- The trace holds the confidence only if it is not exact.
-  iif(
-    owner IS NULL,
-    NULL,
-    COALESCE(extract_arg(arg_set_id, 'debug.confidence'), 'exact')
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.confidence'),
+    iif(owner IS NULL, NULL, 'exact')
   ) AS confidence,
   extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
   '' AS run

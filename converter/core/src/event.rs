@@ -315,8 +315,36 @@ pub enum Kind {
     Mark { phase: MarkPhase, name: NameId, key: u64 },
     /// A probe on a stock kernel has been hit.
     Probe(Probe),
+    /// A line that is torn. `id` is `NO_ID` and `bio` 0 where the line does not name them.
+    Torn { id: u64, bio: u64, fact: TornFact },
     /// An event of the tracer that no report uses. Only the low-level log holds it.
     Other,
+}
+
+/// What a torn line would have said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TornFact {
+    /// Page cache of a bio, or a bio of a request.
+    Pages,
+    /// The entry or the exit of a call.
+    Call,
+    /// Something else of a request.
+    Request,
+    /// It may have been anything.
+    Any,
+}
+
+impl TornFact {
+    pub const ALL: [Self; 4] = [Self::Pages, Self::Call, Self::Request, Self::Any];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pages => "pages",
+            Self::Call => "call",
+            Self::Request => "request",
+            Self::Any => "any",
+        }
+    }
 }
 
 impl Kind {
@@ -359,7 +387,7 @@ impl Kind {
             Self::SyncEnd { .. } => 6,
             Self::WbStart { .. } => 7,
             Self::WbEnd { .. } => 8,
-            Self::Other => 9,
+            Self::Torn { .. } | Self::Other => 9,
             Self::BlockSubmit { .. } => 10,
             Self::BlockComplete { .. } => 11,
             Self::BlockRemap { .. } => 12,

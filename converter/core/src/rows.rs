@@ -923,7 +923,12 @@ impl Bio {
     }
 
     pub fn direction(&self) -> Direction {
-        let folios = if self.extent.of_bios { 0 } else { self.extent.folios };
+        let folios = match self.extent {
+            Extent { of_bios: true, .. } => 0,
+            // Folios of it are missing, so it has some.
+            Extent { is_partial: true, folios, .. } => folios.max(1),
+            Extent { folios, .. } => folios,
+        };
         direction_of(self.flags, folios, self.extent.bytes)
     }
 
@@ -1002,7 +1007,9 @@ impl Row for Bio {
         f("writers", Value::name(self.writers));
         f("writers_cgroup", Value::name(self.writers_cgroup));
         f("origin", self.origin());
-        f("confidence", self.sync_id.map_or(Value::Null, |_| Value::Word(self.confidence.name())));
+        // That a bio is of no request is certain, unless a line is torn.
+        let is_certain = self.sync_id.is_none() && (self.is_request || self.confidence == Confidence::Exact);
+        f("confidence", if is_certain { Value::Null } else { Value::Word(self.confidence.name()) });
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
     }
 }

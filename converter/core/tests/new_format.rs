@@ -23,6 +23,10 @@ impl Source for Toy {
         "toy"
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "It shows none."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         head.starts_with(b"@") || head.starts_with(b"; toy")
     }

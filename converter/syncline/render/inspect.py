@@ -91,6 +91,7 @@ def _facts(described: dict[str, Any]) -> list[tuple[Value, ...]]:
     rows.append(("boot id", clock["boot_id"] or "not known"))
     rows.append(("time of day", _time_of_day(clock, span)))
     rows.append(("span", _span(span, described["runs"])))
+    rows += [(f"not shown by {one}", text_) for one, text_ in described["hidden_losses"].items()]
     lines = described["lines"]
     # Binary formats have no lines.
     rows.append(("lines", text(lines, "count") if lines else "none" if lines == 0 else "not known"))

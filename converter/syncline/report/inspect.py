@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from syncline import _core
+
 from . import catalogue, metadata, recorded_by
 from .run import check_trace, read_failures, run_query
 from .tables import SqlEngine
@@ -158,6 +160,7 @@ def inspect(
         "entities": _entities(engine, missing),
         "attribution": _attribution(engine, missing, counts),
         "losses": None if "loss" in missing else _records(engine, "losses"),
+        "hidden_losses": _hidden_losses(core, metadata.value(meta, "source")),
         "failures": read_failures(engine),
         "unparsed_lines": core["unparsed"] if core else None,
         "columns": [
@@ -166,6 +169,12 @@ def inspect(
         "unknown_columns": _unknown_columns(counts),
         "reports": _reports(engine, catalogue.names(), meta, known),
     }
+
+
+def _hidden_losses(core: dict[str, Any] | None, sources: str | None) -> dict[str, str]:
+    """Returns, by format, which losses an input would not show."""
+    read = [one["source"] for one in core["inputs"]] if core else (sources or "").split(", ")
+    return {one: _core.HIDDEN_LOSSES[one] for one in sorted({*read}) if one in _core.HIDDEN_LOSSES}
 
 
 def statements(reports: Iterable[str]) -> list[str]:

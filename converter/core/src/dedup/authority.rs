@@ -384,6 +384,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         | Kind::CommitStep { .. }
         | Kind::Thread(_)
         | Kind::Mark { .. }
+        | Kind::Torn { .. }
         | Kind::Other => None,
         Kind::Probe(_) => of_thread(Subject::Requests, 1),
     }

@@ -87,7 +87,7 @@ fn parse(source: &'static dyn Source, path: &str, text: Vec<u8>, options: &Sourc
         if let Some(pass) = &mut reader.stateful_pass {
             pass.apply(&mut batch);
         }
-        events.extend_from_slice(&batch.events);
+        events.extend(batch.events.iter().filter(|event| !matches!(event.kind, Kind::Torn { .. })));
     }
     if ends_within_line && events.len() > 1 {
         events.pop();

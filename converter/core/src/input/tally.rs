@@ -82,10 +82,12 @@ impl InputTally {
         if let Some(counts) = &batch.other_events {
             self.other_events.get_or_insert_default().join(counts);
         }
-        let Some(last) = batch.events.last() else { return };
-        self.last_event = Some(last.ts);
-        let (mut oldest, mut newest) = self.span.unwrap_or((last.ts, last.ts));
-        for event in &batch.events {
+        // A torn line is no event, although it says something about others.
+        let mut events = batch.events.iter().filter(|event| !matches!(event.kind, Kind::Torn { .. })).peekable();
+        let Some(first) = events.peek().map(|event| event.ts) else { return };
+        let (mut oldest, mut newest) = self.span.unwrap_or((first, first));
+        for event in events {
+            self.last_event = Some(event.ts);
             self.kinds[event.kind.index()] += 1;
             oldest = oldest.min(event.ts);
             newest = newest.max(event.ts);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::input_file::Chunk;
-use crate::source::{Batch, Chunks, OtherEvents, Parse, Reader, StatefulPass};
+use crate::source::{Batch, Chunks, OtherEvents, Parse, Reader, StatefulPass, TornTimes};
 
 /// Maximum time that `Stream::take` waits for a batch.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -60,6 +60,7 @@ impl Workers {
 pub struct Stream {
     batches: Batches,
     stateful_pass: Option<Box<dyn StatefulPass>>,
+    torn_times: TornTimes,
 }
 
 enum Batches {
@@ -105,7 +106,7 @@ impl Stream {
         } else {
             Batches::OfThreads(OfThreads::start(chunks, parse, workers, empty_batch))
         };
-        Self { batches, stateful_pass }
+        Self { batches, stateful_pass, torn_times: TornTimes::default() }
     }
 
     /// Returns the next batch in the order of the input.
@@ -114,8 +115,11 @@ impl Stream {
             Batches::Here(here) => here.take(),
             Batches::OfThreads(threads) => threads.take(),
         };
-        if let (Ok(Next::Batch(batch, _)), Some(pass)) = (&mut next, &mut self.stateful_pass) {
-            pass.apply(batch);
+        if let Ok(Next::Batch(batch, _)) = &mut next {
+            if let Some(pass) = &mut self.stateful_pass {
+                pass.apply(batch);
+            }
+            self.torn_times.place(batch);
         }
         next
     }

@@ -246,7 +246,9 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::WbEnd { .. }
         | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd | Probe::Write(WriteEvent::End(_))) => 10,
         Kind::CallExit { .. } => 11,
-        Kind::Mark { .. } | Kind::Other | Kind::Probe(Probe::Write(WriteEvent::Limits { .. })) => 12,
+        Kind::Mark { .. } | Kind::Torn { .. } | Kind::Other | Kind::Probe(Probe::Write(WriteEvent::Limits { .. })) => {
+            12
+        }
     }
 }
 

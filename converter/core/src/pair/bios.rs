@@ -47,6 +47,8 @@ pub(super) struct OpenBio {
     is_counted: bool,
     /// The block layer has queued it, before any submit of it.
     is_queued: bool,
+    /// A line that said something of it, or of whose it is, may be torn.
+    pub(super) is_torn: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
     pub(super) other_share: Option<(Slot, u64)>,
     /// Bytes that other requests had added at its address when it was begun, and that were not submitted.
@@ -68,7 +70,10 @@ impl OpenBio {
     pub(super) fn detach(&mut self) {
         self.request = NO_SLOT;
         self.row.sync_id = None;
-        self.row.extent.is_partial = false;
+        if !self.is_torn {
+            self.row.confidence = Confidence::Exact;
+            self.row.extent.is_partial = false;
+        }
     }
 }
 
@@ -184,7 +189,7 @@ impl Bios {
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
             (bio.foreign_bytes, bio.size) = (0, 0);
-            (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
+            (bio.is_counted, bio.is_redirected, bio.is_queued, bio.is_torn) = (false, false, false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -205,6 +210,7 @@ impl Bios {
             is_counted: false,
             is_redirected: false,
             is_queued: false,
+            is_torn: false,
             other_share: None,
             foreign_bytes: 0,
             size: 0,
@@ -465,6 +471,9 @@ impl Pairer {
             self.bios.filling.insert(address, slot);
             slot
         };
+        if self.torn_lines.have_been {
+            self.tear_next_bio(task, slot);
+        }
         let bio_id = self.bios[slot].row.bio_id;
         if let Some(task) = self.tasks.get_mut(task) {
             task.last_filled = Some((slot, bio_id));
@@ -585,6 +594,9 @@ impl Pairer {
             self.bios[slot].place = open_bios.len() as u32;
             open_bios.push(slot);
         }
+        if self.torn_lines.have_been {
+            self.tear_new_bio(self.tasks.id_of(e), id, address, slot);
+        }
         slot
     }
 
@@ -617,6 +629,9 @@ impl Pairer {
                 self.open_bio(e, id, address, is_background, out)?
             }
         };
+        if self.torn_lines.have_been {
+            self.tear_next_bio(self.tasks.id_of(e), slot);
+        }
         if let Some(before) = self.bios.in_flight.remove(&address) {
             self.give_up_bio(before, out)?;
         }

@@ -46,6 +46,9 @@ impl Pairer {
         }
         self.leave_request(task_id, out)?;
         self.enter_next_call(task_id, out)?;
+        if self.torn_lines.have_been {
+            self.end_torn_call(task_id);
+        }
         let place = (self.location(), self.provenance.log);
         let may_overlap = self.tasks.may_overlap(task_id);
         let task = self.tasks.by_id.entry(task_id).or_default();
@@ -108,6 +111,9 @@ impl Pairer {
         let Kind::CallExit { op, ret, stack, untimed, entry_lost } = e.kind else { return Ok(()) };
         self.ends.see(OF_CALLS);
         let task_id = self.tasks.id_of(e);
+        if self.torn_lines.have_been {
+            self.end_torn_call(task_id);
+        }
         if entry_lost {
             return self.exit_without_entry(e, task_id, out);
         }

@@ -124,7 +124,7 @@ impl Pairer {
     }
 
     /// Notes that a request may have been made in a call whose entry is not in the log. `op`: that of the call.
-    fn lose_call(&mut self, slot: Slot, op: Option<Op>) {
+    pub(super) fn lose_call(&mut self, slot: Slot, op: Option<Op>) {
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let Some(start) = row.start.filter(|_| row.call.is_none()) else { return };

@@ -25,6 +25,7 @@
 //! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
 //! - `flushes`: flushes of their own
 //! - `block_requests`: requests of the block layer whose bios are not in the log
+//! - `torn`: lines that are not whole
 //! - `write_waits`: waits of threads that write to files
 //! - `writes`: calls that write, for the table of writes. It is a pairer of its own, and uses nothing of the others
 
@@ -51,6 +52,7 @@ mod probes;
 mod requests;
 mod tasks;
 mod threads;
+mod torn;
 mod waits;
 mod write_waits;
 pub mod writes;
@@ -77,6 +79,7 @@ use self::probes::Probes;
 use self::requests::Requests;
 use self::tasks::{Exits, Tasks};
 use self::threads::{FileCompletions, PhasesSeen};
+use self::torn::TornLines;
 use self::write_waits::WriteWaits;
 use crate::background_ids::BackgroundIds;
 use crate::block_queue::{BlockQueue, Completion, Decided};
@@ -127,6 +130,7 @@ pub struct Pairer {
     /// Those that read.
     read_queue: BlockQueue<Slot>,
     flushes: Flushes,
+    torn_lines: TornLines,
     block_requests: BlockRequests,
     devices_below: DevicesBelow,
     /// By thread: from which device and to where it has redirected a bio last.
@@ -197,6 +201,7 @@ impl Pairer {
             block_queue: BlockQueue::new(),
             read_queue: BlockQueue::new(),
             flushes: Flushes::default(),
+            torn_lines: TornLines::default(),
             block_requests: BlockRequests::default(),
             devices_below,
             last_remaps: Map::default(),
@@ -243,6 +248,11 @@ impl Pairer {
     /// Takes the next event in the order of time.
     pub fn event(&mut self, event: &Event, provenance: &Provenance, out: &mut Out<'_>) -> Result<()> {
         self.provenance = *provenance;
+        // A torn line may have any time, so it is not the begin of the log, and nothing expires because of it.
+        if let Kind::Torn { id, bio, fact } = event.kind {
+            self.torn(event, id, bio, fact);
+            return Ok(());
+        }
         self.now_before = self.now;
         self.now = self.now.max(event.ts);
         self.first_ts = self.first_ts.min(event.ts);
@@ -253,6 +263,9 @@ impl Pairer {
         }
         if !self.held_exits.is_empty() {
             self.resolve_exits(event, out)?;
+        }
+        if self.torn_lines.have_been {
+            self.catch_up(event);
         }
         self.use_event(event, out)?;
         if self.held_exits.is_empty() { Ok(()) } else { self.release_exits(out) }
@@ -325,17 +338,21 @@ impl Pairer {
                 Ok(())
             }
             Kind::Probe(probe) => self.probe(event, probe, out),
-            Kind::WbEnd { .. } | Kind::Other => Ok(()),
+            Kind::WbEnd { .. } | Kind::Torn { .. } | Kind::Other => Ok(()),
         }
     }
 
     /// Counts an event that is older than one that has been passed on. `event` must follow with the same event.
     pub fn late(&mut self, event: &Event, location: Location, out: &mut Out<'_>) -> Result<()> {
+        if matches!(event.kind, Kind::Torn { .. }) {
+            return Ok(());
+        }
         self.lose_at(Reason::LateEvent, event.ts, location, out, || Kind::NAMES[event.kind.index()].to_owned())
     }
 
     /// Closes all that is open, at the end of the inputs.
     pub fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
+        self.catch_up_all();
         self.finish_marks(out.names);
         self.finish_lone_calls(out)?;
         self.finish_exits(out)?;

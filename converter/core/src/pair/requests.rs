@@ -844,6 +844,9 @@ impl Pairer {
 impl Pairer {
     pub(super) fn take_call(&mut self, task: u32, slot: Slot) {
         take_call(&mut self.tasks, &mut self.requests, task, slot);
+        if self.torn_lines.have_been {
+            self.tear_call_of(task, slot);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::torn::TornTask;
 use super::{Map, Slot};
 use crate::event::{Dev, Event, Op, UNKNOWN_TASK};
 use crate::location::Location;
@@ -130,6 +131,7 @@ pub(super) struct Task {
     pub(super) has_nested_start: bool,
     /// When its last request without an id ended, and its file.
     pub(super) ended: Option<(i64, Dev, u64)>,
+    pub(super) torn: TornTask,
     /// What is not known of the calls of a process, whose threads are not known.
     pub(super) guesses: Guesses,
     /// The last event of its calls and requests was the end of a request with an id. An end without one is of the same request.

@@ -219,6 +219,17 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
         // Their names do not say which bytes they hold, if these are not UTF-8.
         Kind::Probe(Probe::SyncEnter { path, .. }) => name(buffer, "path", path, names),
         // The text of a mark is an extra field, and so are the fields of a probe and of the scheduler.
+        Kind::Torn { id, bio, fact } => {
+            if id != NO_ID {
+                number(buffer, "id", id);
+            }
+            if bio != 0 {
+                address(buffer, bio);
+            }
+            buffer.extend_from_slice(b",\"fact\":\"");
+            buffer.extend_from_slice(fact.name().as_bytes());
+            buffer.push(b'"');
+        }
         Kind::Probe(_) | Kind::Thread(_) | Kind::Mark { .. } | Kind::Other => {}
         // The name of the event names the file system.
         Kind::SyncEnd { id: NO_ID, ret, fs: _, dev, ino, datasync } => {

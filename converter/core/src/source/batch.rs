@@ -2,11 +2,15 @@
 
 use std::any::Any;
 
-use crate::event::Event;
+use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::names::{NameId, Names};
+use crate::source::SourceOptions;
 
 /// Key of the time of the entry of a call, at its return in the low-level log. It is on the clock of the events.
 pub const ENTRY_TIME: &[u8] = b"entry_ns";
+
+/// Name of a torn line among the events of the low-level log.
+pub const TORN_LINE: &[u8] = b"torn_line";
 
 /// A field of an event that `Event` has no member for.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +88,8 @@ pub struct Batch {
     pub other_events: Option<OtherEvents>,
     /// No event that comes later is older than this, in ns; `None` if the source does not know.
     pub watermark: Option<i64>,
+    /// It has torn lines without a time, which `TornTimes` gives them.
+    pub has_untimed: bool,
     /// What `Parse` leaves for `StatefulPass`. `clear` keeps it, so that its memory is reused.
     pub deferred: Option<Box<dyn Any + Send>>,
 }
@@ -101,6 +107,35 @@ impl Batch {
             *counts = OtherEvents::default();
         }
         self.watermark = None;
+        self.has_untimed = false;
+    }
+
+    /// Whether the batch has an event that is not merely a torn line.
+    pub(super) fn has_whole_events(&self) -> bool {
+        self.events.iter().any(|event| !matches!(event.kind, Kind::Torn { .. }))
+    }
+
+    /// Adds what is not known because a line is torn. `event` has the time and the thread of the line.
+    #[cold]
+    pub(super) fn torn(&mut self, event: &Event, kind: Kind, options: &SourceOptions) {
+        // The table of writes has rules of its own for lines that cannot be read.
+        if options.keep_writes {
+            return;
+        }
+        if options.keep_extras {
+            let name = self.names.intern(TORN_LINE);
+            self.event_names.push(name);
+        }
+        self.events.push(Event { line: self.lines as u32, kind, ..*event });
+    }
+
+    /// As `torn`, for a line that does not even name its thread, and whose time is not known: `TornTimes` gives it one.
+    #[cold]
+    pub(super) fn torn_unknown(&mut self, options: &SourceOptions) {
+        let kind = Kind::Torn { id: NO_ID, bio: 0, fact: TornFact::Any };
+        self.has_untimed = true;
+        let (ts, comm) = (TornTimes::UNKNOWN, NameId::NONE);
+        self.torn(&Event { ts, tid: UNKNOWN_TASK, pid: UNKNOWN_TASK, comm, line: 0, kind }, kind, options);
     }
 
     /// Whether the time of the next event says when events were lost: no event follows the last note, or none is in the batch.
@@ -188,5 +223,44 @@ impl OtherEvents {
             counts.map(|(id, count)| (self.names.text(NameId(id as u32)).into_owned(), *count)).collect();
         sorted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         sorted
+    }
+}
+
+/// Gives torn lines without a time the time of the event before them, in the order of an input.
+#[derive(Debug, Default)]
+pub struct TornTimes {
+    last: Option<i64>,
+}
+
+impl TornTimes {
+    /// The time of an event that has none yet.
+    const UNKNOWN: i64 = i64::MAX;
+
+    pub fn place(&mut self, batch: &mut Batch) {
+        if !batch.has_untimed {
+            self.last = batch.events.last().map_or(self.last, |event| Some(event.ts));
+            return;
+        }
+        let is_placed = |event: &&Event| event.ts != Self::UNKNOWN;
+        let Some(first) = batch.events.iter().find(is_placed).map(|event| event.ts) else {
+            match self.last {
+                Some(last) => batch.events.iter_mut().for_each(|event| event.ts = last),
+                // Nothing is known of the time before the first event of a log.
+                None => {
+                    batch.events.clear();
+                    batch.event_names.clear();
+                    batch.notes.iter_mut().for_each(|note| note.after = 0);
+                }
+            }
+            return;
+        };
+        let mut last = self.last.unwrap_or(first);
+        for event in &mut batch.events {
+            if event.ts == Self::UNKNOWN && matches!(event.kind, Kind::Torn { .. }) {
+                event.ts = last;
+            }
+            last = event.ts;
+        }
+        self.last = Some(last);
     }
 }

@@ -13,16 +13,17 @@ use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields, is_on_tracepoint};
 use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background};
+use super::torn::JsonKeys;
 use super::tracepoints::{fast_commit, file_system, printed_fast_commit, printed_switch, thread_event};
 use super::write_events::WriteEventName;
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
-    SourceOptions, bpftrace_json, markers, perf_data, perf_script, strace, trace_dat,
+    SourceOptions, TORN_LINE, bpftrace_json, markers, perf_data, perf_script, strace, torn, trace_dat,
 };
 use crate::error::{Error, Refused, Result};
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
-use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, TornFact, UNKNOWN_TASK};
 use crate::input_file::Input;
 use crate::low_level_log::SEVERAL_RECORDINGS;
 use crate::names::{NameId, Names};
@@ -42,6 +43,11 @@ const BYTES: &[&str] = &["event_hex", "comm_hex", "path_hex", "stack_hex", "fs_h
 impl Source for EventsJsonl {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn hidden_losses(&self) -> &'static str {
+        "It holds the losses that its recording showed. A line that was deleted from it leaves no gap, and \
+         neither does a loss that the format of the recording (`source`) would not show."
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
@@ -99,13 +105,29 @@ impl Lines for EventsJsonl {
             }
             if let Err(why) = parse_line(options, line, batch) {
                 batch.unparsed(line, why);
+                if why == NO_OBJECT {
+                    torn::json_line(&TORN_KEYS, line, options, batch);
+                }
             }
         }
     }
 }
 
+const NO_OBJECT: &str = "it is not a JSON object";
+
+/// What precedes the values that say what a torn line was about.
+const TORN_KEYS: JsonKeys = JsonKeys {
+    begin: b"{\"ts_ns\":",
+    ts: b"\"ts_ns\":",
+    tid: b"\"tid\":",
+    pid: b"\"pid\":",
+    event: b"\"event\":\"",
+    id: b"\"id\":",
+    bio: b"\"bio\":\"",
+};
+
 fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result<(), &'static str> {
-    let object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| "it is not a JSON object")?;
+    let object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| NO_OBJECT)?;
     let object = &object;
     let tracer_name = bytes(object, "event").ok_or("it has no `event`")?;
     match tracer_name.as_slice() {
@@ -114,6 +136,16 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
                 None => NoteKind::LostUncounted,
                 Some(count) => NoteKind::Lost { count: count.as_u64().ok_or("`count` is not a number of events")? },
             });
+            return Ok(());
+        }
+        TORN_LINE => {
+            let fact = object.get("fact").and_then(Value::as_str);
+            let fact = TornFact::ALL.into_iter().find(|known| Some(known.name()) == fact).ok_or(BAD_FIELD)?;
+            let bio = object.get("bio").and_then(Value::as_str).map(|bio| whole(bio.as_bytes(), Cursor::hex));
+            let id = unsigned(object, "id").unwrap_or(NO_ID);
+            let kind = Kind::Torn { id, bio: bio.map_or(Some(0), |bio| bio).ok_or(BAD_FIELD)?, fact };
+            let event = event(object, kind, batch).or_else(|_| torn_event(object, kind))?;
+            batch.torn(&event, kind, options);
             return Ok(());
         }
         b"missing_events" => {
@@ -242,6 +274,12 @@ impl ProbeFields for ProbeObject<'_> {
         let place = PROBE_FIELDS.iter().find_map(|field| self.0.get(*field)).map(text_of).unwrap_or_default();
         dynamic_events::probed_function(place.as_bytes()).to_vec().into()
     }
+}
+
+/// Makes the event of a torn line that does not name its thread.
+fn torn_event(object: &Map<String, Value>, kind: Kind) -> Result<Event, &'static str> {
+    let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
+    Ok(Event { ts, tid: UNKNOWN_TASK, pid: UNKNOWN_TASK, comm: NameId::NONE, line: 0, kind })
 }
 
 /// Makes the event of an object.

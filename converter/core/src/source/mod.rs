@@ -21,7 +21,7 @@ pub mod perf_script;
 mod reserved_names;
 pub mod strace;
 mod text_lines;
-
+mod torn;
 pub mod trace_dat;
 mod tracepoint_text;
 pub mod tracepoints;
@@ -29,7 +29,7 @@ mod write_events;
 
 use std::sync::Arc;
 
-pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents};
+pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents, TORN_LINE, TornTimes};
 pub use self::text_lines::Lines;
 use self::text_lines::{last_newline, lines, trim_line};
 use self::tracepoints::Machine;
@@ -113,6 +113,9 @@ pub trait Source: Sync {
     fn may_hold_writes(&self) -> bool {
         false
     }
+
+    /// Says which losses an input of this format would not show, in whole sentences. `inspect` prints it.
+    fn hidden_losses(&self) -> &'static str;
 
     /// Explains a problem with an input in the terms of this format; `None` if the general message says it all.
     fn explain(&self, _problem: Problem) -> Option<Explanation> {

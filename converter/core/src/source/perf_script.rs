@@ -42,6 +42,11 @@ impl Source for PerfScript {
         NAME
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "perf script prints losses only with `--show-lost-events`. Without it, a lost event leaves no gap, so \
+         nothing here can say that none is missing."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         // A piece may begin inside a stack.
         let is_event = |line: &&[u8]| !line.trim_ascii().is_empty() && !matches!(line[0], b'#' | b'\t');
@@ -193,6 +198,12 @@ impl<'t> Parser<'_, 't> {
             self.end_stack();
             if let Err(why) = self.event(&found) {
                 self.decoder.batch.unparsed(line, why);
+                if let Some(ts) = found.ts {
+                    let task = Task { ts, tid: found.tid, pid: found.pid, comm: found.comm };
+                    // The name of its group precedes that of the event.
+                    let text = memchr(b':', found.event).map_or(&b""[..], |colon| &found.event[colon + 1..]);
+                    self.decoder.torn(&task, text);
+                }
             }
         } else if line.trim_ascii().is_empty() || line.starts_with(b"#") {
             self.end_stack();
@@ -206,7 +217,12 @@ impl<'t> Parser<'_, 't> {
 
     fn frame(&mut self, line: &[u8]) {
         let Some((address, frame)) = parse_frame(line) else {
-            return self.decoder.batch.unparsed(line, "it does not begin with `COMM TID [CPU] TIME: `");
+            self.decoder.batch.unparsed(line, "it does not begin with `COMM TID [CPU] TIME: `");
+            // Names of threads are right-aligned. Other text is not of the recorder.
+            if line.first() == Some(&b' ') {
+                self.decoder.batch.torn_unknown(self.decoder.options);
+            }
+            return;
         };
         let Some(stack) = &mut self.stack else {
             return self.decoder.batch.unparsed(line, "a stack frame without an event before it");

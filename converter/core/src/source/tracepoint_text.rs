@@ -2,20 +2,24 @@
 //! print format of its own.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use crate::event::{Dev, Event, Kind, Op};
+use crate::event::{Dev, Event, Kind, NO_ID, Op, TornFact};
 use crate::names::NameId;
-use crate::source::bpftrace_text::device;
+use crate::source::bpftrace_text::{device, whole_sectors};
 use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::dynamic_events::{self, DynamicEvent, ProbeFields};
 use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
 use crate::source::reserved_names::other_event_name;
+use crate::source::torn::facts_of_tracepoint;
 use crate::source::tracepoints::{Field, Fields, Tracepoint, printed_fast_commit, printed_switch};
 use crate::source::write_events::WriteEventName;
 use crate::source::{Batch, Extra, SourceOptions};
 
+/// `TASK_COMM_LEN`. A longer name in brackets is another line, which was joined to it.
+const COMM_BYTES: usize = 16;
 /// The kernel prints the tracepoints `sys_enter_CALL` and `sys_exit_CALL` as `sys_CALL`.
 const ENTER: &[u8] = b"sys_enter_";
 const EXIT: &[u8] = b"sys_exit_";
@@ -80,6 +84,38 @@ impl<'a> TextDecoder<'a> {
         Ok(true)
     }
 
+    /// Says of a torn line what it was about, as far as it names that. `text` follows its time. Another line may be joined to it.
+    #[cold]
+    pub(super) fn torn(&mut self, task: &Task<'_>, text: &[u8]) {
+        let name_len = text.iter().position(|b| matches!(b, b':' | b'(' | b' ')).unwrap_or(text.len());
+        let is_whole_name = name_len < text.len();
+        let name = &text[..name_len];
+        let dynamic = || DynamicEvent::from_name(name).map(Tracepoint::Dynamic);
+        let facts = match Tracepoint::from_name(name).or_else(dynamic) {
+            Some(tracepoint) if is_whole_name => facts_of_tracepoint(tracepoint),
+            // Entries are printed as `sys_NAME(`.
+            _ if text.starts_with(b"sys_") => &[TornFact::Call],
+            _ if is_whole_name => &[],
+            _ => &[TornFact::Any],
+        };
+        let number = |key: &[u8], take: fn(&[u8]) -> Option<u64>| {
+            let at = memchr::memmem::find(text, key)? + key.len();
+            let len = word_len(&text[at..]);
+            // The last number of the line may be cut off.
+            take(&text[at..at + len]).filter(|_| at + len < text.len())
+        };
+        let id = number(b" id=", |id| whole(id, Cursor::decimal)).unwrap_or(NO_ID);
+        let bio = number(b" bio=", parse_address).unwrap_or(0);
+        let Task { ts, tid, pid, .. } = *task;
+        let event = Event { ts, tid, pid, comm: NameId::NONE, line: 0, kind: Kind::Other };
+        for &fact in facts {
+            self.batch.torn(&event, Kind::Torn { id, bio, fact }, self.options);
+        }
+        if has_line(text) {
+            self.batch.torn_unknown(self.options);
+        }
+    }
+
     fn write(&mut self, event: WriteEventName, record: &TextRecord<'_>) -> Option<Kind> {
         let mut fields = ProbeSlots::default();
         for_each_field(record, &mut |key, value| fields.put(key, value))?;
@@ -91,7 +127,7 @@ impl<'a> TextDecoder<'a> {
         if let Tracepoint::Dynamic(event) = tracepoint {
             let mut fields = ProbeSlots::default();
             for_each_field(record, &mut |key, value| fields.put(key, value))?;
-            if fields.is_torn {
+            if fields.is_torn || event == DynamicEvent::Submit && !fields.get("end_io").is_some_and(is_whole_symbol) {
                 return None;
             }
             return event.kind(&fields, &mut self.batch.names);
@@ -109,7 +145,16 @@ impl<'a> TextDecoder<'a> {
                 };
             }
         }
-        tracepoint.kind(record.name, self.options.machine, &slots, &mut self.batch.names)
+        let kind = tracepoint.kind(record.name, self.options.machine, &slots, &mut self.batch.names)?;
+        if slots.is_torn.get() {
+            return None;
+        }
+        match kind {
+            Kind::BioAddFolio { len, .. } => whole_sectors(len)?,
+            Kind::SyncStart { .. } if slots.text(Field::Path).is_some_and(has_line) => return None,
+            _ => {}
+        }
+        Some(kind)
     }
 
     /// Stores the tracer's name of the event, and every field that the event has no field for.
@@ -161,6 +206,25 @@ impl<'a> TextDecoder<'a> {
         }
         slot.2
     }
+}
+
+/// Whether a function is printed to its end, as `NAME+0x0/0x140`, or as an address. It is the last field of its event.
+fn is_whole_symbol(symbol: &[u8]) -> bool {
+    symbol.first().is_some_and(u8::is_ascii_digit) || memchr::memmem::find(symbol, b"+0x").is_some()
+}
+
+/// Whether another line is joined to a text: it holds a CPU and a time, ` [000] .....    20.527240: `.
+fn has_line(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = memchr::memmem::find(rest, b" [") {
+        rest = &rest[at + 2..];
+        let mut cursor = Cursor::new(rest);
+        let is_cpu = cursor.decimal().is_some() && cursor.literal(b"] ").is_some();
+        if is_cpu && memchr::memmem::find(cursor.rest, b": ").is_some() {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns which event of writes this is.
@@ -620,6 +684,9 @@ fn parse_block<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) ->
     let last = last.trim_ascii_end().strip_suffix(b"]")?;
     // Completions print an error here. A comm such as `-5` is unlikely, and losing it does no harm.
     let is_error = whole(last, Cursor::signed).is_some();
+    if last.len() > COMM_BYTES {
+        return None;
+    }
     emit(if is_error { b"error" } else { b"comm" }, last);
     Some(())
 }
@@ -767,19 +834,25 @@ impl ProbeFields for ProbeSlots<'_> {
 }
 
 /// The values of the fields that Syncline uses.
-struct FieldSlots<'a>([Option<&'a [u8]>; Field::COUNT]);
+struct FieldSlots<'a> {
+    texts: [Option<&'a [u8]>; Field::COUNT],
+    /// A field is repeated, or a number is none: the line consists of pieces of several.
+    is_torn: Cell<bool>,
+}
 
 impl Default for FieldSlots<'_> {
     fn default() -> Self {
-        Self([None; Field::COUNT])
+        Self { texts: [None; Field::COUNT], is_torn: Cell::new(false) }
     }
 }
 
 impl<'a> FieldSlots<'a> {
     #[inline]
     fn put(&mut self, key: &[u8], value: &'a [u8]) {
-        if let Some(field) = Field::of(key) {
-            self.0[field as usize] = Some(value);
+        if let Some(field) = Field::of(key)
+            && self.texts[field as usize].replace(value).is_some()
+        {
+            self.is_torn.set(true);
         }
     }
 }
@@ -787,11 +860,17 @@ impl<'a> FieldSlots<'a> {
 impl Fields for FieldSlots<'_> {
     #[inline]
     fn number(&self, field: Field) -> Option<u64> {
-        let text = self.0[field as usize]?;
+        let text = self.texts[field as usize]?;
         if field == Field::Bio {
             return parse_address(text);
         }
-        let value = parse_number(text)?;
+        let Some(value) = parse_number(text) else {
+            // The others may be words.
+            if matches!(field, Field::Ino | Field::Opf | Field::Datasync | Field::Transaction) {
+                self.is_torn.set(true);
+            }
+            return None;
+        };
         // A 32-bit kernel prints a negative long without the upper 32 bits.
         let is_short = field == Field::Ret && (0xffff_f001..=0xffff_ffff).contains(&value);
         Some(if is_short { value | 0xffff_ffff << 32 } else { value })
@@ -799,12 +878,12 @@ impl Fields for FieldSlots<'_> {
 
     #[inline]
     fn text(&self, field: Field) -> Option<&[u8]> {
-        self.0[field as usize]
+        self.texts[field as usize]
     }
 
     #[inline]
     fn dev(&self, field: Field) -> Option<Dev> {
-        let text = self.0[field as usize]?;
+        let text = self.texts[field as usize]?;
         device(text).or_else(|| u32::try_from(whole(text, Cursor::decimal)?).ok().map(Dev))
     }
 

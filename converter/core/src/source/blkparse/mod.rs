@@ -27,6 +27,8 @@ use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input_file::Input;
 use crate::names::NameId;
 
+/// `TASK_COMM_LEN`. A longer name in brackets is another line, which was joined to it.
+const COMM_BYTES: usize = 16;
 /// blkparse prints this for a process without a name notification.
 const NO_NAME: &[u8] = b"(null)";
 /// Starts of the statistics lines after the events. Only the number of skipped events adds to what the events say.
@@ -54,6 +56,11 @@ pub struct Blkparse;
 impl Source for Blkparse {
     fn name(&self) -> &'static str {
         "blkparse"
+    }
+
+    fn hidden_losses(&self) -> &'static str {
+        "Events of a CPU have numbers, so a lost one leaves a gap, unless a filter or a mask has left gaps \
+         everywhere. Events after the last one of a CPU leave none."
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
@@ -293,6 +300,9 @@ impl<'a> Line<'a> {
         cursor.literal(b"[")?;
         let end = memrchr(b']', cursor.rest)?;
         if !is_followed && !cursor.rest[end + 1..].trim_ascii().is_empty() {
+            return None;
+        }
+        if end > COMM_BYTES {
             return None;
         }
         self.comm = Some(&cursor.rest[..end]).filter(|comm| *comm != NO_NAME);

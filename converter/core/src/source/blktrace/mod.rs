@@ -45,6 +45,11 @@ impl Source for Blktrace {
         "blktrace"
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "Events of a CPU have numbers, so a lost one leaves a gap. Events after the last one of a CPU, the \
+         files of CPUs that are missing at the end, and a mask that left actions out leave none."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         Shape::of(head).is_some()
     }

@@ -12,6 +12,7 @@ use crate::names::NameId;
 use crate::source::bpftrace_text::device;
 use crate::source::event_names::{EventName, extra_key, is_background};
 use crate::source::reserved_names::other_event_name;
+use crate::source::torn::JsonKeys;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions};
 
@@ -41,6 +42,17 @@ const DEFINING_FIELDS: [&[u8]; 19] = [
     b"entry_lost",
     b"transaction",
 ];
+
+/// What precedes the values that say what a torn line was about.
+pub(super) const TORN_KEYS: JsonKeys = JsonKeys {
+    begin: b"{\"type\":",
+    ts: b"[\"ts\",",
+    tid: b"[\"tid\",",
+    pid: b"[\"pid\",",
+    event: b"[\"name\",\"",
+    id: b"[\"id\",",
+    bio: b"[\"bio\",",
+};
 
 type Pair<'v, 'a> = (&'v [u8], &'v Value<'a>);
 

@@ -24,7 +24,7 @@ use super::bpftrace_text::{self, BpftraceText, introduce, own_header};
 use super::cursor::{Cursor, whole};
 use super::{
     Batch, Explanation, InputTraits, Lines, NoteKind, Parse, Problem, Reader, Source, SourceOptions, StatefulPass,
-    last_newline,
+    last_newline, torn,
 };
 use crate::error::Result;
 use crate::event::{Kind, UNKNOWN_TASK};
@@ -36,11 +36,19 @@ pub const NAME: &str = "bpftrace-json";
 const PRINTF: &[u8] = b"{\"type\": \"printf\", \"data\": \"";
 const PRINTF_END: &[u8] = b"\"}";
 
+const TORN: &str = "it is not a complete object of `bpftrace -f json`";
+
 pub struct BpftraceJson;
 
 impl Source for BpftraceJson {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn hidden_losses(&self) -> &'static str {
+        "bpftrace reports events that its buffers lose, but not probes that the kernel skips: a lost folio or \
+         call leaves no gap, so nothing here can say that none is missing. Only the counts at the end of a \
+         log by `syncline record` show it."
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
@@ -50,7 +58,7 @@ impl Source for BpftraceJson {
                 // In a log as text a program may print such a line, too.
                 let mut before = Batch::default();
                 BpftraceText.parse_lines(&SourceOptions::default(), &head[..at], &mut before);
-                return Object::of(line).is_some_and(|object| object.kind().is_some()) && before.events.is_empty();
+                return Object::of(line).is_some_and(|object| object.kind().is_some()) && !before.has_whole_events();
             }
             at += line.len() + 1;
         }
@@ -338,11 +346,39 @@ impl ChunkParser<'_, '_> {
         if let Err(why) = self.object(line) {
             self.parse_complete_lines();
             self.batch.unparsed(line, why);
+            if why == TORN {
+                self.torn(line);
+            }
+        }
+    }
+
+    /// Says of a torn line what it was about, as far as it names that.
+    #[cold]
+    fn torn(&mut self, line: &[u8]) {
+        let object = Object::of(line);
+        match object.as_ref().map(Object::kind) {
+            Some(Some(Output::Text | Output::Join)) => {
+                let mut text = Vec::new();
+                if let Some(inner) = object.as_ref().and_then(Object::text) {
+                    // An escape that is cut off hides what is before it too.
+                    let inner = inner.split(|&b| b == b'"').next().unwrap_or_default();
+                    let end = memrchr(b'\\', inner).filter(|at| at + 6 > inner.len()).unwrap_or(inner.len());
+                    if json::unescape(inner, &mut text).is_none() {
+                        text.clear();
+                        _ = json::unescape(&inner[..end], &mut text);
+                    }
+                }
+                BpftraceText::torn_line(self.options, &text, self.batch);
+            }
+            Some(Some(Output::Value)) => torn::json_line(&btetto::TORN_KEYS, line, self.options, self.batch),
+            Some(Some(Output::Lost | Output::Map | Output::Ignored)) => {}
+            // Not even the kind of output is whole.
+            None if line.starts_with(b"{") => self.batch.torn_unknown(self.options),
+            None | Some(None) => {}
         }
     }
 
     fn object(&mut self, line: &[u8]) -> std::result::Result<(), &'static str> {
-        const TORN: &str = "it is not a complete object of `bpftrace -f json`";
         let (object, numbered) = json::parse(line).ok_or(TORN)?;
         let kind =
             Object::of(line).ok_or("it is not an object of `bpftrace -f json`, which begins with its `type`")?.kind();

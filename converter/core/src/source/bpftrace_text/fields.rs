@@ -162,6 +162,7 @@ pub(super) fn parse_fast_data(event: EventName, data: &[u8]) -> Option<(Kind, &[
             cursor.literal(b" len ")?;
             let len = cursor.decimal()?;
             sane_range(offset, len)?;
+            whole_sectors(len)?;
             Kind::BioAddFolio { id, bio, offset, len, dev: Dev::UNKNOWN, ino: 0 }
         }
         EventName::Submit => {
@@ -206,6 +207,9 @@ fn parse_fast_start(data: &[u8]) -> Option<(Kind, Option<&[u8]>)> {
     cursor.literal(b" datasync ")?;
     let datasync = parse_flag(cursor.decimal()?)?;
     cursor.literal(b" path ")?;
+    if has_line(cursor.rest) {
+        return None;
+    }
     let path = (!cursor.rest.is_empty()).then_some(cursor.rest);
     Some((sync_start(id, start, end, datasync, Dev::UNKNOWN, 0), path))
 }
@@ -234,6 +238,7 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
         EventName::AddFolio => {
             let (offset, len) = (fields.start?, fields.len?);
             sane_range(offset, len)?;
+            whole_sectors(len)?;
             Kind::BioAddFolio { id: fields.id?, bio: fields.bio?, offset, len, dev: fields.dev, ino: fields.ino }
         }
         EventName::Submit => Kind::BioSubmit {
@@ -255,7 +260,7 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
             Kind::BioComplete { bio: fields.bio.unwrap_or(0), sector, dev: fields.dev, error }
         }
         EventName::Start => {
-            fields.path?;
+            fields.path.filter(|path| !has_line(path))?;
             sync_start(fields.id?, fields.start?, fields.end?, fields.datasync?, fields.dev, fields.ino)
         }
         EventName::End => Kind::end(fields.id?, fields.ret?),
@@ -397,6 +402,24 @@ pub(in crate::source) fn device(text: &[u8]) -> Option<Dev> {
 pub(in crate::source) fn whole_fs(id: u64, dev: Dev, fs: NameId) -> Kind {
     let (path, end) = (NameId::NONE, i64::MAX as u64);
     Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false, by_thread: false }
+}
+
+/// Rejects the length of a piece of page cache that a kernel does not print, because digits of it are missing: it writes whole sectors.
+pub(in crate::source) fn whole_sectors(len: u64) -> Option<()> {
+    len.is_multiple_of(512).then_some(())
+}
+
+/// Whether another line is joined to a path: `/a/b41754134953 559 wl bio_submit id 420 bio 0xff1100`.
+fn has_line(path: &[u8]) -> bool {
+    if memchr(b' ', path).is_none() {
+        return false;
+    }
+    let words: Vec<&[u8]> = path.split(|&b| b == b' ').collect();
+    let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+    words.windows(4).any(|words| {
+        // The time follows the path without a blank.
+        words[0].last().is_some_and(u8::is_ascii_digit) && is_number(words[1]) && EventName::parse(words[3]).is_some()
+    })
 }
 
 /// Rejects ranges that no kernel prints: file offsets end at 2^63, and a folio is smaller than 2^40.

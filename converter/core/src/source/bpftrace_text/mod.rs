@@ -20,18 +20,19 @@ mod header;
 
 use memchr::memchr;
 
-pub(super) use self::fields::{device, sane_range, whole_fs};
+pub(super) use self::fields::{device, sane_range, whole_fs, whole_sectors};
 use self::fields::{find_event, find_other_event, parse_fast_data};
 use self::header::{END, is_attach, is_header, is_map, is_mount, is_warning, lost_events, parse_event_count};
 pub(super) use self::header::{introduce, own_header};
-use super::cursor::Cursor;
+use super::cursor::{Cursor, whole};
 use super::escape;
 use super::event_names::{EventName, bio_flags, bio_size, extra_key};
+use super::torn::facts_of;
 use super::{
     Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, last_newline, lines,
 };
 use crate::error::Result;
-use crate::event::{Event, Kind, UNKNOWN_TASK};
+use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::input_file::Input;
 use crate::names::NameId;
 
@@ -50,10 +51,16 @@ impl Source for BpftraceText {
         "thesis"
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "bpftrace reports events that its buffers lose, but not probes that the kernel skips: a lost folio or \
+         call leaves no gap, so nothing here can say that none is missing. Only the counts at the end of a \
+         log by `syncline record` show it. A path or stack frame that is cut short looks like a shorter one."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         let mut batch = Batch::default();
         self.parse_lines(&SourceOptions::default(), head, &mut batch);
-        !batch.events.is_empty()
+        batch.has_whole_events()
             || own_header(head).is_some()
             || head
                 .split(|&b| b == b'\n')
@@ -96,6 +103,15 @@ pub(super) fn describe(head: &[u8]) -> InputTraits {
     }
 }
 
+impl BpftraceText {
+    /// Says of a torn line that another format holds what it was about.
+    #[cold]
+    pub(super) fn torn_line(options: &SourceOptions, text: &[u8], batch: &mut Batch) {
+        let line = text.split(|&b| b == b'\n').next().unwrap_or_default();
+        Parser::new(options, batch).torn(line);
+    }
+}
+
 impl Lines for BpftraceText {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         // Stack lines and the inner lines of a printed map belong to the line before them.
@@ -105,16 +121,7 @@ impl Lines for BpftraceText {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser {
-            options,
-            batch,
-            comms: [(0, 0, NameId::NONE); 64],
-            fs: NameId::NONE,
-            stack_of: None,
-            in_map: false,
-        };
-        parser.fs = parser.batch.names.intern(b"ext4");
-        parser.chunk(chunk);
+        Parser::new(options, batch).chunk(chunk);
     }
 }
 
@@ -132,7 +139,12 @@ struct Parser<'a, 'b> {
     in_map: bool,
 }
 
-impl Parser<'_, '_> {
+impl<'a, 'b> Parser<'a, 'b> {
+    fn new(options: &'a SourceOptions, batch: &'b mut Batch) -> Self {
+        let fs = batch.names.intern(b"ext4");
+        Self { options, batch, comms: [(0, 0, NameId::NONE); 64], fs, stack_of: None, in_map: false }
+    }
+
     fn chunk(&mut self, chunk: &[u8]) {
         let mut at = 0;
         while at < chunk.len() {
@@ -148,10 +160,13 @@ impl Parser<'_, '_> {
                 Some(b'0'..=b'9') => {
                     self.end_stack(chunk);
                     self.in_map = false;
-                    if let Err(why) = self.event(line)
-                        && !is_mount(line)
-                    {
-                        self.batch.unparsed(line, why);
+                    match self.event(line) {
+                        Ok(()) => {}
+                        Err(_) if is_mount(line) => {}
+                        Err(why) => {
+                            self.batch.unparsed(line, why);
+                            self.torn(line);
+                        }
                     }
                 }
                 None => {}
@@ -273,6 +288,50 @@ impl Parser<'_, '_> {
         name
     }
 
+    /// Says of a torn line what it was about, as far as it names that. Other lines may be joined to it.
+    #[cold]
+    fn torn(&mut self, line: &[u8]) {
+        let mut words = line.split(|b| matches!(b, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let time = words.next().and_then(|word| whole(word, Cursor::decimal)).and_then(|time| i64::try_from(time).ok());
+        let ts = time.and_then(|time| time.checked_mul(self.options.time_unit_ns));
+        let task = words.next().and_then(|word| whole(word, Cursor::decimal)).and_then(|task| i32::try_from(task).ok());
+        let words: Vec<&[u8]> = words.collect();
+        // The last number of the line may be cut off.
+        let Some(ts) = ts.filter(|_| task.is_some()) else {
+            // It ends within its time or its thread. Any other line is the text of a program, or lacks its begin.
+            if words.is_empty() && line.iter().all(|b| b.is_ascii_digit() || *b == b' ') {
+                self.batch.torn_unknown(self.options);
+            }
+            return;
+        };
+        let task = task.filter(|_| !words.is_empty()).map_or(UNKNOWN_TASK, |task| task as u32);
+        // Words such as `start` are names of fields too, and a field has a number.
+        let is_number = |word: Option<&&[u8]>| word.is_some_and(|word| word.first().is_some_and(u8::is_ascii_digit));
+        let names = words.iter().enumerate().filter(|&(at, _)| !is_number(words.get(at + 1)));
+        let events: Vec<(usize, EventName)> =
+            names.filter_map(|(at, word)| EventName::parse(word).map(|name| (at, name))).collect();
+        if events.is_empty() {
+            self.torn_event(ts, task, Kind::Torn { id: NO_ID, bio: 0, fact: TornFact::Any });
+        }
+        for (nth, &(at, name)) in events.iter().enumerate() {
+            // The time of a line that is joined may have become a part of the word before it, and the thread of that line is not certain.
+            let end = events.get(nth + 1).map_or(words.len(), |(next, _)| next.saturating_sub(2));
+            let field =
+                |key: &[u8]| words[at..end.max(at)].windows(3).find(|words| words[0] == key).map(|words| words[1]);
+            let id = field(b"id").and_then(|id| whole(id, Cursor::decimal)).unwrap_or(NO_ID);
+            let bio = field(b"bio").and_then(|bio| whole(bio, Cursor::hex)).unwrap_or(0);
+            let task = if nth == 0 { task } else { UNKNOWN_TASK };
+            for &fact in facts_of(Some(name)) {
+                self.torn_event(ts, task, Kind::Torn { id, bio, fact });
+            }
+        }
+    }
+
+    fn torn_event(&mut self, ts: i64, task: u32, kind: Kind) {
+        let (tid, pid) = if self.options.pid_is_process { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
+        self.batch.torn(&Event { ts, tid, pid, comm: NameId::NONE, line: 0, kind }, kind, self.options);
+    }
+
     fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
         let mut cursor = Cursor::new(line);
         let time = cursor
@@ -301,6 +360,13 @@ impl Parser<'_, '_> {
             self.batch.other(|| name);
             self.stack_of = None;
             return Ok(());
+        }
+        // Our recorders print the size of each bio.
+        if self.options.escapes.comm_hex
+            && matches!(data.kind, Kind::BioSubmit { .. })
+            && !data.extras.iter().any(|(key, _)| *key == b"bytes")
+        {
+            return Err("the data of bio_submit ends before `bytes N`");
         }
         let comm = trim_alignment(comm, aligned);
         let comm = match &*if self.options.escapes.comm_hex { escape::hex(comm) } else { comm.into() } {
@@ -381,7 +447,7 @@ mod tests {
     }
 
     fn one(line: &[u8]) -> (Vec<u8>, Kind, Batch) {
-        let batch = parse(line);
+        let batch = parse(&[line, b"\n"].concat());
         assert_eq!(batch.notes, [], "{}", String::from_utf8_lossy(line));
         assert_eq!(batch.events.len(), 1);
         let event = batch.events[0];
@@ -499,9 +565,35 @@ mod tests {
             "1 2 wl bio_submit id 7 bio 0xff 41756190615 0",
         ] {
             let batch = parse(line.as_bytes());
-            assert_eq!((batch.events.len(), batch.notes.len()), (0, 1), "{line}");
+            assert_eq!((batch.has_whole_events(), batch.notes.len()), (false, 1), "{line}");
         }
         assert_eq!(one(b"1 2 wl exit id 18446744073709551614 ret 0").1, Kind::end(u64::MAX - 1, 0));
+    }
+
+    #[test]
+    fn a_torn_line_says_what_it_was_about() {
+        let torn = |id, bio, fact| Kind::Torn { id, bio, fact };
+        let lines: [(&str, &[Kind]); 9] = [
+            ("5 7 wl bio_add_folio id 3 bio 0xff start 0 len 96\n", &[torn(3, 0xff, TornFact::Pages)]),
+            ("5 7 wl bio_add_folio id 3 bio 0xff sta\n", &[torn(3, 0xff, TornFact::Pages)]),
+            // The last number may have had more digits.
+            ("5 7 wl bio_add_folio id 3 bio 0xf\n", &[torn(3, 0, TornFact::Pages)]),
+            ("5 7 wl bio_submit id 3\n", &[torn(NO_ID, 0, TornFact::Pages)]),
+            ("5 7 wl exit id 3 re\n", &[torn(3, 0, TornFact::Request)]),
+            ("5 7 wl fsync_exit r\n", &[torn(NO_ID, 0, TornFact::Call)]),
+            ("5 7 wl bio_comp\n", &[torn(NO_ID, 0, TornFact::Any)]),
+            // The rows show it: the bio never completes.
+            ("5 7 wl bio_complete bi\n", &[]),
+            (
+                "5 7 wl bio_submit id 3 bio 0xff6 8 wl bio_submit id 4 bio 0xfe\n",
+                &[torn(3, 0, TornFact::Pages), torn(4, 0, TornFact::Pages)],
+            ),
+        ];
+        for (line, want) in lines {
+            let batch = parse(line.as_bytes());
+            assert_eq!(batch.notes.len(), 1, "{line}");
+            assert_eq!(batch.events.iter().map(|event| event.kind).collect::<Vec<_>>(), want, "{line}");
+        }
     }
 
     #[test]

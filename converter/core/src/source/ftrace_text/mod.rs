@@ -40,6 +40,12 @@ impl Source for FtraceText {
         "ftrace"
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "The head of `trace` counts what was overwritten, and `trace_pipe` prints `LOST n EVENTS` for a CPU. \
+         If these lines were filtered out, or grep chose the events, a lost folio or call leaves no gap. A \
+         path that is cut short looks like a shorter one."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         // A piece may begin inside a stack.
         let mut lines = lines(head).filter(|line| !line.trim_ascii().is_empty()).skip_while(|line| is_frame(line));
@@ -137,6 +143,10 @@ impl<'t> Parser<'_, 't> {
             self.end_stack();
             if let Err(why) = self.event(&found) {
                 self.decoder.batch.unparsed(line, why);
+                if let Time::Ns(ts) | Time::Count(ts) = found.time {
+                    let task = Task { ts, tid: found.tid, pid: found.pid, comm: found.comm };
+                    self.decoder.torn(&task, found.event);
+                }
             }
         } else if is_frame(line) {
             let Some(stack) = &mut self.stack else {
@@ -172,7 +182,13 @@ impl<'t> Parser<'_, 't> {
             Some(Some(0)) => {}
             Some(Some(count)) => self.decoder.batch.note(NoteKind::Lost { count }),
             Some(None) => self.decoder.batch.note(NoteKind::LostUncounted),
-            None => self.decoder.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
+            None => {
+                self.decoder.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `");
+                // Names of threads are right-aligned. Other text is not of the recorder.
+                if line.first() == Some(&b' ') {
+                    self.decoder.batch.torn_unknown(self.decoder.options);
+                }
+            }
         }
     }
 
@@ -695,7 +711,8 @@ mod tests {
                 panic!("{line}: {:?}", batch.notes)
             };
             assert!(message.contains(why), "{line}: {message}");
-            assert_eq!((batch.events.len(), batch.extras.len(), batch.event_names.len()), (0, 0, 0));
+            assert_eq!((batch.has_whole_events(), batch.extras.len()), (false, 0));
+            assert_eq!(batch.event_names.len(), batch.events.len());
         }
     }
 

@@ -51,6 +51,11 @@ impl Source for PerfData {
         NAME
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "perf records how many events the kernel lost (`PERF_RECORD_LOST`), so a loss while recording shows, \
+         although not which events or whose."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         file::is_perf_data(head)
     }

@@ -57,6 +57,12 @@ impl Source for Strace {
         NAME
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "strace stops each call, so it loses none while it is attached. It does not see calls before it \
+         attached, syncs by io_uring, or anything below the call: pages, bios, journal. A line that was \
+         deleted leaves no gap."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         let (mut ours, mut others) = (0, 0);
         for line in whole_lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {

@@ -17,6 +17,10 @@ use crate::names::NameId;
 use crate::source::cursor::{Cursor, all_digits, digit_and_micros};
 use crate::source::{Batch, NoteKind, Parse, lines, trim_line};
 
+/// Why a call without a duration is not used.
+const NO_DURATION: &str = "it has no duration, and the calls at the begin of the log have one: it is cut off, or a recording without \
+    `strace -T` follows; convert that in a file of its own, or record with -T";
+
 /// Time between two lines of a log without times.
 const STEP_NS: i64 = 1000;
 /// Event names in the low-level log of lines that are not calls.
@@ -302,7 +306,7 @@ impl Parser<'_> {
                 continue;
             }
             if let Some((text, number)) = texts.find(|(_, number)| *number == line.number) {
-                let kind = NoteKind::unparsed(trim_line(text), "it has no duration, and the other calls have one");
+                let kind = NoteKind::unparsed(trim_line(text), NO_DURATION);
                 self.batch.insert_note(u64::from(number), kind);
             }
             *line = Line { action: Action::Torn, known: None, ret: None, ..*line };

@@ -48,6 +48,11 @@ impl Source for TraceDatSource {
         NAME
     }
 
+    fn hidden_losses(&self) -> &'static str {
+        "The ring buffer counts the events that each CPU lost, so a loss while recording shows. Hits that a \
+         dynamic event missed are not in the file; `syncline record` adds their number."
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         file::is_trace_dat(head)
     }

@@ -1,0 +1,230 @@
+//! Torn lines: what they would have said is not known, so nothing that may depend on it is exact.
+//!
+//! A line whose thread can be read concerns that thread, and the request and the bio that it names. A line whose thread cannot be read may be
+//! of any: it counts for each thread at the next event of that thread, so that its cost does not grow with the number of threads.
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
+use super::{Map, NO_SLOT, Pairer, Slot};
+use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
+use crate::rows::Confidence;
+
+/// Ids and addresses of bios that are kept. A log that tears so many lines is torn throughout, so all of its next bios are doubtful.
+const MAX_KEPT: usize = 4096;
+
+/// What torn lines say of events that are still to come.
+#[derive(Default)]
+pub(super) struct TornLines {
+    /// There has been one.
+    pub(super) have_been: bool,
+    /// How many did not name their thread.
+    of_unknown: u64,
+    /// By task: how many of these its events have come after.
+    seen: Map<u32, u64>,
+    /// Bios to which one may have added page cache: their addresses, and the ids of their requests where the address is not known.
+    addresses: HashSet<u64, FixedState>,
+    ids: HashSet<u64, FixedState>,
+}
+
+/// What a torn line of a task may have said.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TornTask {
+    /// The entry of its next call.
+    call: bool,
+    /// The start or the end of the request that its next bio belongs to.
+    request: bool,
+    /// A folio of its next bio.
+    pages: bool,
+    /// A folio of any bio that it was filling until then.
+    pages_until: Option<i64>,
+}
+
+impl Pairer {
+    /// Takes a torn line. Its id, the address of its bio and its thread say what it was about, as far as they are known.
+    pub(super) fn torn(&mut self, e: &Event, id: u64, bio: u64, fact: TornFact) {
+        self.torn_lines.have_been = true;
+        let task = self.tasks.id_of(e);
+        let has_task = e.tid != UNKNOWN_TASK || e.pid != UNKNOWN_TASK;
+        let has_id = id != NO_ID && id != 0;
+        if has_task {
+            self.tear_task(task, fact, e.ts);
+        } else if !has_id && bio == 0 {
+            self.torn_lines.of_unknown += 1;
+            return;
+        }
+        if has_id && let Some(slot) = self.find_request(task, id) {
+            self.tear_request(slot, fact);
+        }
+        if matches!(fact, TornFact::Pages | TornFact::Any) {
+            self.tear_pages(id, bio, has_task);
+        }
+    }
+
+    /// Before the first event of a task after a torn line that did not name its task.
+    pub(super) fn catch_up(&mut self, e: &Event) {
+        let is_of_thread = !matches!(
+            e.kind,
+            Kind::Torn { .. }
+                | Kind::BioComplete { .. }
+                | Kind::BlockComplete { .. }
+                | Kind::BlockIssue { .. }
+                | Kind::BlockDone { .. }
+                | Kind::Other
+        );
+        if is_of_thread && self.torn_lines.of_unknown > 0 {
+            self.catch_up_task(self.tasks.id_of(e), e.ts);
+        }
+    }
+
+    /// At the end of the inputs.
+    pub(super) fn catch_up_all(&mut self) {
+        if self.torn_lines.of_unknown > 0 {
+            self.tasks.in_order().into_iter().for_each(|task| self.catch_up_task(task, i64::MAX));
+        }
+    }
+
+    fn catch_up_task(&mut self, task: u32, ts: i64) {
+        let count = self.torn_lines.of_unknown;
+        if self.torn_lines.seen.insert(task, count) != Some(count) {
+            self.tear_task(task, TornFact::Any, ts);
+        }
+    }
+
+    fn tear_task(&mut self, task_id: u32, fact: TornFact, ts: i64) {
+        let may_overlap = self.tasks.may_overlap(task_id);
+        let task = self.tasks.by_id.entry(task_id).or_default();
+        task.torn.call |= matches!(fact, TornFact::Call | TornFact::Any);
+        task.torn.request |= matches!(fact, TornFact::Request | TornFact::Any);
+        if matches!(fact, TornFact::Pages | TornFact::Any) {
+            (task.torn.pages, task.torn.pages_until) = (true, Some(ts));
+        }
+        let torn = task.torn;
+        let open_request = task.open_request;
+        // Calls of a thread do not overlap: the line may have been the return of the last one, or of one whose entry is not in the log.
+        let mut of_call = Vec::new();
+        let mut without_call = Vec::new();
+        if torn.call && may_overlap {
+            task.guesses.guess();
+        } else if torn.call {
+            let last = task.groups.back().filter(|group| group.call_open);
+            of_call.extend(last.into_iter().flat_map(|group| &group.requests));
+            let awaiting = task.groups.iter().filter(|group| group.awaits_exit);
+            without_call.extend(awaiting.flat_map(|group| &group.requests));
+        }
+        of_call.iter().chain(&without_call).for_each(|&slot| self.infer_request(slot));
+        without_call.into_iter().for_each(|slot| self.lose_call(slot, None));
+        if let Some(slot) = open_request {
+            self.tear_request(slot, fact);
+        }
+    }
+
+    /// A torn line was a folio or the submit of a bio: of one that is being filled, or of the next one.
+    fn tear_pages(&mut self, id: u64, address: u64, has_task: bool) {
+        if address == 0 {
+            // Its thread says which bio it was.
+            if !has_task {
+                self.torn_lines.keep_id(id);
+            }
+            return;
+        }
+        if let Some(slot) = self.bios.filling_at(address) {
+            self.tear_bio(slot);
+        }
+        // If the line was its submit, another recorder may report that.
+        self.torn_lines.keep_address(address);
+    }
+
+    fn tear_bio(&mut self, slot: Slot) {
+        self.bios[slot].row.extent.is_partial = true;
+        self.infer_bio(slot);
+        let request = self.bios[slot].request;
+        if request != NO_SLOT {
+            self.tear_request(request, TornFact::Pages);
+        }
+    }
+
+    fn tear_request(&mut self, slot: Slot, fact: TornFact) {
+        self.infer_request(slot);
+        if matches!(fact, TornFact::Pages | TornFact::Any) {
+            let extent = &mut self.requests[slot].row.extent;
+            (extent.of_bios, extent.offsets_unknown) = (true, true);
+        }
+    }
+
+    fn infer_bio(&mut self, slot: Slot) {
+        let bio = &mut self.bios[slot];
+        bio.is_torn = true;
+        bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
+    }
+
+    fn infer_request(&mut self, slot: Slot) {
+        let row = &mut self.requests[slot].row;
+        row.confidence = row.confidence.max(Confidence::Inferred);
+    }
+
+    /// A bio is opened. Torn lines may have been of it.
+    pub(super) fn tear_new_bio(&mut self, task_id: u32, id: u64, address: u64, slot: Slot) {
+        let mut is_torn = self.torn_lines.take(id, address);
+        let mut has_torn_request = false;
+        if let Some(task) = self.tasks.get_mut(task_id) {
+            is_torn |= std::mem::take(&mut task.torn.pages);
+            has_torn_request = task.torn.request;
+        }
+        // A bio that only the block layer reports is a line of its own.
+        if is_torn && id != NO_ID {
+            self.tear_bio(slot);
+        } else if is_torn || has_torn_request {
+            self.infer_bio(slot);
+        }
+    }
+
+    /// A task adds a folio to a bio, or submits it. A torn line of the task may have been of it: the thread may fill several at a time.
+    pub(super) fn tear_next_bio(&mut self, task_id: u32, slot: Slot) {
+        let first_event = self.bios[slot].row.first_event;
+        let Some(task) = self.tasks.get_mut(task_id) else { return };
+        let is_older = task.torn.pages_until.is_some_and(|until| first_event <= until);
+        if std::mem::take(&mut task.torn.pages) || is_older {
+            self.tear_bio(slot);
+        }
+    }
+
+    /// A request takes its call. If the entry of a call of its thread may be torn, it is not known when it began.
+    pub(super) fn tear_call_of(&mut self, task_id: u32, slot: Slot) {
+        let may_overlap = self.tasks.may_overlap(task_id);
+        let Some(task) = self.tasks.get_mut(task_id) else { return };
+        // The start of this request is not torn, so the next bio is its own.
+        task.torn = TornTask { call: task.torn.call, ..TornTask::default() };
+        if !task.torn.call {
+            return;
+        }
+        self.infer_request(slot);
+        if self.sees_calls && !may_overlap {
+            self.lose_call(slot, None);
+        }
+    }
+
+    /// A call of a task begins or ends, so a torn line was not of the next one.
+    pub(super) fn end_torn_call(&mut self, task_id: u32) {
+        if let Some(task) = self.tasks.get_mut(task_id) {
+            task.torn = TornTask::default();
+        }
+    }
+}
+
+impl TornLines {
+    fn keep_id(&mut self, id: u64) {
+        if self.ids.len() < MAX_KEPT { _ = self.ids.insert(id) } else { self.of_unknown += 1 }
+    }
+
+    fn keep_address(&mut self, address: u64) {
+        if self.addresses.len() < MAX_KEPT { _ = self.addresses.insert(address) } else { self.of_unknown += 1 }
+    }
+
+    /// Whether a torn line named the bio that is opened, by its address or by the id of its request.
+    fn take(&mut self, id: u64, address: u64) -> bool {
+        let is_at = !self.addresses.is_empty() && self.addresses.remove(&address);
+        is_at | (!self.ids.is_empty() && self.ids.remove(&id))
+    }
+}

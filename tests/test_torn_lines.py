@@ -1,0 +1,106 @@
+"""Torn lines: none of their values is used, and what depends on them is not marked as certain."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+from syncline import _core
+
+from tests.cut_logs import RECORDINGS, convert
+from tests.test_commands import ok
+from tests.torn_lines import faults, random_tears
+
+# btetto's events of a sync are printed at its end, with earlier times, so a line without a time may be of any time before it.
+TORN = [name for name in RECORDINGS if "btetto" not in name]
+FOLIO = b"100000020000 7 wl bio_add_folio id 1 bio 0xff11000000896e40 start 0 len 4096"
+LOG = (
+    b"100000000000 7 wl fsync",
+    b"100000010000 7 wl start id 1 start 0 end 9 datasync 0 path /d/f",
+    FOLIO,
+    b"100000030000 7 wl bio_submit id 1 bio 0xff11000000896e40",
+    b"100001000000 0 swapper/0 bio_complete bio 0xff11000000896e40",
+    b"100001010000 7 wl exit id 1 ret 0",
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_line_that_ends_early_gives_no_wrong_figure(seed: int, tmp_path: Path) -> None:
+    tears = random_tears(random.Random(seed), TORN, ("short",))
+    for tear in itertools.islice(tears, 40):
+        # What is left of the exit is the entry.
+        if tear.text().splitlines()[tear.line].endswith(b" fsync"):
+            continue
+        try:
+            found = faults(tear, tmp_path)
+        except _core.CoreError as error:
+            assert error.args[-1] == "input", tear
+            continue
+        assert not found, (tear, found)
+
+
+@pytest.mark.parametrize("length", [12, 13, 14, 15, 20, 30, 40, 60, len(FOLIO) - 2])
+def test_a_folio_whose_line_is_torn_is_not_left_out_silently(length: int, tmp_path: Path) -> None:
+    """Whatever is left of the line: the request and its bio do not say that they have no page cache, or only 96 bytes of it."""
+    torn = [line[:length] if line == FOLIO else line for line in LOG]
+    tables, lost = convert(tmp_path, [b"".join(line + b"\n" for line in torn)])
+    (sync,) = tables["sync"]
+    assert (sync["confidence"], sync["folios"], sync["ranges"]) == ("inferred", None, None)
+    (bio,) = tables["bio"]
+    assert (bio["confidence"], bio["bytes"], bio["folios"]) == ("inferred", None, None)
+    assert lost == {"unparsed_line": 1}
+
+
+def test_when_a_call_began_whose_line_is_torn_is_not_known(tmp_path: Path) -> None:
+    later = [
+        line.replace(b"1000", b"2000", 1).replace(b" id 1", b" id 2").replace(b"6e40", b"6f00")
+        for line in LOG
+    ]
+    for torn in (b"2000000", b"200000000000 7", b"200000000000 7 wl fsy"):
+        lines = [*LOG, torn, *later[1:]]
+        tables, lost = convert(tmp_path, [b"".join(line + b"\n" for line in lines)])
+        second = tables["sync"][1]
+        assert (second["op"], second["syscall_ns"], second["dur_ns"]) == (None, None, None)
+        assert second["confidence"] == "inferred"
+        assert lost == {"unparsed_line": 1, "call_missing": 1}
+
+
+def test_a_low_level_log_keeps_what_a_torn_line_leaves_open(tmp_path: Path) -> None:
+    torn = [line[:30] if line == FOLIO else line for line in LOG]
+    log = tmp_path / "x.log"
+    log.write_bytes(b"".join(line + b"\n" for line in torn))
+    _core.convert([str(log)], str(tmp_path / "x.events.jsonl"))
+    again, _ = convert(tmp_path, [(tmp_path / "x.events.jsonl").read_bytes()])
+    direct, _ = convert(tmp_path, [log.read_bytes()])
+    assert again["sync"] == direct["sync"]
+    assert again["bio"] == direct["bio"]
+
+
+def test_every_format_says_which_losses_it_would_not_show() -> None:
+    assert set(_core.HIDDEN_LOSSES) == set(_core.SOURCES)
+    assert all(text.endswith(".") for text in _core.HIDDEN_LOSSES.values())
+    text = ok("inspect", "tests/data/thesis/small4.log")
+    assert "not shown by thesis" in text
+    assert "nothing here can say that none is missing" in " ".join(text.split())
+
+
+def test_a_second_recording_without_durations_is_told(tmp_path: Path) -> None:
+    """Its lines give no result, so each is counted, and the reason says what to do."""
+    line = "262   {}.{:06} {} = {}{}\n"
+    calls = (('openat(AT_FDCWD, "/srv/a", O_WRONLY)', 3), ("fsync(3)", 0), ("close(3)", 0))
+    first = "".join(
+        line.format(1_600_000_000 + n, i * 1000, call, ret, " <0.000100>")
+        for n in range(40)
+        for i, (call, ret) in enumerate(calls)
+    )
+    second = "".join(
+        line.format(1_700_000_000, i * 1000, call, ret, "") for i, (call, ret) in enumerate(calls)
+    )
+    log = tmp_path / "two.strace"
+    log.write_text(first + second)
+    summary = _core.convert([str(log)], f"{tmp_path}/out/")
+    assert "record with -T" in "".join(summary["unparsed"])
+    lost = {row["reason"]: row["count"] for row in summary["losses"]}
+    assert lost["duration_missing"] == 1
