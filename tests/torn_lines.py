@@ -42,7 +42,9 @@ class Tear:
     gone: int = 0
 
     @classmethod
-    def random(cls, rng: random.Random, name: str, kinds: tuple[str, ...] = KINDS, max_events: int = 120) -> Tear:
+    def random(
+        cls, rng: random.Random, name: str, kinds: tuple[str, ...] = KINDS, max_events: int = 120
+    ) -> Tear:
         _, events = parts(name)
         first = rng.randrange(max(1, len(events) - max_events))
         last = min(len(events), first + max_events)
@@ -99,7 +101,11 @@ def wrong_figures(
                 or row.get("is_request")
             ):
                 continue
-            said = {name: value for name, value in row.items() if value is not None and name != "confidence"}
+            said = {
+                name: value
+                for name, value in row.items()
+                if value is not None and name != "confidence"
+            }
             differences = [
                 {name: (other[name], value) for name, value in said.items() if other[name] != value}
                 for other in by_time[row["ts_ns"]]
@@ -115,7 +121,9 @@ def with_owner(tables: Tables, table: str) -> Iterator[Row]:
         yield {k: v for k, v in row.items() if k not in UNCHECKED}
 
 
-def random_tears(rng: random.Random, names: list[str], kinds: tuple[str, ...] = KINDS) -> Iterator[Tear]:
+def random_tears(
+    rng: random.Random, names: list[str], kinds: tuple[str, ...] = KINDS
+) -> Iterator[Tear]:
     while True:
         yield Tear.random(rng, rng.choice(names), kinds)
 

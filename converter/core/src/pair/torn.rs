@@ -114,7 +114,9 @@ impl Pairer {
             without_call.extend(awaiting.flat_map(|group| &group.requests));
         }
         of_call.iter().chain(&without_call).for_each(|&slot| self.infer_request(slot));
-        without_call.into_iter().for_each(|slot| self.lose_call(slot, None));
+        for slot in without_call {
+            self.lose_call(slot, None);
+        }
         if let Some(slot) = open_request {
             self.tear_request(slot, fact);
         }

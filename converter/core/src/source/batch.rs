@@ -243,14 +243,13 @@ impl TornTimes {
         }
         let is_placed = |event: &&Event| event.ts != Self::UNKNOWN;
         let Some(first) = batch.events.iter().find(is_placed).map(|event| event.ts) else {
-            match self.last {
-                Some(last) => batch.events.iter_mut().for_each(|event| event.ts = last),
+            if let Some(last) = self.last {
+                batch.events.iter_mut().for_each(|event| event.ts = last);
+            } else {
                 // Nothing is known of the time before the first event of a log.
-                None => {
-                    batch.events.clear();
-                    batch.event_names.clear();
-                    batch.notes.iter_mut().for_each(|note| note.after = 0);
-                }
+                batch.events.clear();
+                batch.event_names.clear();
+                batch.notes.iter_mut().for_each(|note| note.after = 0);
             }
             return;
         };

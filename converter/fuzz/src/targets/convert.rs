@@ -17,7 +17,7 @@ use syncline_core::sink::jsonl::Jsonl;
 use syncline_core::sink::perf_script::PerfScript;
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::samples::{By, Weight};
-use syncline_core::source::{Batch, SOURCES, SourceOptions};
+use syncline_core::source::{Batch, SOURCES, SourceOptions, TornTimes};
 use syncline_core::summary::Summary;
 
 pub(super) fn run(data: &[u8]) {
@@ -99,6 +99,7 @@ fn read(options: &Options, text: &[u8]) -> Option<Read> {
     let OpenInput { input, source, .. } = open(options, input)?;
     let mut reader = source.open(input, &options.source_options).ok()?;
     let (mut chunk, mut batch) = (Chunk::default(), Batch::default());
+    let mut torn_times = TornTimes::default();
     let mut read = Read { events: Vec::new(), others: 0, late: false };
     let mut watermark = None;
     while reader.chunks.next(&mut chunk).ok()? {
@@ -107,6 +108,7 @@ fn read(options: &Options, text: &[u8]) -> Option<Read> {
         if let Some(pass) = &mut reader.stateful_pass {
             pass.apply(&mut batch);
         }
+        torn_times.place(&mut batch);
         // A damaged file has events that are older than its watermark.
         read.late |= watermark.is_some_and(|watermark| batch.events.iter().any(|event| event.ts < watermark));
         watermark = chunk.watermark;

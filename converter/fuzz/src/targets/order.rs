@@ -13,7 +13,7 @@ use syncline_core::options::Options;
 use syncline_core::rows::{Bio, Call, Request};
 use syncline_core::run;
 use syncline_core::sink::{Group, RunFacts, Sink};
-use syncline_core::source::Batch;
+use syncline_core::source::{Batch, TornTimes};
 
 use crate::checks::{Checker, TwoLogs};
 
@@ -53,6 +53,7 @@ impl Subjects {
     fn of(log: OpenInput, options: &Options) -> Option<Self> {
         let mut reader = log.source.open(log.input, &options.source_options).ok()?;
         let (mut chunk, mut batch) = (Chunk::default(), Batch::default());
+        let mut torn_times = TornTimes::default();
         let mut subjects = Self { threads: HashSet::new(), reports_bios: false };
         while reader.chunks.next(&mut chunk).ok()? {
             batch.clear();
@@ -60,6 +61,7 @@ impl Subjects {
             if let Some(pass) = &mut reader.stateful_pass {
                 pass.apply(&mut batch);
             }
+            torn_times.place(&mut batch);
             batch.events.iter().for_each(|event| subjects.add(event));
         }
         Some(subjects)

@@ -6,7 +6,7 @@ use syncline_core::event::{Event, Kind};
 use syncline_core::input_file::{Chunk, Input};
 use syncline_core::names::Names;
 use syncline_core::sink::events_jsonl::EventsJsonl;
-use syncline_core::source::{Batch, SOURCES, Source, SourceOptions};
+use syncline_core::source::{Batch, SOURCES, Source, SourceOptions, TornTimes};
 
 pub(super) fn run(data: &[u8]) {
     let [text @ .., how, format] = data else { return };
@@ -32,6 +32,7 @@ fn low_level_log(source: &'static dyn Source, options: &SourceOptions, text: &[u
     let input = Input::from_bytes("fuzz.0", text.to_vec()).ok()?;
     let mut reader = source.open(input, options).ok()?;
     let (mut chunk, mut batch) = (Chunk::default(), Batch::default());
+    let mut torn_times = TornTimes::default();
     let mut log = EventsJsonl::in_memory();
     let mut events = Vec::new();
     let mut lines = 0;
@@ -41,6 +42,7 @@ fn low_level_log(source: &'static dyn Source, options: &SourceOptions, text: &[u
         if let Some(pass) = &mut reader.stateful_pass {
             pass.apply(&mut batch);
         }
+        torn_times.place(&mut batch);
         log.batch(&batch, source.name(), lines).ok()?;
         lines += batch.lines;
         events.extend(batch.events.iter().map(|event| plain(event, &batch.names)));

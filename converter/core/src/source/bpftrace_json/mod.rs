@@ -371,10 +371,10 @@ impl ChunkParser<'_, '_> {
                 BpftraceText::torn_line(self.options, &text, self.batch);
             }
             Some(Some(Output::Value)) => torn::json_line(&btetto::TORN_KEYS, line, self.options, self.batch),
-            Some(Some(Output::Lost | Output::Map | Output::Ignored)) => {}
             // Not even the kind of output is whole.
             None if line.starts_with(b"{") => self.batch.torn_unknown(self.options),
-            None | Some(None) => {}
+            // These hold no event.
+            Some(Some(Output::Lost | Output::Map | Output::Ignored) | None) | None => {}
         }
     }
 
