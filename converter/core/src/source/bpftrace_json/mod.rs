@@ -346,7 +346,7 @@ impl ChunkParser<'_, '_> {
         if let Err(why) = self.object(line) {
             self.parse_complete_lines();
             self.batch.unparsed(line, why);
-            if why == TORN {
+            if why == TORN && !line.ends_with(b"}") {
                 self.torn(line);
             }
         }
