@@ -123,6 +123,20 @@ def _bios_of_one(
     return log.texts()
 
 
+def _torn(n: int, text: str) -> list[str | bytes]:
+    """Torn lines of a thread, between the requests of its only call and their bios, which are in flight."""
+    log = Log()
+    log.add("fsync")
+    for i in range(1, n + 1):
+        log.start(i)
+        log.bio(i, i)
+        log.lines.append(text.format(time=log.now, number=i, address=hex(i)))
+    for i in range(1, n + 1):
+        log.lines.append(text.format(time=log.now, number=i, address=hex(i)))
+        log.add("fsync", 7 + i)
+    return log.texts()
+
+
 def _foreign_ids(n: int) -> list[str | bytes]:
     """Threads in requests, each adding a folio with the id of another request."""
     log = Log()
@@ -454,6 +468,12 @@ CASES = {
     "bios at one sector, last first": Case(lambda n: _bios_of_one(n, lifo=True, sector=8)),
     "devices": Case(lambda n: _bios_of_one(n, sector=8, devices=True)),
     "late bios": Case(_late_bios),
+    "torn lines": Case(lambda n: _torn(n, "{time} 7")),
+    "torn lines of a call": Case(lambda n: _torn(n, "{time} 7 wl fsync_exit r")),
+    "torn lines of no thread": Case(lambda n: _torn(n, "{time}")),
+    "torn lines of bios": Case(
+        lambda n: _torn(n, "{time} 7 wl bio_submit id {number} bio {address} dev")
+    ),
     "foreign ids": Case(_foreign_ids),
     "losses": Case(_lost),
     "folios": Case(_folios),

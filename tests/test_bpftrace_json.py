@@ -93,7 +93,13 @@ def test_odd_output_is_what_the_same_bpftrace_printed_as_text(version: str, tmp_
     texts = {}
     for kind in ("json", "text"):
         data = gzip.decompress((DATA / f"odd-{version}.{kind}.gz").read_bytes())
-        rows = plain(low_level(tmp_path, data))
+        all_rows = plain(low_level(tmp_path, data))
+        torn, rows = (
+            [row for row in all_rows if (row["event"] == "torn_line") is is_torn]
+            for is_torn in (True, False)
+        )
+        # Digits alone may be the begin of the time of any event: the texts `00` and, if it is not an object of its own, `5`.
+        assert [row["fact"] for row in torn] == ["any"] * {"json": 1, "text": 2}[kind]
         assert [row["event"] for row in rows] == ["fsync", "fsync_exit"] + ["unparsed_line"] * 5
         assert rows[0]["stack"] == ["main+1", 'f"\\+2']
         assert (rows[0]["comm"], rows[1]["ret"]) == ("a\tb", 0)
@@ -109,8 +115,11 @@ def test_a_line_in_two_objects_has_the_number_of_the_first(tmp_path: Path) -> No
         b'{"type": "printf", "data": "ync_exit x\\n3 7 a fsync\\n"}\n'
     )
     rows = low_level(tmp_path, data)
-    assert [row["event"] for row in rows] == ["fsync", "lost_events", "unparsed_line", "fsync"]
+    names = ["fsync", "lost_events", "unparsed_line", "torn_line", "fsync"]
+    assert [row["event"] for row in rows] == names
     assert (rows[2]["line"], rows[2]["text"]) == (2, "2 7 a fsync_exit x")
+    # The line is that of a call, although it does not say with which result the call returned.
+    assert (rows[3]["ts_ns"], rows[3]["tid"], rows[3]["fact"]) == (2, 7, "call")
     assert rows[1]["count"] == 3
 
 

@@ -50,7 +50,8 @@ def test_a_folio_whose_line_is_torn_is_not_left_out_silently(length: int, tmp_pa
     assert (sync["confidence"], sync["folios"], sync["ranges"]) == ("inferred", None, None)
     (bio,) = tables["bio"]
     assert (bio["confidence"], bio["bytes"], bio["folios"]) == ("inferred", None, None)
-    assert lost == {"unparsed_line": 1}
+    # The bio is submitted without any folio, too.
+    assert lost == {"unparsed_line": 1, "folios_missing": 1}
 
 
 def test_when_a_call_began_whose_line_is_torn_is_not_known(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn add(&mut self, event: &Event) {
+        // A torn line is no event.
+        if let Kind::Torn { .. } = event.kind {
+            return;
+        }
         self.kinds[event.kind.index()] += 1;
         if let Kind::BioAddFolio { len, .. } = event.kind {
             self.folio_bytes += len;

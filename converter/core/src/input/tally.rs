@@ -103,13 +103,18 @@ impl InputTally {
         found: &mut InputLosses,
         mut on_lost_events: impl FnMut(i64, &str) -> Result<()>,
     ) -> Result<()> {
+        let mut events = batch.events.iter().enumerate().peekable();
+        let mut ts = self.last_event;
         for note in &batch.notes {
             let line = note.line_in_file(lines_before);
             match &note.kind {
                 NoteKind::Lost { .. } | NoteKind::LostUncounted => {
-                    // The report has no time. It gets the time of the event before it.
-                    let before = (note.after as usize).checked_sub(1).and_then(|index| batch.events.get(index));
-                    let ts = before.map(|event| event.ts).or(self.last_event);
+                    // The report has no time. It gets the time of the event before it. A torn line is none.
+                    while let Some((_, event)) = events.next_if(|&(index, _)| index < note.after as usize) {
+                        if !matches!(event.kind, Kind::Torn { .. }) {
+                            ts = Some(event.ts);
+                        }
+                    }
                     let (count, text) = match note.kind {
                         NoteKind::Lost { count } => (count, format!("Lost {count} events")),
                         _ => (1, "Lost an unknown number of events".to_owned()),

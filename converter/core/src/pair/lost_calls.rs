@@ -13,7 +13,7 @@ use crate::names::Names;
 /// A call begins at most this long before its request: later requests have begun after the log.
 const BEGINNING_NS: i64 = 1_000_000_000;
 /// A thread with so many requests after its last call makes them without calls.
-const MAX_WITHOUT_CALL: u32 = 8;
+pub(super) const MAX_WITHOUT_CALL: u32 = 8;
 /// What the names of kernel threads that make requests begin with.
 const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
 

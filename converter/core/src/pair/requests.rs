@@ -41,6 +41,8 @@ pub(super) struct OpenRequest {
     pub(super) is_apart: bool,
     /// Its first event is one of a bio: what came before is not in the log.
     pub(super) begins_with_bio: bool,
+    /// A torn line may have been the return of its call. So it may for the requests before it in the call.
+    pub(super) may_have_returned: bool,
     /// The highest id of the requests that had ended at its start. 0 without one.
     pub(super) highest_before: u64,
     pub(super) bio_ids: Vec<u64>,
@@ -165,7 +167,8 @@ impl Requests {
             open.task = task;
             open.location = location;
             open.by_thread = false;
-            (open.has_damaged_id, open.is_apart, open.begins_with_bio) = (false, false, false);
+            (open.has_damaged_id, open.is_apart) = (false, false);
+            (open.begins_with_bio, open.may_have_returned) = (false, false);
             open.highest_before = 0;
             open.open_waits.clear();
             open.torn_waits = [false; 2];
@@ -188,6 +191,7 @@ impl Requests {
                 has_damaged_id: false,
                 is_apart: false,
                 begins_with_bio: false,
+                may_have_returned: false,
                 highest_before: 0,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
+use super::lost_calls::MAX_WITHOUT_CALL;
 use super::{Map, NO_SLOT, Pairer, Slot};
 use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::rows::Confidence;
@@ -109,9 +110,14 @@ impl Pairer {
             task.guesses.guess();
         } else if torn.call {
             let last = task.groups.back().filter(|group| group.call_open);
-            of_call.extend(last.into_iter().flat_map(|group| &group.requests));
-            let awaiting = task.groups.iter().filter(|group| group.awaits_exit);
-            without_call.extend(awaiting.flat_map(|group| &group.requests));
+            let requests = last.into_iter().flat_map(|group| group.requests.iter().rev());
+            // Those before one that an earlier torn line has marked are marked too, so many torn lines in a call cost no more than one.
+            of_call.extend(requests.take_while(|&&slot| !self.requests[slot].may_have_returned));
+            let without = task.groups.iter().rev().take(MAX_WITHOUT_CALL as usize);
+            without_call.extend(without.filter(|group| group.awaits_exit).flat_map(|group| &group.requests));
+        }
+        for &slot in &of_call {
+            self.requests[slot].may_have_returned = true;
         }
         of_call.iter().chain(&without_call).for_each(|&slot| self.infer_request(slot));
         for slot in without_call {
