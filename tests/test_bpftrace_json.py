@@ -98,7 +98,7 @@ def test_odd_output_is_what_the_same_bpftrace_printed_as_text(version: str, tmp_
             [row for row in all_rows if (row["event"] == "torn_line") is is_torn]
             for is_torn in (True, False)
         )
-        # Digits alone may be the begin of the time of any event: the texts `00` and, if it is not an object of its own, `5`.
+        # A line of digits may be the begin of any event: the text `00`, and `5` if it is not an object of its own.
         assert [row["fact"] for row in torn] == ["any"] * {"json": 1, "text": 2}[kind]
         assert [row["event"] for row in rows] == ["fsync", "fsync_exit"] + ["unparsed_line"] * 5
         assert rows[0]["stack"] == ["main+1", 'f"\\+2']

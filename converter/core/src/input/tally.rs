@@ -109,7 +109,7 @@ impl InputTally {
             let line = note.line_in_file(lines_before);
             match &note.kind {
                 NoteKind::Lost { .. } | NoteKind::LostUncounted => {
-                    // The report has no time. It gets the time of the event before it. A torn line is none.
+                    // The report has no time. It gets the time of the event before it. A torn line does not count.
                     while let Some((_, event)) = events.next_if(|&(index, _)| index < note.after as usize) {
                         if !matches!(event.kind, Kind::Torn { .. }) {
                             ts = Some(event.ts);

@@ -836,7 +836,7 @@ impl ProbeFields for ProbeSlots<'_> {
 /// The values of the fields that Syncline uses.
 struct FieldSlots<'a> {
     texts: [Option<&'a [u8]>; Field::COUNT],
-    /// A field is repeated, or a number is none: the line consists of pieces of several.
+    /// A field is repeated, or the value of a number is not a number: the line consists of pieces of several.
     is_torn: Cell<bool>,
 }
 
