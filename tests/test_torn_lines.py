@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from pathlib import Path
 
@@ -52,6 +53,19 @@ def test_a_folio_whose_line_is_torn_is_not_left_out_silently(length: int, tmp_pa
     assert (bio["confidence"], bio["bytes"], bio["folios"]) == ("inferred", None, None)
     # The bio is submitted without any folio, too.
     assert lost == {"unparsed_line": 1, "folios_missing": 1}
+
+
+@pytest.mark.parametrize("length", [40, 60, 80])
+def test_an_object_of_json_that_another_is_joined_to_is_torn(length: int, tmp_path: Path) -> None:
+    """The first of the two is the folio of the bio, and the second is whole."""
+    objects = [
+        json.dumps({"type": "printf", "data": f"{line.decode()}\n"}).encode() for line in LOG
+    ]
+    joined = objects[2][:length] + objects[3]
+    tables, lost = convert(tmp_path, [b"\n".join([*objects[:2], joined, *objects[4:], b""])])
+    (sync,) = tables["sync"]
+    assert (sync["confidence"], sync["folios"], sync["ranges"]) == ("inferred", None, None)
+    assert lost["unparsed_line"] == 1
 
 
 def test_when_a_call_began_whose_line_is_torn_is_not_known(tmp_path: Path) -> None:

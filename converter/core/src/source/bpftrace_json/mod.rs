@@ -36,6 +36,9 @@ pub const NAME: &str = "bpftrace-json";
 const PRINTF: &[u8] = b"{\"type\": \"printf\", \"data\": \"";
 const PRINTF_END: &[u8] = b"\"}";
 
+/// What objects begin with, with or without a blank after it.
+const BEGIN: &[u8] = b"{\"type\":";
+
 const TORN: &str = "it is not a complete object of `bpftrace -f json`";
 
 pub struct BpftraceJson;
@@ -346,14 +349,29 @@ impl ChunkParser<'_, '_> {
         if let Err(why) = self.object(line) {
             self.parse_complete_lines();
             self.batch.unparsed(line, why);
-            if why == TORN && !line.ends_with(b"}") {
-                self.torn(line);
+            if why == TORN {
+                self.torn_line(line);
             }
         }
     }
 
-    /// Says of a torn line what it was about, as far as it names that.
+    /// A line that is not an object: its end is missing, or other lines are joined to it.
     #[cold]
+    fn torn_line(&mut self, line: &[u8]) {
+        // Quotes in a text are escaped, so none holds it.
+        let mut begins: Vec<usize> = memmem::find_iter(line, BEGIN).filter(|&at| at > 0).collect();
+        if begins.is_empty() && line.ends_with(b"}") {
+            return;
+        }
+        begins.push(line.len());
+        let mut from = 0;
+        for to in begins {
+            self.torn(&line[from..to]);
+            from = to;
+        }
+    }
+
+    /// Says of a torn line what it was about, as far as it names that.
     fn torn(&mut self, line: &[u8]) {
         let object = Object::of(line);
         match object.as_ref().map(Object::kind) {
