@@ -162,7 +162,8 @@ def count_ours(lines: Iterable[str], source: str) -> Counter[str]:
     for line in lines:
         event = json.loads(line)
         name = event["event"]
-        if name in NOTES and "ts_ns" not in event:
+        # What a torn line was about is a note with the time of the line.
+        if name == "torn_line" or (name in NOTES and "ts_ns" not in event):
             continue
         if source == "thesis":
             # A recorded return of a call looks like the call, with `exit` after it.

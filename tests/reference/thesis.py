@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.reference import torn
+
 SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
 CLOCK_SKEW_NS = 100_000
@@ -114,6 +116,8 @@ class Bio:
     given_up: bool = False
     inferred: bool = False  # only the thread says whose bio it is
     may_have_begun_before: bool = False  # the log may lack its first folios
+    torn: bool = False  # a line of it, or one that says whose it is, may be torn
+    lacks_folios: bool = False  # a torn line may have been a folio of it
 
     def first_event(self) -> Event:
         return self.folios[0] if self.folios else self.submit  # type: ignore[return-value]
@@ -137,6 +141,11 @@ class Request:
     orphans_before: int = 0  # completions of unknown bios before its first event
     bio_lost: bool = False  # a bio of it may be missing from the log altogether
     highest_before: int = 0  # the highest id of the requests that had ended at its start
+    in_call: Call | None = (
+        None  # the call that it is made in, which has the row of its first request
+    )
+    torn: bool = False  # a torn line may have said something of it
+    lacks_folios: bool = False  # such a line may have been a folio or a bio of it
 
 
 @dataclass
@@ -312,6 +321,99 @@ for _call in SYSCALLS:
         EVENT_NAMES[_name.encode()] = ("call_exit", _call)
 
 
+# What a line may have said, by the kind of its event. That a completion is lost shows anyway: the bio never completes.
+TORN_FACTS = {
+    "start": ("request",),
+    "end": ("request",),
+    "folio": ("pages",),
+    "submit": ("pages",),
+    "call": ("call",),
+    "call_exit": ("call",),
+    "complete": (),
+}
+
+
+def torn_events(line: bytes, unit_ns: int) -> list[Event]:
+    """The torn events of a line that could not be parsed. An event without a thread has no time either, or that of the line."""
+    words = [word for word in re.split(rb"[ \t]+", line) if word]
+    time = _unsigned(words[0]) if words else None
+    task = _unsigned(words[1], I32) if len(words) > 1 else None
+    rest = words[2:]
+    if time is None or time * unit_ns > I64 or task is None:
+        # It ends within its time or its thread. Any other line is the text of a program, or lacks its begin.
+        is_cut = not rest and re.fullmatch(rb"[0-9 ]*", line) is not None
+        return [_torn_event(None, None, "any")] if is_cut else []
+    ts = time * unit_ns
+    # The last number of a line may lack digits.
+    of_task = task if rest else None
+    places = [
+        at
+        for at, word in enumerate(rest)
+        # `start` is the name of a field too, and a field has a number.
+        if word in EVENT_NAMES and not re.match(rb"[0-9]", b"".join(rest[at + 1 : at + 2]))
+    ]
+    if not places:
+        return [_torn_event(ts, of_task, "any")]
+    events = []
+    for nth, at in enumerate(places):
+        is_last = nth + 1 == len(places)
+        # The time and the thread of the next line come before its event.
+        data = rest[at:] if is_last else rest[at : max(places[nth + 1] - 2, at)]
+        bio = _address(_torn_value(data, b"bio"))
+        id_ = _id(_torn_value(data, b"id"))
+        for fact in TORN_FACTS[EVENT_NAMES[rest[at]][0]]:
+            # The thread of a line that is joined to another one is not certain.
+            events.append(_torn_event(ts, of_task if nth == 0 else None, fact, id_, bio))
+    return events
+
+
+def _torn_value(data: list[bytes], key: bytes) -> bytes:
+    """The value of a field that something follows: one at the end of a line may be cut off."""
+    for at in range(len(data) - 2):
+        if data[at] == key:
+            return data[at + 1]
+    return b""
+
+
+def _torn_event(
+    ts: int | None, task: int | None, fact: str, id_: int | None = None, bio: int | None = None
+) -> Event:
+    fields = {
+        "fact": fact,
+        "id": id_ or 0,
+        "bio": bio or 0,
+        "task": task,
+        "has_time": ts is not None,
+    }
+    return Event("torn", fields, ts or 0, -1 if task is None else task)
+
+
+def give_torn_times(events: list[Event]) -> list[Event]:
+    """Gives a torn line without a time that of the line before it, or else of the first line."""
+    times = [event.ts for event in events if event.fields.get("has_time", True)]
+    if not times:
+        return []
+    last = times[0]
+    timed = []
+    for event in events:
+        if not event.fields.get("has_time", True):
+            event = replace(event, ts=last)
+        last = event.ts
+        timed.append(event)
+    return timed
+
+
+def has_line(path: bytes) -> bool:
+    """Whether another line is joined to a path: its time follows the path without a blank."""
+    words = path.split(b" ")
+    return any(
+        re.search(rb"[0-9]\Z", words[at])
+        and re.fullmatch(rb"[0-9]+", words[at + 1])
+        and words[at + 3] in EVENT_NAMES
+        for at in range(len(words) - 3)
+    )
+
+
 def _pairs(data: bytes, with_path: bool) -> dict[bytes, bytes] | None:
     """Splits `key value` pairs; the value of `path` is the rest of the line."""
     pairs: dict[bytes, bytes] = {}
@@ -339,6 +441,8 @@ def _fields(kind: str, data: bytes) -> dict[str, Any] | None:
     pairs = _pairs(data, with_path=kind == "start")
     if pairs is None:
         return None
+    if kind == "start" and has_line(pairs.get(b"path", b"")):
+        return None
     fields: dict[str, Any] = {}
     for key, read in REQUIRED[kind].items():
         if key.encode() not in pairs:
@@ -364,6 +468,9 @@ def _fields(kind: str, data: bytes) -> dict[str, Any] | None:
         # No file extends beyond 2^63 - 1 bytes, and no folio is larger than MAX_LEN.
         end = fields["start"] + fields["len"]
         if end > I64 or fields["len"] > MAX_LEN:
+            return None
+        # A kernel writes whole sectors: digits of the number are missing.
+        if fields["len"] % 512 != 0:
             return None
     if kind == "complete" and "bio" not in fields:
         has_place = (
@@ -486,7 +593,7 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
         if lost is not None and int(lost[1]) <= U64:
             if int(lost[1]):
                 # The line has no time; use that of the event before it.
-                before = events[-1].ts if events else None
+                before = next((e.ts for e in reversed(events) if e.kind != "torn"), None)
                 losses.add("lost_by_tracer", number, line, before, int(lost[1]))
             continue
         if any(pattern.fullmatch(line) for pattern in _TRACER_LINES):
@@ -495,10 +602,12 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
         call = event if event is not None and event.kind == "call" else None
         if event is None:
             losses.add("unparsed_line", number, line, None)
+            if line[:1].isdigit():
+                events.extend(torn_events(line, unit_ns))
         else:
             event.line = number
             events.append(event)
-    return events, len(lines)
+    return give_torn_times(events), len(lines)
 
 
 # ---------------------------------------------------------------- pairing
@@ -533,20 +642,30 @@ class Pairing:
         self.orphans = 0
         self.addresses: tuple[int, ...] = ()  # the lowest and the highest one of a bio
         self.last_complete: tuple[int, int] | None = None
+        self.torn_lines = torn.TornLines(self)
 
     def run(self, events: list[Event]) -> None:
-        self.first_ts = events[0].ts if events else 0
+        whole = [event for event in events if event.kind != "torn"]
+        self.first_ts = whole[0].ts if whole else 0
         for event in events:
+            # A torn line may have any time, so it is not the begin of the log, and nothing expires because of it.
+            if event.kind == "torn":
+                self.torn_lines.take(event)
+                continue
             self.expire_without_call(event.ts)
             while self.waiting and event.ts - (self.waiting[0].closed_ts or 0) > GIVE_UP_NS:
                 self.give_up(self.waiting.pop(0))
             self.use_held(event)
+            if event.kind != "complete":
+                self.torn_lines.catch_up(event.pid, event.ts)
             if self.has_foreign_id(event) and not self.continues_bio(event):
                 request = self.request_of_thread(event)
                 assert request is not None
                 self.held.append(Held(event, request))
             else:
                 getattr(self, event.kind)(event)
+        for pid in {event.pid for event in whole}:
+            self.torn_lines.catch_up(pid, I64)
         for held in self.held:
             getattr(self, held.event.kind)(held.event)
         for of_thread in self.without_call.values():
@@ -573,7 +692,7 @@ class Pairing:
                 if bio.submit and waits(bio.request) != "no":
                     bio.inferred = True
         # A log that holds only calls does not say what they did. They are call-only requests.
-        are_alone = all(event.kind in ("call", "call_exit") for event in events)
+        are_alone = all(event.kind in ("call", "call_exit") for event in whole)
         self.lone_calls = sorted(self.calls, key=returned_at) if are_alone else []
         for call in self.calls:
             if are_alone:
@@ -730,6 +849,16 @@ class Pairing:
         if is_first and not comm.startswith(WORKERS):
             self.lose_call(request, None)
 
+    def requests_without_call(self, pid: int) -> list[Request]:
+        """The requests of a thread that wait for its next call, oldest first."""
+        return [request for request, _ in self.without_call[pid].awaiting]
+
+    def requests_in_open_call(self, pid: int) -> list[Request]:
+        """The requests in the call that a thread has not left, as far as the log says."""
+        last = [call for call in self.calls if call.entry.pid == pid][-1:]
+        of_last = [request for request in self.requests if request.in_call in last]
+        return of_last if last and last[0].exit is None else []
+
     def expire_without_call(self, now: int) -> None:
         for of_thread in self.without_call.values():
             while of_thread.awaiting and now - of_thread.awaiting[0][0].first_event.ts > GIVE_UP_NS:
@@ -744,6 +873,7 @@ class Pairing:
         if not self.pid_is_process:
             self.sees_calls = True
             self.enter_next_call(event)
+        self.torn_lines.end_call(event.pid)
         # The thread has left the call before.
         for call in [] if self.pid_is_process else self.open_calls(event):
             self.lose_exit(call)
@@ -753,6 +883,7 @@ class Pairing:
         self.close_requests_of_thread(event)
         op = event.fields["op"]
         self.exits.add(op)
+        self.torn_lines.end_call(event.pid)
         calls = [call for call in self.open_calls(event) if call.entry.fields["op"] == op]
         # A call does not return before its sync function returns.
         calls = [call for call in calls if call.request not in self.open]
@@ -831,6 +962,7 @@ class Pairing:
         request = Request(event.pid, event.fields["id"], event)
         request.begins_with_bio = event.kind in ("folio", "submit")
         request.orphans_before = self.orphans
+        request.start = event if event.kind == "start" else None
         if not self.pid_is_process and not self.open_calls(event):
             self.await_call(request, event)
         free = [call for call in self.open_calls(event) if call.request is None]
@@ -841,9 +973,12 @@ class Pairing:
             request.call = free[0]
             request.call.request = request
             request.call_inferred |= event.kind != "start"
+        if not self.pid_is_process:
+            request.in_call = next(iter(self.open_calls(event)), None)
         self.requests.append(request)
         self.open.append(request)
         self.open_of_thread[request.pid].append(request)
+        self.torn_lines.call_of(request)
         return request
 
     def close(self, request: Request, event: Event) -> None:
@@ -969,14 +1104,19 @@ class Pairing:
             self.give_up_in_flight(event)
             bio = self.open_bio(event)
             self.filling.append(bio)
+            self.torn_lines.new_bio(bio, event.pid)
         bio.folios.append(event)
+        self.torn_lines.next_of_bio(bio, event.pid)
 
     def submit(self, event: Event) -> None:
         bio = self.find_filling_bio(event)
         if bio is None:
             bio = self.open_bio(event)
+            bio.submit = event
+            self.torn_lines.new_bio(bio, event.pid)
         else:
             self.filling.remove(bio)
+        self.torn_lines.next_of_bio(bio, event.pid)
         self.give_up_in_flight(event)
         if bio.early_complete is not None:
             self.losses.add_event("unmatched_complete", bio.early_complete)
@@ -1007,7 +1147,13 @@ class Pairing:
     def was_complete_before(self, bio: Bio, event: Event) -> bool:
         """Whether the bio was complete before the event, because its sync waits for it and is over."""
         request = bio.request
-        if request is None or request.start is None or bio.inferred or waits(request) != "yes":
+        if (
+            request is None
+            or request.start is None
+            or bio.inferred
+            or bio.torn
+            or waits(request) != "yes"
+        ):
             return False
         over = request.end.ts if request.end else request.closed_ts
         return over is not None and event.ts > over + CLOCK_SKEW_NS
@@ -1072,9 +1218,11 @@ def _sizes(folios: list[Event]) -> Row:
     }
 
 
-def _may_have_begun_before(bio: Bio) -> bool:
-    """Whether the log may begin within the bio. The line of a start may come after those that it precedes."""
-    return bio.may_have_begun_before and bio.request is not None and bio.request.start is None
+def _may_lack_folios(bio: Bio) -> bool:
+    """Whether the log may lack folios of the bio: one is torn, or the log begins within the bio."""
+    # The line of a start may come after those that it precedes.
+    has_begun_before = bio.request is not None and bio.request.start is None
+    return bio.lacks_folios or (bio.may_have_begun_before and has_begun_before)
 
 
 def _length(since: int, until: int) -> int | None:
@@ -1101,8 +1249,10 @@ def _sync_row(request: Request) -> Row:
     all_complete = bool(bios) and len(completions) == len(bios)
     row = _sizes([folio for bio in bios for folio in bio.folios])
     lacks_folios = any(bio.submit and not bio.folios for bio in bios)
-    if request.bio_lost or lacks_folios or any(map(_may_have_begun_before, bios)):
+    if request.bio_lost or lacks_folios or any(map(_may_lack_folios, bios)):
         row = dict.fromkeys(row)
+    elif request.lacks_folios:
+        row |= dict.fromkeys(name for name in row if name != "bytes")
     row |= {
         "ts_ns": ts,
         "dur_ns": end.ts - ts if start and end else None,
@@ -1141,7 +1291,12 @@ def _sync_row(request: Request) -> Row:
             row["writeback_ns"] = max(completions) - min(submits)
     if request.call_lost:
         row["op"], row["dur_ns"] = request.lost_op, None
-    if request.call_inferred or request.damaged or any(bio.inferred for bio in bios):
+    if (
+        request.torn
+        or request.call_inferred
+        or request.damaged
+        or any(bio.inferred for bio in bios)
+    ):
         row["confidence"] = "inferred"
     if not start:
         row["incomplete"] = "start"
@@ -1202,7 +1357,7 @@ def _error(complete: Event | None) -> int | None:
 
 def _bio_row(bio: Bio) -> Row:
     row_event = bio.submit or bio.first_event()
-    lacks_folios = not bio.folios or _may_have_begun_before(bio)
+    lacks_folios = not bio.folios or _may_lack_folios(bio)
     row = dict.fromkeys(_sizes([])) if lacks_folios else _sizes(bio.folios)
     row |= {
         "id": bio.id,
@@ -1221,7 +1376,9 @@ def _bio_row(bio: Bio) -> Row:
         "incomplete": None,
     }
     if bio.request:
-        row["confidence"] = "inferred" if bio.inferred else "exact"
+        row["confidence"] = "inferred" if bio.inferred or bio.torn else "exact"
+    elif bio.torn:
+        row["confidence"] = "inferred"
     if not bio.submit:
         row["incomplete"] = "start"
     elif not bio.complete:
@@ -1259,7 +1416,9 @@ def read(
     pairing.run(events)
 
     sync_id = {id(request): number for number, request in enumerate(pairing.requests, 1)}
-    tables = Tables([], [], [], losses.rows_in_order(), lines, len(events))
+    tables = Tables(
+        [], [], [], losses.rows_in_order(), lines, sum(e.kind != "torn" for e in events)
+    )
 
     def thread_columns(pid: int) -> Row:
         return {"tid": None, "pid": pid} if pid_is == "process" else {"tid": pid, "pid": None}

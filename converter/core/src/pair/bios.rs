@@ -49,6 +49,8 @@ pub(super) struct OpenBio {
     is_queued: bool,
     /// A line that said something of it, or of whose it is, may be torn.
     pub(super) is_torn: bool,
+    /// That line may have been a folio of it, and nothing else says its size.
+    pub(super) lacks_folios: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
     pub(super) other_share: Option<(Slot, u64)>,
     /// Bytes that other requests had added at its address when it was begun, and that were not submitted.
@@ -189,7 +191,8 @@ impl Bios {
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
             (bio.foreign_bytes, bio.size) = (0, 0);
-            (bio.is_counted, bio.is_redirected, bio.is_queued, bio.is_torn) = (false, false, false, false);
+            (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
+            (bio.is_torn, bio.lacks_folios) = (false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -211,6 +214,7 @@ impl Bios {
             is_redirected: false,
             is_queued: false,
             is_torn: false,
+            lacks_folios: false,
             other_share: None,
             foreign_bytes: 0,
             size: 0,
@@ -639,8 +643,11 @@ impl Pairer {
             self.lose_at(Reason::UnmatchedComplete, ts, location, out, || format!("bio_complete bio 0x{address:x}"))?;
         }
         self.compare_size(slot, bytes, e.ts, out.names);
-        // The size counts, also if the log begins within the bio.
-        self.bios[slot].row.extent.is_partial &= bytes == 0;
+        if bytes > 0 {
+            // The size counts, also if the log begins within the bio or lacks folios of it.
+            let bio = &mut self.bios[slot];
+            (bio.row.extent.is_partial, bio.lacks_folios) = (false, false);
+        }
         self.bios[slot].row.flags = flags;
         self.begin_flight(e, slot, address, (dev, sector));
         Ok(())
@@ -812,6 +819,7 @@ impl Pairer {
             // The start may come after an event that it precedes.
             bio.row.extent.is_partial &= of.start.is_none();
         }
+        bio.row.extent.is_partial |= bio.lacks_folios;
         self.write_bio(slot, out)?;
         let bio = &mut self.bios[slot];
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);

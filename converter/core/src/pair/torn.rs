@@ -145,7 +145,7 @@ impl Pairer {
     }
 
     fn tear_bio(&mut self, slot: Slot) {
-        self.bios[slot].row.extent.is_partial = true;
+        self.bios[slot].lacks_folios = true;
         self.infer_bio(slot);
         let request = self.bios[slot].request;
         if request != NO_SLOT {
