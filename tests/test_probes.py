@@ -322,6 +322,66 @@ def only(rows: Rows, **columns: Any) -> dict[str, Any]:
     return rows[0]
 
 
+def block(event: str, sector: int, size: int, rwbs: str = "WS") -> str:
+    """An event of a request: `block_rq_issue` or `block_rq_complete`."""
+    first, last = (f"{size} () ", " [wl]") if event == "block_rq_issue" else ("() ", " [0]")
+    return f"{event}: 254,16 {rwbs} {first}{sector} + {size // 512}{last}"
+
+
+ISSUE, COMPLETE = "block_rq_issue", "block_rq_complete"
+
+
+def test_a_bio_whose_end_is_lost_ends_with_its_request(tmp_path: Path) -> None:
+    """Its address is used again by a later bio, whose end is that bio's own."""
+    case: Case = [
+        (1, enter()),
+        (1, folio(0)),
+        (1, submit(4096)),
+        (1, block(ISSUE, 8, 4096)),
+        (1, block(COMPLETE, 8, 4096)),
+        (1, leave()),
+        (1, enter(ino=9)),
+        (1, folio(0, ino=9)),
+        (1, submit(4096, sector=64)),
+        (1, block(ISSUE, 64, 4096)),
+        (1, block(COMPLETE, 64, 4096)),
+        (1, done()),
+        (1, leave()),
+    ]
+    rows = converted(tmp_path, case)
+    first, second = rows["bio"]
+    columns = ("dur_ns", "queue_ns", "device_ns", "confidence", "incomplete")
+    assert [first[name] for name in columns] == [2000, 1000, 1000, "inferred", None]
+    assert [second[name] for name in columns] == [3000, 1000, 2000, "exact", None]
+    assert [row["writeback_ns"] for row in rows["sync"]] == [2000, 3000]
+    assert [row["confidence"] for row in rows["sync"]] == ["inferred", "exact"]
+    assert losses(rows) == {"ended_by_request": 1}
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        # Half of it is complete.
+        [block(ISSUE, 8, 4096), block(COMPLETE, 8, 4096)],
+        # Its data are, and the flush after them is not.
+        [block(ISSUE, 8, 8192), block(COMPLETE, 8, 8192)],
+        # Another device has the sectors.
+        [block(ISSUE, 8, 8192), block(COMPLETE, 8, 8192).replace("254,16", "254,32")],
+        [],
+    ],
+    ids=["half", "flush", "other-device", "none"],
+)
+def test_what_does_not_end_a_bio_leaves_its_end_unknown(
+    requests: list[str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    fua = 1 << 17 if request.node.callspec.id == "flush" else 0
+    case = [enter(), folio(0, length=8192), submit(8192, opf=2049 | fua), *requests, leave()]
+    rows = converted(tmp_path, [(1, event) for event in case])
+    only(rows["bio"], dur_ns=None, incomplete="end", confidence="exact")
+    only(rows["sync"], writeback_ns=None, incomplete="bio")
+    assert losses(rows)["never_completed"] == 1
+
+
 def test_a_page_of_a_folio_counts_once(tmp_path: Path) -> None:
     # Kernels whose bio_add_folio calls bio_add_page report both.
     rows = converted(

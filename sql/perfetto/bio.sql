@@ -121,8 +121,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. `inferred` without a request: a line is torn that may have
-  -- said whose it is, or which page cache it holds. Null for other bios without
-  -- a request.
+  -- said whose it is, or which page cache it holds, or its completion is lost
+  -- and that of its request is used. Null for other bios without a request.
   confidence STRING,
   -- What is missing: `start` (the submit) or `end` (the completion). Null if
   -- the bio is complete.

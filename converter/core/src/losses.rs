@@ -106,6 +106,8 @@ reasons! {
         "bios that a device mapper or a partition redirects, and parts and mirrors of other bios; they are counted as the bio that was first submitted, on its device"
     OtherCompletion "other_completion" Info
         "completions of parts and mirrors of other bios, of bios whose submits the recorder leaves out, such as reads and flushes, and of what was in flight when the log began"
+    EndedByRequest "ended_by_request" Info
+        "bios whose own completion is not in the log; they end with their request in the block layer, which is complete some microseconds before them"
     FilteredOut "filtered_out" Info
         "requests and unmatched calls that the filter excludes"
     FilterUnknown "filter_unknown" Info

@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut, Range};
 use super::files::PagesOf;
 use super::phases::BioTimes;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::Issue;
+use crate::block_queue::{self, Issue};
 use crate::by_device::ByDevice;
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
@@ -57,6 +57,8 @@ pub(super) struct OpenBio {
     pub(super) foreign_bytes: u64,
     /// Its size, with the shares of other requests, if probes report it.
     pub(super) size: u64,
+    /// The block layer has completed all of it, with this error. Its own completion comes after that, unless it is lost.
+    done: Option<(i64, Option<i32>)>,
 }
 
 /// A completion that may belong to a bio whose submit was lost.
@@ -190,7 +192,7 @@ impl Bios {
             bio.early_complete = None;
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
-            (bio.foreign_bytes, bio.size) = (0, 0);
+            (bio.foreign_bytes, bio.size, bio.done) = (0, 0, None);
             (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             (bio.is_torn, bio.lacks_folios) = (false, false);
             bio.pages = PagesOf::Nothing;
@@ -218,6 +220,7 @@ impl Bios {
             other_share: None,
             foreign_bytes: 0,
             size: 0,
+            done: None,
         });
         (self.slab.len() - 1) as Slot
     }
@@ -256,8 +259,7 @@ impl Bios {
 
     /// Issues a request with the bios that were submitted to these sectors.
     pub(super) fn issue(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
-        let Self { in_flight_by_sector: by_sector, slab, .. } = self;
-        let mut update = |at: &AtSector| {
+        self.for_each_at(dev, sectors.clone(), |slab, at| {
             // The oldest one that was not issued yet. Without one, the newest one is issued again.
             let mut slot = at.newest;
             for _ in 0..MAX_COMPARED {
@@ -272,13 +274,35 @@ impl Bios {
             if !bio.is_redirected {
                 Issue::update(&mut bio.issue, ts, &sectors);
             }
-        };
+        });
+    }
+
+    /// The block layer has completed these sectors. Notes it of the bios of which it has completed all. The end of one that flushes is that of
+    /// its flush, which comes later.
+    pub(super) fn note_done(&mut self, dev: Dev, sectors: Range<i64>, ts: i64, error: Option<i32>) {
+        self.for_each_at(dev, sectors.clone(), |slab, at| {
+            // Of several bios at a sector it is not known which one it was.
+            let bio = &mut slab[at.oldest as usize];
+            let is_alone = at.oldest == at.newest && !bio.is_redirected;
+            let is_plain =
+                bio.row.flags.is_some_and(|flags| !flags.contains(BioFlags::FUA) && !flags.contains(BioFlags::PREFLUSH));
+            let size = if bio.size > 0 { bio.size } else { bio.row.extent.bytes };
+            let is_whole = size > 0 && bio.row.sector.saturating_add(block_queue::sectors(size)) <= sectors.end;
+            if is_alone && is_plain && is_whole && bio.issue.is_some() {
+                bio.done.get_or_insert((ts, error));
+            }
+        });
+    }
+
+    /// The bios in flight that were submitted to these sectors.
+    fn for_each_at(&mut self, dev: Dev, sectors: Range<i64>, mut f: impl FnMut(&mut [OpenBio], &AtSector)) {
+        let Self { in_flight_by_sector: by_sector, slab, .. } = self;
         // A recorder that loses completions leaves many bios in flight.
         if sectors.end.saturating_sub(sectors.start).unsigned_abs() < by_sector.len() as u64 {
-            sectors.clone().filter_map(|sector| by_sector.get(&(dev, sector))).for_each(update);
+            sectors.filter_map(|sector| by_sector.get(&(dev, sector))).for_each(|at| f(slab, at));
         } else {
             let is_in_range = |&(of, sector): &(Dev, i64)| of == dev && sectors.contains(&sector);
-            by_sector.iter().filter(|(target, _)| is_in_range(target)).for_each(|(_, at)| update(at));
+            by_sector.iter().filter(|(target, _)| is_in_range(target)).for_each(|(_, at)| f(slab, at));
         }
     }
 
@@ -754,6 +778,19 @@ impl Pairer {
         Ok(())
     }
 
+    /// Ends a bio whose own completion is lost when its request in the block layer was complete, which is a little earlier.
+    fn end_by_request(&mut self, slot: Slot, (ts, error): (i64, Option<i32>)) {
+        self.outlive(slot, ts);
+        let bio = &mut self.bios[slot];
+        (bio.row.complete, bio.row.error) = (Some(ts), bio.row.error.filter(|&error| error != 0).or(error));
+        bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
+        set_issue(&mut bio.row, bio.issue);
+        let request = bio.request;
+        if request != NO_SLOT {
+            self.infer(request, None);
+        }
+    }
+
     /// Closes a bio whose submit or completion will not come, and the shares that other requests have in it.
     pub(super) fn give_up_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         let mut share = Some(slot);
@@ -777,6 +814,7 @@ impl Pairer {
         } else {
             (Reason::NeverCompleted, "bio_submit")
         };
+        let done = bio.done.filter(|_| reason == Reason::NeverCompleted);
         if reason == Reason::NeverCompleted {
             self.bios.remove_load(slot);
             // The block layer may still have it: its request has waited long enough, not the bio itself.
@@ -786,6 +824,11 @@ impl Pairer {
             ] {
                 self.end_decided(decided, out)?;
             }
+        }
+        if let Some(done) = done {
+            self.count(Reason::EndedByRequest, ts, location, || format!("a bio to dev {dev} sector {sector}"));
+            self.end_by_request(slot, done);
+            return self.close_bio(slot, out);
         }
         self.lose_at(reason, ts, location, out, || {
             if id == NO_ID && reason == Reason::NeverSubmitted {

@@ -210,6 +210,9 @@ impl Pairer {
                 None => self.flush_complete(completion, out),
             };
         }
+        if !is_bio && !flags.contains(BioFlags::READ) {
+            self.bios.note_done(dev, sector..sector.saturating_add(sectors(bytes)), ts, error);
+        }
         self.queue_of(flags).queue_remapped(dev, sector, bytes, ts, NO_SLOT);
         let ended = self.queue_of(flags).complete(completion);
         if ended.is_known {
