@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,36 @@ def test_phases_of_recordings_are_those_of_the_reference(name: str, tmp_path: Pa
     of_run, log = converted(INPUTS[name], tmp_path)
     assert_sums(of_run)
     assert by_request(of_run["phase"]) == phases.of_tables(of_run, log)
+
+
+def test_without_states_no_cause_takes_the_place_of_a_wait_for_a_cpu(tmp_path: Path) -> None:
+    """Of the same recording, once with the events of the scheduler: what only these can tell from other time has no name without them."""
+    text = gzip.decompress((ALL_DATA / "dynamic-events/ext4.report.txt.gz").read_bytes())
+    lines = text.splitlines(keepends=True)
+    stripped = b"".join(line for line in lines if b": sched_" not in line)
+    assert len(stripped) < len(text) / 1.5
+    of_run: list[dict[int, Counter[str]]] = []
+    for number, log in enumerate((text, stripped)):
+        (source := tmp_path / f"{number}.txt").write_bytes(log)
+        _core.convert([str(source)], f"{tmp_path}/{number}/")
+        sums: dict[int, Counter[str]] = {}
+        for row in tables(tmp_path / str(number))["phase"]:
+            sums.setdefault(row["sync_id"], Counter())[row["phase"]] += row["dur_ns"]
+        of_run.append(sums)
+    whole, part = of_run
+    assert whole.keys() == part.keys()
+    assert sum(phases_of["cpu wait"] for phases_of in whole.values()) > 10**6
+    assert (
+        sum(
+            phases_of["earlier writeback"] + phases_of["completion"] for phases_of in whole.values()
+        )
+        > 0
+    )
+    for sync_id, known in whole.items():
+        # What the journal and the device did meanwhile is a fact without them, too.
+        for phase in ("earlier writeback", "commit wait"):
+            assert part[sync_id][phase] <= known[phase], (sync_id, phase)
+        assert part[sync_id]["cpu wait"] == part[sync_id]["completion"] == 0
 
 
 def every_recording() -> list[str]:

@@ -294,7 +294,21 @@ class Request:
         inner = max(active, key=lambda wait: (wait["ts_ns"], -wait["end"]))
         if inner["wait"] != "commit wait":
             return inner["wait"]
+        if not self.knows_state and self.is_commit_over(inner, at):
+            return "residue"
         return self.of_commit(inner, at) or "commit wait"
+
+    def is_commit_over(self, wait: Row, at: int) -> bool:
+        """Whether the commit of a wait has ended, as far as its start and its end are known at the end of the request."""
+        for commit in self.commits:
+            times = commit.until(self.end).times
+            if (
+                commit.transaction == wait["transaction_id"]
+                and START in times
+                and times[START] < wait["end"]
+            ):
+                return times.get(END, self.end) <= at
+        return False
 
     def of_commit(self, wait: Row, at: int) -> str | None:
         # What comes after the end of the request cannot be known at its end.
@@ -359,7 +373,7 @@ class Request:
         """What the thread did while no bio of its own was in flight."""
         in_folio_wait = any(covers(span, at) for span in self.thread.folios)
         if not self.knows_state:
-            return "earlier writeback" if in_folio_wait else None
+            return "earlier writeback" if self.is_of_others(at) else None
         blocked = [span for span in self.thread.blocked if covers(span, at)]
         if blocked:
             since, until = blocked[0]
@@ -373,6 +387,15 @@ class Request:
             return None
         submits = [bio["ts_ns"] for bio in self.bios]
         return "submit" if submits and min(submits) <= at < max(submits) else None
+
+    def is_of_others(self, at: int) -> bool:
+        """Whether the thread waits for folios, and the last bio of the file that completes in that wait does it later, for somebody else."""
+        for since, until in self.thread.folios:
+            own = [bio["end"] for bio in self.bios if since < bio["end"] <= until]
+            others = [time for time in self.others if since < time <= until]
+            if since <= at < max(others, default=since) and max(others) >= max(own, default=since):
+                return True
+        return False
 
     def of_edges(self, at: int) -> str | None:
         begun, done = self.begun(), self.done()

@@ -763,7 +763,7 @@ impl Pairer {
             bio.row.complete = Some(e.ts);
             bio.row.error = error;
             set_issue(&mut bio.row, bio.issue);
-            if self.phases_seen.states {
+            if self.phases_seen.states || self.phases_seen.folio_waits {
                 let (file, sync_id, request) = (bio.file, bio.row.sync_id, bio.request);
                 let of_request = || {
                     let row = (request != NO_SLOT).then(|| &self.requests[request].row)?;

@@ -143,7 +143,8 @@ impl Journals {
 }
 
 impl Commit {
-    /// Appends the steps of the commit whose bounds are both known, as far as they are in a wait for it.
+    /// Appends the steps of the commit whose bounds are both known, as far as they are in a wait for it, and what of the wait comes after the
+    /// end of the commit: residue, because the thread may be ready to run then.
     fn steps_in(&self, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
         let borders = self.borders();
         for (step, pair) in STEPS.iter().zip(borders.windows(2)) {
@@ -152,6 +153,9 @@ impl Commit {
             if from < to {
                 parts.push(PhaseSpan { phase: PhaseKind::CommitStep(*step), start: from, end: to });
             }
+        }
+        if let Some(start) = self.end.map(|end| end.max(wait.start)).filter(|&start| start < wait.end) {
+            parts.push(PhaseSpan { phase: PhaseKind::Residue, start, end: wait.end });
         }
     }
 }

@@ -26,6 +26,15 @@ pub(super) struct Blocked {
     pub(super) other_complete: Option<i64>,
 }
 
+/// A wait for the writeback of folios.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FolioWait {
+    pub(super) from: i64,
+    pub(super) to: i64,
+    /// As of `Blocked`.
+    pub(super) other_complete: Option<i64>,
+}
+
 /// What is known of a request, in the order of time unless events were late.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
@@ -33,7 +42,7 @@ pub(super) struct Evidence {
     pub(super) runnable: Vec<(i64, i64)>,
     pub(super) blocked: Vec<Blocked>,
     pub(super) lock_waits: Vec<(i64, i64)>,
-    pub(super) folio_waits: Vec<(i64, i64)>,
+    pub(super) folio_waits: Vec<FolioWait>,
     /// Its cache flushes in flight. The thread waits for each.
     pub(super) flushes: Vec<(i64, i64)>,
     /// Parts of its waits for commits.
@@ -150,8 +159,10 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     for (from, to) in pieces(first.iter().chain([&parts, &unseen, &torn]).chain(&last), &waits, frame) {
         let part = parts.at(from);
         let (is_unseen, is_torn) = (unseen.at(from).is_some(), torn.at(from).is_some());
-        let of_wait = waits.at(from).map(|wait| match part {
-            Some(part) if wait == WaitKind::CommitWait && !is_unseen => part,
+        let wait = waits.at(from);
+        let is_commit_over = part == Some(PhaseKind::Residue) && wait == Some(WaitKind::CommitWait);
+        let of_wait = wait.map(|wait| match part {
+            Some(part) if wait == WaitKind::CommitWait && !is_unseen && !is_commit_over => part,
             _ => PhaseKind::Wait(wait),
         });
         // An unknown state explains nothing, so its time stays in the residue, or in the wait as a whole.
@@ -159,6 +170,9 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
         // Where it may have been in another wait, only what would come before that is known.
         let of_wait = of_wait.filter(|&phase| !is_torn || phase == PhaseKind::Wait(WaitKind::Flush));
         let of_data = || if is_unseen || is_torn { None } else { last.iter_mut().find_map(|layer| layer.at(from)) };
+        if is_commit_over && !frame.knows_state && of_state.is_none() {
+            continue;
+        }
         let Some(phase) = of_state.or(of_wait).or_else(of_data) else { continue };
         // A trace draws a phase inside of a wait, so it must not cross the border of one.
         if waits.borders.binary_search(&from).is_ok() {
@@ -341,7 +355,8 @@ fn idle_of_known(evidence: &Evidence, gaps: &[(i64, i64)]) -> Vec<PhaseSpan> {
     let mut idle = Vec::new();
     let mut completions: Vec<i64> = evidence.bios.iter().map(|bio| bio.complete).collect();
     completions.sort_unstable();
-    let folio_waits = disjoint(&evidence.folio_waits);
+    let folio_waits: Vec<(i64, i64)> = evidence.folio_waits.iter().map(|wait| (wait.from, wait.to)).collect();
+    let folio_waits = disjoint(&folio_waits);
     for blocked in &evidence.blocked {
         let own =
             completions.partition_point(|&complete| complete <= blocked.to).checked_sub(1).map(|at| completions[at]);
@@ -371,9 +386,13 @@ fn idle_of_known(evidence: &Evidence, gaps: &[(i64, i64)]) -> Vec<PhaseSpan> {
     idle
 }
 
+/// Without the states of the thread, a wait for folios has a reason only until a bio of somebody else completes in it. After that, and where
+/// none completes, the thread may be ready, and wait for a CPU.
 fn idle_of_unknown(evidence: &Evidence) -> Vec<PhaseSpan> {
     let mut idle = Vec::new();
-    for (from, to) in disjoint(&evidence.folio_waits) {
+    let of_others = |wait: &FolioWait| Some((wait.from, wait.other_complete?.min(wait.to)));
+    let of_others: Vec<(i64, i64)> = evidence.folio_waits.iter().filter_map(of_others).collect();
+    for (from, to) in disjoint(&of_others) {
         push(&mut idle, PhaseKind::EarlierWriteback, from, to);
     }
     idle
@@ -527,7 +546,7 @@ mod tests {
         let evidence = Evidence {
             bios: vec![bio(100, 100, 200)],
             lock_waits: vec![(20, 40)],
-            folio_waits: vec![(150, 700)],
+            folio_waits: vec![FolioWait { from: 150, to: 700, other_complete: Some(400) }],
             blocked: vec![
                 Blocked { from: 160, to: 420, is_woken: true, other_complete: Some(400) },
                 // Its folio is written, and a worker has yet to say so.
@@ -549,6 +568,37 @@ mod tests {
             ("after completion", 650, 1000),
         ];
         assert_eq!(phases(evidence, &[]), expected);
+    }
+
+    #[test]
+    fn a_thread_of_unknown_state_may_be_ready_as_soon_as_what_it_waits_for_is_there() {
+        let commit_parts = [
+            (PhaseKind::CommitStep(CommitStep::Logging), 400, 600),
+            // The commit is over, and the thread is still in the wait for it.
+            (PhaseKind::Residue, 600, 900),
+        ];
+        let evidence = Evidence {
+            folio_waits: vec![
+                FolioWait { from: 0, to: 200, other_complete: Some(150) },
+                FolioWait { from: 250, to: 400, other_complete: None },
+            ],
+            commit_parts: commit_parts.map(|(phase, start, end)| PhaseSpan { phase, start, end }).to_vec(),
+            ..Evidence::default()
+        };
+        let waits = [wait(WaitKind::CommitWait, 400, 900)];
+        let mut frame = Frame { start: 0, end: 1000, begun: None, done: Some(900), knows_state: false };
+        let of = |mut evidence: Evidence, frame: Frame| {
+            let mut found = Vec::new();
+            find(&mut evidence, &waits, frame, &mut found);
+            found.into_iter().map(|span| (span.phase.name(), span.start, span.end)).collect::<Vec<_>>()
+        };
+        let unknown = [("earlier writeback", 0, 150), ("commit logging", 400, 600), ("after completion", 900, 1000)];
+        assert_eq!(of(evidence, frame), unknown);
+        // A thread that is not ready, although the commit is over, has yet to be woken.
+        frame.knows_state = true;
+        let parts = commit_parts.map(|(phase, start, end)| PhaseSpan { phase, start, end }).to_vec();
+        let known = [("commit logging", 400, 600), ("commit wait", 600, 900), ("after completion", 900, 1000)];
+        assert_eq!(of(Evidence { commit_parts: parts, ..Evidence::default() }, frame), known);
     }
 
     #[test]

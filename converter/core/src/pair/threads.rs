@@ -1,7 +1,7 @@
 //! What the threads of open requests do: they run, could run, or are blocked; they wait for locks and for folios.
 
 use super::journals::STEPS;
-use super::phases::{Blocked, Evidence};
+use super::phases::{Blocked, Evidence, FolioWait};
 use super::{Map, Pairer, Slot};
 use crate::event::{Dev, Event, ThreadEvent, WaitKind};
 use crate::rows::PhaseKind;
@@ -214,7 +214,10 @@ impl Pairer {
         let Some(left) = open.watch.folio_waits.checked_sub(1) else { return };
         open.watch.folio_waits = left;
         if left == 0 {
-            add(&mut open.evidence.folio_waits, (open.watch.folio_wait, e.ts));
+            let from = open.watch.folio_wait;
+            let other_complete =
+                self.file_completions.of_others((open.row.dev, open.row.ino), open.row.sync_id, from);
+            add(&mut open.evidence.folio_waits, FolioWait { from, to: e.ts, other_complete });
         }
     }
 
