@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from syncline.record import (
     ring_pages,
     routes,
     seen_events,
+    thread_states,
     tracefs,
     user_stacks,
 )
@@ -568,6 +570,59 @@ class TestPaths:
     def test_a_name_that_is_no_utf_8_is_written(self) -> None:
         line = file_paths.json_line({"path": os.fsdecode(b"/a\xff")})
         assert json.loads(line.encode()) == {"path": "/a\ufffd"} or "\ufffd" in line
+
+
+class TestThreadStates:
+    """Which threads the kernel is told to follow."""
+
+    @pytest.fixture
+    def states(self, tmp_path: Path) -> thread_states.ThreadStates:
+        new_thread = tmp_path / "main/events/task/task_newtask"
+        new_thread.mkdir(parents=True)
+        (tmp_path / "threads/options").mkdir(parents=True)
+        files = [new_thread / "hist", new_thread / "trigger", tmp_path / "threads/set_event_pid"]
+        for file in [*files, tmp_path / "threads/options/event-fork"]:
+            file.write_text("")
+        ring = SimpleNamespace(
+            instance=tracefs.Instance(tmp_path, tmp_path / "main"),
+            add=lambda *_: SimpleNamespace(
+                instance=tracefs.Instance(tmp_path, tmp_path / "threads"), enable=lambda _: None
+            ),
+        )
+        return thread_states.ThreadStates(ring, (), 1024)  # type: ignore[arg-type]
+
+    @staticmethod
+    def followed(folder: Path) -> set[int]:
+        """The file keeps what was written last, which plain appending makes a list of."""
+        text = (folder / "threads/set_event_pid").read_text()
+        nobody = str(int(Path("/proc/sys/kernel/pid_max").read_text()) - 1)
+        return {int(tid) for tid in re.findall(r"1\d{6}", text.replace(nobody, " "))}
+
+    def test_the_parent_of_a_short_lived_thread_is_followed(
+        self, states: thread_states.ThreadStates, tmp_path: Path
+    ) -> None:
+        # 1000001 is a shell, which began two programs and 1000009; another process began 1000008. None of them exists any more.
+        children = [(1000001, 1000002), (1000001, 1000003), (1000007, 1000008), (1, 1000001)]
+        (tmp_path / "main/events/task/task_newtask/hist").write_text(
+            "".join(
+                f"{{ common_pid: {parent:>10}, pid: {child:>10} }} hitcount:          1\n"
+                for parent, child in children
+            )
+        )
+        states.follow({1000002})
+        assert self.followed(tmp_path) == {1000001, 1000002, 1000003}
+        states.follow({1000002})
+        assert self.followed(tmp_path) == {1000001, 1000002, 1000003}
+
+    def test_the_parent_of_a_thread_from_before_the_recording_is_that_of_its_process(
+        self, states: thread_states.ThreadStates
+    ) -> None:
+        with subprocess.Popen(["sleep", "60"]) as child:
+            # That is the recorder itself, which is no neighbour of its own.
+            assert states._parent_of(child.pid) is None
+            child.kill()
+        ancestor = states._parent_of(os.getpid())
+        assert ancestor == (os.getppid() if os.getppid() > 2 else None)
 
 
 class TestMounts:
