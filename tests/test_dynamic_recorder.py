@@ -573,7 +573,7 @@ class TestPaths:
 
 
 class TestThreadStates:
-    """Which threads the kernel is told to follow."""
+    """Which threads the kernel follows."""
 
     @pytest.fixture
     def states(self, tmp_path: Path) -> thread_states.ThreadStates:

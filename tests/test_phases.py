@@ -78,7 +78,7 @@ def test_phases_of_recordings_are_those_of_the_reference(name: str, tmp_path: Pa
 
 
 def test_without_states_no_cause_takes_the_place_of_a_wait_for_a_cpu(tmp_path: Path) -> None:
-    """Of the same recording, once with the events of the scheduler: what only these can tell from other time has no name without them."""
+    """Of the same recording, once with the events of the scheduler: what only these distinguish from other time has no name without them."""
     text = gzip.decompress((ALL_DATA / "dynamic-events/ext4.report.txt.gz").read_bytes())
     lines = text.splitlines(keepends=True)
     stripped = b"".join(line for line in lines if b": sched_" not in line)

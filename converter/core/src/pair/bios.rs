@@ -277,15 +277,15 @@ impl Bios {
         });
     }
 
-    /// The block layer has completed these sectors. Notes it of the bios of which it has completed all. The end of one that flushes is that of
-    /// its flush, which comes later.
+    /// The block layer has completed these sectors. Notes it of each bio that is complete by that. The end of one that flushes is that of its
+    /// flush, which comes later.
     pub(super) fn note_done(&mut self, dev: Dev, sectors: Range<i64>, ts: i64, error: Option<i32>) {
         self.for_each_at(dev, sectors.clone(), |slab, at| {
             // Of several bios at a sector it is not known which one it was.
             let bio = &mut slab[at.oldest as usize];
             let is_alone = at.oldest == at.newest && !bio.is_redirected;
-            let is_plain =
-                bio.row.flags.is_some_and(|flags| !flags.contains(BioFlags::FUA) && !flags.contains(BioFlags::PREFLUSH));
+            let flushes = |flags: BioFlags| flags.contains(BioFlags::FUA) || flags.contains(BioFlags::PREFLUSH);
+            let is_plain = bio.row.flags.is_some_and(|flags| !flushes(flags));
             let size = if bio.size > 0 { bio.size } else { bio.row.extent.bytes };
             let is_whole = size > 0 && bio.row.sector.saturating_add(block_queue::sectors(size)) <= sectors.end;
             if is_alone && is_plain && is_whole && bio.issue.is_some() {

@@ -215,8 +215,7 @@ impl Pairer {
         open.watch.folio_waits = left;
         if left == 0 {
             let from = open.watch.folio_wait;
-            let other_complete =
-                self.file_completions.of_others((open.row.dev, open.row.ino), open.row.sync_id, from);
+            let other_complete = self.file_completions.of_others((open.row.dev, open.row.ino), open.row.sync_id, from);
             add(&mut open.evidence.folio_waits, FolioWait { from, to: e.ts, other_complete });
         }
     }
