@@ -571,6 +571,18 @@ def test_a_clock_that_counts_no_ns_is_refused(clock: str, tmp_path: Path) -> Non
         convert(tmp_path, tracedat.file(world, Shape(clock=clock)), name="in.dat")
 
 
+@pytest.mark.parametrize("version", [6, 7])
+def test_a_recording_of_nothing_has_a_clock(version: int, tmp_path: Path) -> None:
+    """With another log of the same clock, what is wrong is that it has no events."""
+    shape = Shape(version, clock="boot")
+    (empty := tmp_path / "empty.dat").write_bytes(tracedat.file(World([], {}, cpus=2), shape))
+    (log := tmp_path / "stacks.log").write_text(
+        "# syncline-log 1\n# clock boottime\n100 7 wl fsync\n"
+    )
+    with pytest.raises(_core.CoreError, match="no event"):
+        _core.convert([str(empty), str(log)], f"{tmp_path}/out/")
+
+
 def test_a_page_of_zeros_is_a_loss(tmp_path: Path) -> None:
     """A hole in a sparse copy, which trace-cmd does not report."""
     world = tracedat.world(random.Random(3), requests=60)

@@ -202,7 +202,13 @@ impl TraceDat {
                 "`trace-cmd restore` makes a file of trace.dat.cpu0 and so on, if those are still there",
             ));
         }
-        file.buffers.retain(|buffer| buffer.cpus.iter().any(|cpu| cpu.size > 0));
+        // Where nothing was recorded, one buffer still says which clock would have been.
+        let has_pages = |buffer: &Buffer| buffer.cpus.iter().any(|cpu| cpu.size > 0);
+        if file.buffers.iter().any(has_pages) {
+            file.buffers.retain(has_pages);
+        } else {
+            file.buffers.truncate(1);
+        }
         file.check_page_ranges(store)?;
         Ok(file)
     }
