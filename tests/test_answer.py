@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -15,6 +16,7 @@ from syncline import _core
 from syncline.inputs import Reading, opened
 from syncline.recordings import Filter
 from syncline.render import answer as rendered
+from syncline.render.human import text
 from syncline.report import answer
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer
 
@@ -171,8 +173,8 @@ def test_the_bar_is_to_scale(sums: dict[str, int], width: int) -> None:
 
 
 def test_the_words(tmp_path: Path) -> None:
-    text = ok("report", DATA / "thesis" / "parallel4.log")
-    lines = text[text.index("80 syncs") :].splitlines()
+    said = ok("report", DATA / "thesis" / "parallel4.log")
+    lines = said[said.index("80 syncs") :].splitlines()
     assert lines[0].startswith("80 syncs of 1 file by 4 threads waited 751 ms.")
     assert re.match(
         r"Where 751 ms went: 82\.3 % after completion, .*; 8\.4 % is not explained;"
@@ -188,7 +190,8 @@ def test_the_words(tmp_path: Path) -> None:
     calls = ok("report", DATA / "strace" / "small4.log")
     assert "What they waited for is not recorded" in calls
     nothing = ok("report", DATA / "blktrace" / "small4.blkparse.txt.gz")
-    assert "The input has no sync request." in nothing
+    assert "has no event of a sync or a sync call, so it does not show whether there were" in nothing
+    assert "no sync request" not in nothing
     # Programs get the summary, as with its name.
     log = DATA / "thesis" / "parallel4.log"
     assert ok("report", log, "--format", "csv") == ok("report", log, "summary", "--format", "csv")
@@ -233,6 +236,137 @@ def test_a_filter_hides_others_at_the_device(tmp_path: Path) -> None:
     for engine in ("duckdb", "embedded"):
         found = read(tmp_path / "x.pftrace", engine)
         assert (found.is_filtered, found.left_out) == (True, len(syncs))
+
+
+BLOCK_ONLY = """\
+writer  910 [000]   100.000100: block:block_rq_insert: 259,0 WS 4096 () 1000 + 8 [writer]
+writer  910 [000]   100.000110: block:block_rq_issue: 259,0 WS 4096 () 1000 + 8 [writer]
+swapper     0 [000]   100.010110: block:block_rq_complete: 259,0 WS () 1000 + 8 [0]
+kworker/1:1   333 [001]   100.020100: block:block_rq_insert: 259,0 W 65536 () 9000 + 128 [kworker/1:1]
+kworker/1:1   333 [001]   100.020110: block:block_rq_issue: 259,0 W 65536 () 9000 + 128 [kworker/1:1]
+swapper     0 [000]   100.050110: block:block_rq_complete: 259,0 W () 9000 + 128 [0]
+"""
+FLUSH = """\
+259,0    1        1     0.000000000  1234  Q FWS [jbd2/dm-4-8]
+259,0    1        2     0.000001000  1234  G FWS [jbd2/dm-4-8]
+259,0    1        3     0.000010000  1234  D  FN [jbd2/dm-4-8]
+259,0    1        4     0.100010000     0  C  FN 0 [0]
+259,0    1        5     0.200000000  1234  Q WFS 1000 + 8 [jbd2/dm-4-8]
+259,0    1        6     0.200010000  1234  D WFS 1000 + 8 [jbd2/dm-4-8]
+259,0    1        7     0.300010000     0  C WFS 1000 + 8 [0]
+"""
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "embedded"])
+@pytest.mark.parametrize("recorded", [BLOCK_ONLY, FLUSH], ids=["perf", "blkparse"])
+def test_figures_of_syncs_are_null_where_no_sync_can_be_recorded(
+    tmp_path: Path, recorded: str, engine: str
+) -> None:
+    """The block layer does not say who waits, so 0 syncs, or bios of the background, would be a guess."""
+    log = tmp_path / "log.txt"
+    log.write_text(recorded)
+    rows = json.loads(ok("report", log, "summary", "--format", "json", "--engine", engine))["rows"]
+    assert rows
+    of_block_layer = {"runs", "failed_bios", "losses"}
+    known = {row["metric"] for row in rows if row["value"] is not None}
+    assert known == of_block_layer
+    assert {row["metric"] for row in rows if row["known"] is not None} == {"failed_bios"}
+    reports = ok("report", log, "amount", "empty", "threads", "--engine", engine)
+    assert reports.count("No rows: it has no event of a sync or a sync call, so whether") == 3
+
+
+def test_an_input_of_two_runs_counts_the_syncs_of_the_one_that_shows_them(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(BLOCK_ONLY)
+    _core.convert([f"{tmp_path}/log.txt"], f"{tmp_path}/runs/block/")
+    _core.convert([str(DATA / "thesis" / "parallel4.log")], f"{tmp_path}/runs/syncs/")
+    rows = json.loads(ok("report", tmp_path / "runs", "summary", "--format", "json"))["rows"]
+    values = {(row["metric"], row["scope"]): row["value"] for row in rows}
+    assert values["runs", "all"] == 2
+    assert values["syncs", "all"] == 80
+    # Whose the bios of the other run are is not known, so neither is their sum.
+    assert values["background_bios", "all"] is None
+
+
+def test_an_input_of_the_block_layer_says_what_took_longest(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(BLOCK_ONLY)
+    requests = ok("report", log)
+    # From the insert to the completion: 100.05011 s - 100.0201 s. block_rq_* events are of requests, which may hold several bios.
+    assert "with 2 requests of the block layer, 68 KiB; longest for kworker/1:1 (30 ms)." in requests
+    assert "The longest request took 30 ms: a write of 64 KiB by kworker/1:1" in requests
+    assert "bio," not in requests and " flush" not in requests
+    log.write_text(FLUSH)
+    flushes = ok("report", log)
+    # The flush took 100.01 ms, and both bios together 200.02 ms.
+    assert "The longest bio took 100 ms: a flush by jbd2/dm-4-8" in flushes
+    assert "1 flush took 100 ms, which is 50.0 % of the time from submit to completion" in flushes
+
+
+ONE_END = """\
+# tracer: nop
+              wl-100   [000] .....    20.500000: ext4_sync_file_enter: dev 254,16 ino 13 parent 2 datasync 0
+              wl-100   [000] .....    30.500000: ext4_sync_file_enter: dev 254,16 ino 14 parent 2 datasync 0
+              wl-100   [000] .....    30.502000: ext4_sync_file_exit: dev 254,16 ino 14 ret 0
+"""
+
+
+def test_a_sync_of_unknown_length_may_be_the_slowest(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(ONE_END)
+    one = ok("report", log)
+    assert "Slowest: a sync of inode 14 on 254,16 by wl: 2 ms" in one
+    assert " The sync of unknown length may have been slower.\n" in one
+    two = log.read_text().replace("ino 13", "ino 12", 1).splitlines(keepends=True)
+    log.write_text("".join([*two[:2], two[1].replace("wl-100", "wl-101"), *two[2:]]))
+    assert " Any of the 2 of unknown length may have been slower.\n" in ok("report", log)
+    assert "unknown length" not in ok("report", DATA / "thesis" / "parallel4.log")
+
+
+def test_without_bios_waits_and_calls_nothing_is_attributed(tmp_path: Path) -> None:
+    """A share of 100 % would praise a recording that has nothing to attribute."""
+    log = tmp_path / "log.txt"
+    log.write_text(ONE_END)
+    for input in (log, DATA / "strace" / "small4.log"):
+        rows = json.loads(ok("report", input, "summary", "--format", "json"))["rows"]
+        found = [row for row in rows if row["metric"] == "attribution_share"]
+        syncs = 2 if input == log else 100
+        assert [(row["value"], row["known"], row["syncs"]) for row in found] == [
+            (None, 0, syncs)
+        ] * 3
+
+
+def test_the_example_of_a_loss_is_the_first_one_and_has_its_time(tmp_path: Path) -> None:
+    """Two requests lose their end. That of thread 101 is noticed when its next one begins, the other one at the end of the log."""
+    enter = "wl-{}   [000] .....    {}: ext4_sync_file_enter: dev 254,16 ino {} parent 2 datasync 0\n"
+    exit = "wl-{}   [000] .....    {}: ext4_sync_file_exit: dev 254,16 ino {} ret 0\n"
+    lines = [
+        enter.format(99, "19.000000", 11) + exit.format(99, "19.100000", 11),
+        enter.format(100, "20.000000", 12),
+        enter.format(101, "21.000000", 13),
+        enter.format(101, "22.000000", 14) + exit.format(101, "22.500000", 14),
+    ]
+    log = tmp_path / "log.txt"
+    log.write_text("# tracer: nop\n" + "".join(lines))
+    rows = json.loads(ok("report", log, "losses", "--format", "json"))["rows"]
+    (loss,) = (row for row in rows if row["reason"] == "end_missing")
+    assert (loss["count"], loss["first_ts_ns"], loss["after_ns"]) == (2, 20 * 10**9, 10**9)
+    assert loss["example"].startswith(f"{log}:4: ")
+
+
+def test_what_failed_comes_first() -> None:
+    said = ok("report", DATA / "strace" / "failed.log")
+    assert said.startswith("FAILED: 11 of 21 syncs failed (ENOSPC 6, EIO 3, EINVAL 2): their data")
+    assert said.count("11 of 21 syncs failed") == 1
+    assert "FAILED" not in ok("report", DATA / "thesis" / "parallel4.log")
+
+
+def test_a_wall_clock_time_is_a_date() -> None:
+    # The line of the slowest sync begins at 1795196964.542266 s of the epoch.
+    assert "at 2026-11-20 17:49:24.542266 UTC)" in ok("report", DATA / "strace" / "small4.log")
+    assert text(999_999_999_999_999_999, "time") == "1,000,000,000.000000 s"
+    assert text(10**18, "time") == "2001-09-09 01:46:40.000000 UTC"
+    assert text(1_795_196_964_999_999_600, "time") == "2026-11-20 17:49:25.000000 UTC"
+    assert text(20_500_000_000, "time") == "20.500000 s"
 
 
 def test_a_name_cannot_move_the_cursor() -> None:

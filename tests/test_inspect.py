@@ -162,7 +162,8 @@ def test_blktrace_matches_its_records() -> None:
     for word, kind in (("I", "block_insert"), ("D", "block_issue"), ("C", "block_complete")):
         assert named.get(word, 0) + info["events"][kind] == words[word] > 0
     assert sum(named.values()) == info["events"]["other"]
-    assert info["syncs"] == 0
+    # blktrace records no sync, so whether there were some is not known.
+    assert info["syncs"] is None
     assert set(answers(info).values()) == {"no", "part", "full"}
     assert {name for name, answer in answers(info).items() if answer != "no"} == {
         "summary",

@@ -1298,12 +1298,17 @@ def test_unknown_reports_are_named() -> None:
 
 def test_caveats(both) -> None:
     for engine in both("one").engines():
-        assert caveats(engine) == [
+        failed = (
+            "1 of 1 calls without a request failed (EIO 1): their data may not be durable;"
+            " the report failures lists them"
+        )
+        missing = [
             "2 of 50 lines: unparsed_line: Not of the format.",
             "1 of 3 bios: never_completed: The completion is not in the log.",
-            "1 of 1 calls without a request failed (EIO 1): their data may not be durable;"
-            " the report failures lists them",
         ]
+        # What failed is more serious than what is missing.
+        assert caveats(engine) == [failed, *missing]
+        assert caveats(engine, says_failures=False) == missing
     for engine in both("empty").engines():
         assert caveats(engine) == []
 

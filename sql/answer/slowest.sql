@@ -1,4 +1,7 @@
 -- Slowest: the sync that waited longest, and the phase with most of its time.
+--
+-- `requests` counts those of its bios that are requests of the block layer,
+-- because the bios in them are not recorded.
 WITH
   slowest AS (
     SELECT
@@ -35,6 +38,17 @@ WITH
       phase
     LIMIT 1
   )
-SELECT slowest.*, phase, CAST(phase_ns AS BIGINT) AS phase_ns
+SELECT
+  slowest.*,
+  phase,
+  CAST(phase_ns AS BIGINT) AS phase_ns,
+  (
+    SELECT COUNT(*)
+    FROM syncline_bio AS bio
+    WHERE
+      bio.run = slowest.run
+      AND bio.sync_id = slowest.sync_id
+      AND bio.is_request
+  ) AS requests
 FROM slowest
 LEFT JOIN part ON phase_ns > 0;

@@ -4,7 +4,8 @@
 -- cover these. `wall_ns` is the time in which at least one of them was in
 -- flight, `span_ns` the time from the start of the first sync to the end of the
 -- last one, or to its start if its end is not known; both are sums over the
--- runs.
+-- runs. `unseen` counts the runs that do not show syncs, of all `all_runs`:
+-- they have no event of a sync or a sync call.
 WITH
   reach AS (
     SELECT
@@ -54,5 +55,13 @@ SELECT
   ) AS files,
   CAST(SUM(time_ns) AS BIGINT) AS time_ns,
   CAST(SUM(wall_ns) AS BIGINT) AS wall_ns,
-  CAST(SUM(span_ns) AS BIGINT) AS span_ns
+  CAST(SUM(span_ns) AS BIGINT) AS span_ns,
+  (
+    SELECT COUNT(DISTINCT run)
+    FROM syncline_meta
+    WHERE
+      key = 'syncs_recorded'
+      AND value = 'no'
+  ) AS unseen,
+  (SELECT COUNT(DISTINCT run) FROM syncline_meta) AS all_runs
 FROM by_run;

@@ -116,8 +116,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
   -- if there is no writer, or if that of one of them is not known.
   writers_cgroup STRING,
-  -- `sync` if the bio belongs to a request, else `background`. Null for a read,
-  -- and for a request of the block layer if it is not known whose it is.
+  -- `sync` if the bio belongs to a request, else `background`. If
+  -- `syncs_recorded` in `syncline_meta` is `no`, the input shows no sync, and
+  -- `background` says nothing. Null for a read, and for a request of the block
+  -- layer if it is not known whose it is.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. `inferred` without a request: a line is torn that may have

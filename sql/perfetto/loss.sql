@@ -13,7 +13,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_loss (
   first_ts_ns TIMESTAMP,
   -- Time of the last occurrence. Null if it has no time.
   last_ts_ns TIMESTAMP,
-  -- One occurrence, as `file:line: text`. Null without an example.
+  -- The earliest occurrence, as `file:line: text`: the one at first_ts_ns, if
+  -- it has a time. Null without an example.
   example STRING,
   -- What it means and what to do.
   meaning STRING,

@@ -26,7 +26,8 @@
 --   (also comm:NAME). The 50 names with the largest sync_time_sum have rows of
 --   their own. The scope `others` covers the other names together.
 -- * attribution_share: confidence in which bio and which call belong to which
---   request, as a share of all requests.
+--   request, as a share of the requests that have something to attribute: those
+--   whose bios or waits are known, or that have both a call and a start.
 -- * ..._per_mark: sum over the requests that began during a mark, averaged over
 --   the marks. Present only if there are marks.
 -- * failed_syncs, failed_calls, failed_bios: requests, calls without a request,
@@ -34,6 +35,9 @@
 --   report `failures` lists them.
 -- * A high-level log holds only requests. A metric that it does not hold is
 --   null, not 0. So is a metric if no request has a known value.
+-- * A recording without an event of a sync, such as a log of blktrace, does not
+--   show whether there were syncs, or which bios are of the background. Figures
+--   of these are null. Of several runs, those of syncs cover the other ones.
 --
 -- Columns:
 --   metric  text   Name of the metric.
@@ -133,11 +137,29 @@ WITH
       SUM(CASE WHEN incomplete = 'end' THEN 1 ELSE 0 END) AS no_end,
       SUM(CASE WHEN incomplete = 'call' THEN 1 ELSE 0 END) AS no_call,
       SUM(CASE WHEN incomplete = 'bio' THEN 1 ELSE 0 END) AS no_bio,
-      SUM(CASE WHEN confidence = 'exact' THEN 1 ELSE 0 END) AS exact,
-      SUM(CASE WHEN confidence = 'inferred' THEN 1 ELSE 0 END) AS inferred,
-      SUM(CASE WHEN confidence = 'unknown' THEN 1 ELSE 0 END) AS unknown,
-      COUNT(confidence) AS attributed
-    FROM syncline_sync
+      SUM(CASE WHEN attributable = 'exact' THEN 1 ELSE 0 END) AS exact,
+      SUM(CASE WHEN attributable = 'inferred' THEN 1 ELSE 0 END) AS inferred,
+      SUM(CASE WHEN attributable = 'unknown' THEN 1 ELSE 0 END) AS unknown,
+      COUNT(attributable) AS attributed
+    FROM (
+      SELECT
+        path,
+        dev,
+        ino,
+        incomplete,
+        bios,
+        ret,
+        bytes,
+        -- The confidence of a request without anything to attribute says
+        -- nothing.
+        CASE
+          WHEN bios IS NOT NULL
+          OR journal_ns IS NOT NULL
+          OR flush_ns IS NOT NULL
+          OR (op IS NOT NULL AND start_ns IS NOT NULL) THEN confidence
+        END AS attributable
+      FROM syncline_sync
+    ) AS request
   ),
   operation AS (
     SELECT COALESCE(op, 'none') AS op, COUNT(*) AS syncs
@@ -509,6 +531,26 @@ WITH
       END AS known
     FROM syncline_sync
   ),
+  -- Whether a run shows syncs, and whether all do. A count of syncs says
+  -- something if one does, and who asked for a bio is known only where all do.
+  recorded_syncs AS (
+    SELECT
+      CASE
+        WHEN total.syncs > 0
+        OR unseen.runs = 0
+        OR unseen.runs < unseen.of_runs THEN 1
+      END AS known,
+      CASE WHEN unseen.runs = 0 THEN 1 END AS known_in_all
+    FROM total
+    CROSS JOIN (
+      SELECT
+        COUNT(DISTINCT
+          CASE WHEN key = 'syncs_recorded' AND value = 'no' THEN run END
+        ) AS runs,
+        COUNT(DISTINCT run) AS of_runs
+      FROM syncline_meta
+    ) AS unseen
+  ),
   loss AS (
     SELECT COALESCE(SUM(count), 0) AS events
     FROM syncline_loss
@@ -637,25 +679,31 @@ WITH
       'background_bios',
       'all',
       COALESCE(background, 0) * bio.known * other_tables.known
-      * recorded_bios.known,
+      * recorded_bios.known
+      * recorded_syncs.known_in_all,
       NULL,
       NULL
     FROM bio
     CROSS JOIN recorded_bios
     CROSS JOIN other_tables
+    CROSS JOIN recorded_syncs
     UNION ALL
     SELECT
       'background_bytes',
       'all',
       COALESCE(background_bytes, 0) * bio.known * other_tables.known
-      * recorded_bios.known,
+      * recorded_bios.known
+      * recorded_syncs.known_in_all,
       COALESCE(background_sizes, 0) * bio.known * other_tables.known
-      * recorded_bios.known,
+      * recorded_bios.known
+      * recorded_syncs.known_in_all,
       COALESCE(background, 0) * bio.known * other_tables.known
       * recorded_bios.known
+      * recorded_syncs.known_in_all
     FROM bio
     CROSS JOIN recorded_bios
     CROSS JOIN other_tables
+    CROSS JOIN recorded_syncs
     UNION ALL
     SELECT 'losses', 'all', events * known, NULL, NULL
     FROM loss
@@ -705,12 +753,21 @@ SELECT
   CASE
     WHEN figure.known > 0
     OR figure.syncs = 0
-    OR figure.syncs IS NULL THEN CAST(figure.value AS DOUBLE)
+    OR figure.syncs IS NULL THEN CAST(figure.value * figure.covered AS DOUBLE)
   END AS value,
   metric.unit,
-  CAST(figure.known AS BIGINT) AS known,
-  CAST(figure.syncs AS BIGINT) AS syncs
-FROM figure
+  CAST(figure.known * figure.covered AS BIGINT) AS known,
+  CAST(figure.syncs * figure.covered AS BIGINT) AS syncs
+FROM (
+  SELECT
+    figure.*,
+    CASE
+      WHEN figure.name IN ('runs', 'failed_bios', 'losses', 'marks') THEN 1
+      ELSE recorded_syncs.known
+    END AS covered
+  FROM figure
+  CROSS JOIN recorded_syncs
+) AS figure
 JOIN metric
   ON figure.name = metric.measure || COALESCE('_' || metric.statistic, '')
 ORDER BY

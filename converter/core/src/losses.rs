@@ -121,8 +121,9 @@ pub struct LossCount {
     pub count: u64,
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
-    /// The first one: `file:line: text`.
+    /// The earliest one: `file:line: text`.
     pub example: Option<String>,
+    example_ts: Option<i64>,
 }
 
 impl LossCount {
@@ -132,6 +133,16 @@ impl LossCount {
         if let Some(ts) = ts {
             self.first_ts = Some(self.first_ts.map_or(ts, |first| first.min(ts)));
             self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
+        }
+    }
+
+    /// Offers an occurrence as the example. The earliest one is kept, so that the line is the one at `first_ts`: pairing notices some
+    /// losses long after they occurred.
+    pub fn show(&mut self, ts: Option<i64>, example: impl FnOnce() -> String) {
+        let is_earlier = ts.is_some_and(|ts| self.example_ts.is_none_or(|shown| ts < shown));
+        if self.example.is_none() || is_earlier {
+            self.example = Some(example());
+            self.example_ts = ts;
         }
     }
 }
@@ -165,8 +176,8 @@ impl Losses {
     pub fn merge_one(&mut self, reason: Reason, from: &LossCount) {
         let loss = self.add(reason, from.count, from.first_ts);
         loss.last_ts = loss.last_ts.max(from.last_ts);
-        if loss.example.is_none() {
-            loss.example.clone_from(&from.example);
+        if let Some(example) = &from.example {
+            loss.show(from.example_ts, || example.clone());
         }
     }
 
@@ -182,5 +193,27 @@ impl Losses {
     /// The number of losses of severity `Loss`.
     pub fn total(&self) -> u64 {
         self.iter().filter(|(r, _)| r.severity() == Severity::Loss).fold(0, |sum, (_, t)| sum.saturating_add(t.count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_the_earliest_one() {
+        let mut losses = Losses::default();
+        // Pairing notices at the end that the first request has no end.
+        for (ts, text) in [(Some(30), "third"), (Some(10), "first"), (Some(20), "second"), (None, "never")] {
+            losses.add(Reason::EndMissing, 1, ts).show(ts, || text.to_owned());
+        }
+        let loss = losses.get(Reason::EndMissing);
+        assert_eq!((loss.first_ts, loss.example.as_deref()), (Some(10), Some("first")));
+
+        let mut others = Losses::default();
+        others.add(Reason::EndMissing, 1, Some(5)).show(Some(5), || "earlier".to_owned());
+        losses.merge(&others);
+        let loss = losses.get(Reason::EndMissing);
+        assert_eq!((loss.first_ts, loss.example.as_deref()), (Some(5), Some("earlier")));
     }
 }

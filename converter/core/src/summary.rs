@@ -60,7 +60,50 @@ impl Summary {
         self.event_count() > others
     }
 
+    /// Whether the recorder shows syncs, as far as its events say. One that only follows the block layer or a journal sees none, so a
+    /// count of 0 would be no finding.
+    pub(crate) fn records_syncs(&self) -> bool {
+        const OF_SYNCS: [&str; 11] = [
+            "call_enter",
+            "call_exit",
+            "sync_start",
+            "sync_end",
+            "bio_add_folio",
+            "bio_submit",
+            "bio_complete",
+            "wait_start",
+            "wait_end",
+            "wb_start",
+            "wb_end",
+        ];
+        // Probes count only if a request came of them: some are of writes.
+        self.requests.is_some_and(|requests| requests > 0)
+            || Kind::NAMES.iter().zip(self.events).any(|(name, count)| count > 0 && OF_SYNCS.contains(name))
+    }
+
     pub(crate) fn add_losses(&mut self, losses: &Losses) {
         self.losses.merge(losses);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(names: &[&str]) -> Summary {
+        let mut summary = Summary::default();
+        for name in names {
+            let kind = Kind::NAMES.iter().position(|known| known == name).unwrap();
+            summary.events[kind] = 3;
+        }
+        summary
+    }
+
+    #[test]
+    fn only_events_of_syncs_say_that_syncs_are_recorded() {
+        assert!(!with(&["block_submit", "block_issue", "block_complete", "journal_commit_start", "other"]).records_syncs());
+        assert!(with(&["block_submit", "call_enter"]).records_syncs());
+        assert!(!with(&["probe"]).records_syncs());
+        assert!(Summary { requests: Some(1), ..with(&["probe"]) }.records_syncs());
     }
 }

@@ -43,7 +43,19 @@ export function counted(value, noun) {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-const UNITS = {ns, bytes, share, ratio, count, bar: share, id: (value) => (value == null ? MISSING : String(value))};
+// A time from here on, in ns, is a wall clock time: 2001-09-09. No machine has counted that long since it booted.
+const WALL_CLOCK = 1e18;
+
+// Seconds of a clock that counts from some start, or the date of a wall clock.
+export function time(value) {
+  if (value == null) return MISSING;
+  if (value < WALL_CLOCK) return `${grouped(value / 1e9, 6, 6)} s`;
+  const micros = Math.round(value / 1000);
+  const date = new Date(Math.floor(micros / 1e6) * 1000).toISOString();
+  return `${date.slice(0, 10)} ${date.slice(11, 19)}.${String(micros % 1e6).padStart(6, '0')} UTC`;
+}
+
+const UNITS = {ns, bytes, time, share, ratio, count, bar: share, id: (value) => (value == null ? MISSING : String(value))};
 
 // Formats by the unit that a report gives. Values of other units are text.
 export function text(value, unit) {

@@ -130,10 +130,15 @@ def command(
             bar("reading") as progress,
             opened(input, reading, engine, progress, statements=needed) as open_engine,
         ):
-            stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
+            stdout_preface, stderr_preface = render.preface(
+                form, caveats(open_engine, says_failures=not wants_answer)
+            )
+            found = answer.read(open_engine) if wants_answer else None
+            if found:
+                out.write(rendered.render_failures(found))
             out.write(stdout_preface)
-            if wants_answer:
-                out.write(rendered.render(answer.read(open_engine), catalogue.names()))
+            if found:
+                out.write(rendered.render(found, catalogue.names()))
             for number, report in enumerate(reports):
                 if parts:
                     is_empty = _write_in_parts(open_engine, report, parts, out)
@@ -222,7 +227,7 @@ def _write_page(
                     glances.append(glance(open_engine, _name(path), summary))
         for path, side in zip([base, input] if base is not None else [input], sides, strict=True):
             of = f"{_name(path)}: " if base is not None else ""
-            for caveat in side["caveats"]:
+            for caveat in (*side["failed"], *side["caveats"]):
                 say(f"warning: {of}{caveat}")
         if glances:
             change = changes(*glances)

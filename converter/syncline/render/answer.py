@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from syncline.report import failures
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer, Row
 
 from .human import count, text
 
-__all__ = ["bar", "phase_name", "render", "sentences"]
+__all__ = ["bar", "phase_name", "render", "render_failures", "sentences"]
 
 # Width of the bar if standard output is not a terminal, and at most.
 _WIDTH = 100
@@ -38,20 +39,32 @@ def render(answer: Answer, more: Sequence[str]) -> str:
     return "\n".join([*_lines(answer), last]) + "\n"
 
 
+def render_failures(answer: Answer) -> str:
+    """Renders what failed, for the place above all else: it is the most serious that a recording can show. Empty if nothing did."""
+    said = _failed(answer)
+    lines = [f"FAILED: {one} The report failures lists them.\n" for one in said]
+    return "".join([*lines, "\n"] if lines else [])
+
+
+def _failed(answer: Answer) -> list[str]:
+    return [f"{failures.sentence(kind)}." for kind in answer.failures]
+
+
 def sentences(answer: Answer) -> dict[str, Any]:
     """Returns the sentences by their content. One without figures is absent.
 
-    `runs`, `total`, `devices`, `phases`, `slowest` and `bystander` are text, `worst` is a list below the title
-    `worst_title`. `runs` is present only for a dataset.
+    `runs`, `total`, `devices`, `phases`, `slowest` and `bystander` are text, `failed` is a list, `worst` is a list
+    below the title `worst_title`. `runs` is present only for a dataset.
     """
     runs = {"runs": _runs(answer.runs)} if answer.runs else {}
-    return runs | _sentences(answer)
+    failed = _failed(answer)
+    return ({"failed": failed} if failed else {}) | runs | _sentences(answer)
 
 
 def _sentences(answer: Answer) -> dict[str, Any]:
     total = answer.total
     if not total["syncs"]:
-        devices = [_device(row, answer.devices) for row in answer.devices if row["part"] == "all"]
+        devices = [_device(row, answer) for row in answer.devices if row["part"] == "all"]
         said: dict[str, Any] = {"total": _nothing(answer)}
         return said | ({"devices": " ".join(devices)} if devices else {})
     if not total["known"]:
@@ -63,7 +76,10 @@ def _sentences(answer: Answer) -> dict[str, Any]:
         "worst_title": f"Those that waited longest, by {by} and name of the thread:",
         "worst": [_worst(row, total["time_ns"]) + _run(row, total) for row in answer.worst],
         **(
-            {"slowest": f"Slowest: {_slowest(answer.slowest)}{_run(answer.slowest, total)}."}
+            {
+                "slowest": f"Slowest: {_slowest(answer.slowest)}{_run(answer.slowest, total)}."
+                + _may_be_slower(total)
+            }
             if answer.slowest
             else {}
         ),
@@ -124,22 +140,61 @@ def _nothing(answer: Answer) -> str:
             f"No sync passes the filter; the input has {answer.left_out:,}, calls without a sync"
             " request included."
         )
+    if not answer.shows_syncs:
+        return (
+            "The input has no event of a sync or a sync call, so it does not show whether there were syncs,"
+            " or which bios are of a sync."
+        )
     return "The input has no sync request."
 
 
-def _device(device: Row, rows: Sequence[Row]) -> str:
+def _device(device: Row, answer: Answer) -> str:
     """Says what one device was busy with. `busy` is a part of the time from its first to its last bio."""
     threads = [
         row
-        for row in rows
+        for row in answer.devices
         if row["part"] == "thread" and (row["run"], row["dev"]) == (device["run"], device["dev"])
     ]
     most = max(threads, key=lambda row: row["busy_ns"], default=None)
     by = f"; longest for {_comm(most)} ({text(most['busy_ns'], 'ns')})" if most else ""
     size = f", {text(device['bytes'], 'bytes')}" if device["bytes"] is not None else ""
+    (lengths,) = (
+        row for row in answer.lengths if (row["run"], row["dev"]) == (device["run"], device["dev"])
+    )
+    of = _bios(device["bios"], lengths["requests"])
     return (
         f"Device {text(device['dev'], 'text')} was busy for {text(device['busy_ns'], 'ns')}"
-        f" ({text(device['busy'], 'share')} of the time) with {count(device['bios'], 'bio')}{size}{by}."
+        f" ({text(device['busy'], 'share')} of the time) with {of}{size}{by}."
+        f" {_longest(lengths)}{_flushes(lengths)}"
+    )
+
+
+def _bios(bios: int, requests: int) -> str:
+    """Counts bios. Requests of the block layer stand for bios that are not recorded, and may hold several each."""
+    if not requests:
+        return count(bios, "bio")
+    whole = f"{count(requests, 'request')} of the block layer"
+    return whole if requests == bios else f"{count(bios - requests, 'bio')} and {whole}"
+
+
+def _longest(lengths: Row) -> str:
+    what = {"write": "a write", "read": "a read", "flush": "a flush"}[lengths["longest_direction"]]
+    size = f" of {text(lengths['longest_bytes'], 'bytes')}" if lengths["longest_bytes"] else ""
+    return (
+        f"The longest {'request' if lengths['longest_is_request'] else 'bio'} took"
+        f" {text(lengths['longest_ns'], 'ns')}: {what}{size} by"
+        f" {_comm({'comm': lengths['longest_comm']})} (bio_id {lengths['longest_id']}, at"
+        f" {text(lengths['longest_ts_ns'], 'time')})."
+    )
+
+
+def _flushes(lengths: Row) -> str:
+    """Says which part of the time of all bios was flushes; nothing if no flush has a known length."""
+    if not lengths["flushes"] or not lengths["time_ns"]:
+        return ""
+    return (
+        f" {count(lengths['flushes'], 'flush', 'es')} took {text(lengths['flush_ns'], 'ns')}, which is"
+        f" {text(lengths['flush_ns'] / lengths['time_ns'], 'share')} of the time from submit to completion of all."
     )
 
 
@@ -211,7 +266,7 @@ def _slowest(row: Row) -> str:
     )
     volume = ""
     if row["bytes"] is not None and row["bios"] is not None:
-        volume = f", for {text(row['bytes'], 'bytes')} in {count(row['bios'], 'bio')}"
+        volume = f", for {text(row['bytes'], 'bytes')} in {_bios(row['bios'], row['requests'])}"
     # `summary` has the syscall, until it returns.
     later_ns = (row["syscall_ns"] or 0) - row["dur_ns"]
     later = f", and {text(later_ns, 'ns')} more until the call returned" if later_ns > _LATE * row["dur_ns"] else ""  # fmt: skip
@@ -219,6 +274,15 @@ def _slowest(row: Row) -> str:
         f"{row['op'] or 'a sync'} of {_file(row)} by {_comm(row)}: {text(row['dur_ns'], 'ns')}"
         f"{mostly}{volume}{later} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})"
     )
+
+
+def _may_be_slower(total: Row) -> str:
+    """Says that the slowest sync may be another one, if the length of some is not known."""
+    unknown = total["syncs"] - total["known"]
+    if not unknown:
+        return ""
+    whose = "The sync" if unknown == 1 else f"Any of the {unknown:,}"
+    return f" {whose} of unknown length may have been slower."
 
 
 def _bystander(answer: Answer) -> str:

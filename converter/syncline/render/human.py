@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from syncline.printable import printable
@@ -16,6 +17,8 @@ __all__ = ["MISSING", "RIGHT", "cells", "count", "header", "no_rows", "text"]
 # Units whose values are right-aligned and never shortened. A bar is already aligned.
 RIGHT = {"id", "count", "ns", "time", "bytes", "share", "ratio", "unit"}
 MISSING = "-"
+# A time from here on, in ns, is a wall clock time: 2001-09-09. No machine has counted that long since it booted.
+_WALL_CLOCK = 10**18
 _BAR = 20
 
 
@@ -72,7 +75,7 @@ def text(value: Value, unit: str) -> str:
     if unit == "bytes":
         return _scaled(value, ("B", "KiB", "MiB", "GiB", "TiB"), 1024)
     if unit == "time":
-        return f"{value / 1e9:,.6f} s"
+        return _time(int(value))
     if unit in ("share", "bar"):
         percent = f"{100 * value:.1f} %"
         return f"{percent:>7} {'#' * round(_BAR * value):<{_BAR}}" if unit == "bar" else percent
@@ -81,9 +84,17 @@ def text(value: Value, unit: str) -> str:
     return str(value)
 
 
-def count(number: int, thing: str) -> str:
-    """Returns a number and its noun, whose plural ends in -s."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+def _time(ns: int) -> str:
+    """Formats a time: seconds of a clock that counts from some start, or the date of a wall clock."""
+    if ns < _WALL_CLOCK:
+        return f"{ns / 1e9:,.6f} s"
+    second, micros = divmod(round(ns / 1000), 10**6)
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S}.{micros:06d} UTC"
+
+
+def count(number: int, thing: str, plural: str = "s") -> str:
+    """Returns a number and its noun, whose plural ends in `plural`."""
+    return f"{number:,} {thing}{'' if number == 1 else plural}"
 
 
 def _figure(value: float, unit: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import catalogue
-from .run import check_trace, run_query
+from .run import check_trace, read_failures, run_query
 from .tables import SqlEngine
 
 __all__ = ["LAST", "RESIDUE", "UNKNOWN", "Answer", "phases", "read", "statements", "with_unknown"]
@@ -19,7 +19,7 @@ RESIDUE = "residue"
 UNKNOWN = "unknown"
 # Parts that come after all phases, in this order.
 LAST = (RESIDUE, UNKNOWN)
-_FILES = ("total", "worst", "slowest", "filter", "reads", "waits")
+_FILES = ("total", "worst", "slowest", "filter", "reads", "waits", "lengths")
 _REPORTS = ("phases", "bystanders", "device")
 # Kinds of bystanders that are not somebody else.
 _OWN = ("itself", "commit")
@@ -40,7 +40,10 @@ class Answer:
     `has_reads`: whether the input has bios that read. Without, somebody who reads is not seen.
     `is_filtered`: whether a filter was applied. The bios of the syncs that it left out are not known.
     `left_out`: how many syncs, and calls without one, the filter left out.
+    `failures`: the kinds of which some failed: syncs, calls and bios, as `read_failures` gives them.
+    `shows_syncs`: whether the input has events of syncs. Without, that it has no sync says nothing.
     `devices`: of an input without syncs, the rows of the report `device` for whole devices and for threads.
+    `lengths`: of such an input, how long its bios took, a row for each device.
     `runs`: of a dataset, how many runs, hosts and days are read; None for other inputs.
     """
 
@@ -54,13 +57,17 @@ class Answer:
     has_reads: bool
     is_filtered: bool
     left_out: int
+    failures: list[Row]
+    shows_syncs: bool
     devices: list[Row]
+    lengths: list[Row]
     runs: Row | None = None
 
 
 def statements() -> list[str]:
     """Returns the SQL that `read` runs."""
-    return [_sql(name) for name in _FILES] + [catalogue.load(name).sql for name in _REPORTS]
+    reports = [catalogue.load(name).sql for name in _REPORTS]
+    return [*map(_sql, _FILES), catalogue.read_sql("inspect", "failures"), *reports]
 
 
 def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> Answer:
@@ -90,7 +97,10 @@ def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> A
         has_reads=_rows(engine, _sql("reads"))[0]["reads"] > 0,
         is_filtered=filtered["filters"] > 0,
         left_out=filtered["left_out"],
+        failures=[kind for kind in read_failures(engine) if kind["failed"]],
+        shows_syncs=total["syncs"] > 0 or not 0 < total["unseen"] == total["all_runs"],
         devices=[] if total["syncs"] else _devices(engine),
+        lengths=[] if total["syncs"] else _rows(engine, _sql("lengths")),
         runs=_rows(engine, catalogue.read_sql("dataset", "extent"))[0]
         if engine.is_dataset
         else None,

@@ -21,9 +21,9 @@ from syncline.engine import Value
 from syncline.frames import comparable_stacks, is_nameless, readable_stacks
 
 from . import answer as answers
-from . import catalogue
+from . import catalogue, failures
 from .answer import Answer
-from .run import Table, caveats, keep, run_query, run_report
+from .run import Table, caveats, keep, read_failures, run_query, run_report
 from .tables import SqlEngine
 
 __all__ = ["Limits", "PageMissing", "describe", "page", "template"]
@@ -117,7 +117,8 @@ def describe(
     """
     limits = limits or Limits()
     side: dict[str, Any] = {"name": name, "summary": _table(run_report(engine, "summary"))}
-    side["caveats"] = caveats(engine)
+    side["caveats"] = caveats(engine, says_failures=False)
+    side["failed"] = [failures.sentence(kind) for kind in read_failures(engine) if kind["failed"]]
     side["losses"] = _table(run_report(engine, "losses"))
     bystanders = run_report(engine, "bystanders")
     side["bystanders"] = _table(Table(bystanders.columns, bystanders.rows[:_BYSTANDERS]))

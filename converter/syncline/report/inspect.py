@@ -51,7 +51,12 @@ ROUTES = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
 
 FILLED_BY = tuple(Filler(*group) for group in recorded_by.GROUPS)
 
-_NO_REQUEST = "it has no sync request, or the filter excludes all: the routes dynamic-events, ring-buffer and bpftrace record requests"
+_NO_REQUEST = "it has no sync request: the routes dynamic-events, ring-buffer and bpftrace record requests"
+_ALL_FILTERED = "no sync request passes the filter"
+_NO_SYNC_EVENT = (
+    "it has no event of a sync or a sync call, so whether there were syncs is not known:"
+    " the routes dynamic-events, ring-buffer and bpftrace record requests"
+)
 _ONLY_CALLS = (
     "it has sync calls but no request: its recorder does not trace this kind of call or file system;"
     " the routes dynamic-events and ring-buffer trace all"
@@ -63,6 +68,8 @@ _NO_FLAGS = "no bio of a sync has known flags: the routes dynamic-events, ring-b
 _NO_BIO = (
     "no bio of a sync is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
 )
+_NO_WHOLE = "no sync with {} has both its start and its end in the recording, and the others may have written more"
+_NO_COMPLETE = "no sync with a known amount is complete: each lacks its start, its end, its call, or the submit or completion of a bio"
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
 _NO_WRITE_WAIT = (
     "it has no wait of a write of 1 ms or longer: the route dynamic-events records these"
@@ -156,7 +163,8 @@ def inspect(
         "lines": metadata.total(meta, "lines"),
         "events": metadata.events(meta),
         "other_events": metadata.other_events(core),
-        "syncs": known["syncs"],
+        # Null, not 0, if the input has no event of a sync: it does not show whether there were some.
+        "syncs": known["syncs"] if known["syncs"] or metadata.shows_syncs(meta) else None,
         "entities": _entities(engine, missing),
         "attribution": _attribution(engine, missing, counts),
         "losses": None if "loss" in missing else _records(engine, "losses"),
@@ -244,7 +252,7 @@ def _reports(
 ) -> list[dict[str, Any]]:
     """Describes which of the reports the input has the data for."""
     counts, missing = _columns(known), metadata.missing_tables(meta)
-    no_request, marks = _no_request(engine, known["syncs"]), _marks(engine)
+    no_request, marks = _no_request(engine, meta, known["syncs"]), _marks(engine)
     return [
         _report(name, counts, missing, no_request, marks, _refused(engine, meta, name))
         for name in names
@@ -273,8 +281,15 @@ _FLAG_ROWS = (
 _BIO_ROWS = ("syncline_bio WHERE sync_id IS NOT NULL",)
 _COMMIT_ROWS = ("syncline_journal", "syncline_wait WHERE wait <> 'flush'")
 _WRITE_WAIT_ROWS = ("syncline_write_wait",)
+_WHOLE = "(incomplete IS NULL OR incomplete NOT IN ('start', 'end'))"
+_SIZED_ROWS = (f"syncline_sync WHERE bytes IS NOT NULL AND {_WHOLE}",)
+_COUNTED_ROWS = (f"syncline_sync WHERE bios IS NOT NULL AND {_WHOLE}",)
+_COMPLETE_ROWS = ("syncline_sync WHERE bytes IS NOT NULL AND incomplete IS NULL",)
 # Report -> the rows without which it can say nothing, any of them, and what is said then.
 _NEEDED_ROWS = {
+    "amount": (_SIZED_ROWS, _NO_WHOLE.format("a known amount")),
+    "empty": (_COUNTED_ROWS, _NO_WHOLE.format("a known number of bios")),
+    "scatter": (_COMPLETE_ROWS, _NO_COMPLETE),
     "bystanders": (_DEVICE_ROWS, _NO_DEVICE),
     "device": (_DEVICE_ROWS, _NO_DEVICE),
     "durability": (_FLAG_ROWS, _NO_FLAGS),
@@ -393,10 +408,14 @@ def _unknown_columns(counts: Counts) -> list[dict[str, Any]]:
     return rows
 
 
-def _no_request(engine: SqlEngine, syncs: int) -> str:
+def _no_request(engine: SqlEngine, meta: metadata.Meta, syncs: int) -> str:
     """Returns why the input has no request, or an empty string if it has one."""
     if syncs:
         return ""
+    if not metadata.shows_syncs(meta):
+        return _NO_SYNC_EVENT
+    if metadata.total(meta, "requests") and metadata.value(meta, "request_filter"):
+        return _ALL_FILTERED
     calls = run_query(engine, _UNMATCHED_CALLS).rows[0][0]
     return _ONLY_CALLS if calls else _NO_REQUEST
 

@@ -19,6 +19,7 @@ __all__ = [
     "missing_tables",
     "other_events",
     "read_meta",
+    "shows_syncs",
     "time_span",
     "total",
     "value",
@@ -37,6 +38,12 @@ def read_meta(engine: SqlEngine) -> Meta:
         if text not in (None, ""):
             meta[str(key)].append(str(text))
     return dict(meta)
+
+
+def shows_syncs(meta: Meta) -> bool:
+    """Returns whether a run has an event of a sync or a sync call. If none has, whether there were syncs is not known."""
+    unseen = meta.get("syncs_recorded", []).count("no")
+    return not unseen or unseen < len(meta.get("schema_version", []))
 
 
 def count_runs(engine: SqlEngine) -> int:

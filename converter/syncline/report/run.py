@@ -156,15 +156,24 @@ def statements(reports: Iterable[str]) -> list[str]:
     return said + [catalogue.load(name).sql for name in reports]
 
 
-def caveats(engine: SqlEngine, sql: str | None = None) -> list[str]:
-    """Returns a sentence for each reason why data is missing, and for failures, to show above any report.
+def caveats(
+    engine: SqlEngine, sql: str | None = None, *, says_failures: bool = True
+) -> list[str]:
+    """Returns a sentence for each kind of failure, and for each reason why data is missing, to show above any report.
 
     Args:
+        says_failures: False if the caller says them itself.
         sql: the only statement that will run, if it is known. If it names no table of Syncline, the
             tables of a trace are not built, and failures are not counted.
     """
     counts_failures = sql is None or engine.name in WITH_TABLES or bool(wanted(sql))
-    found = [*getattr(engine, "left_out", ())]
+    # What failed is a finding about the machine, and the most serious one, so it comes before what is missing.
+    found = [
+        f"{failures.sentence(kind)}; the report failures lists them"
+        for kind in (read_failures(engine) if says_failures and counts_failures else [])
+        if kind["failed"]
+    ]
+    found += getattr(engine, "left_out", ())
     for name, severity, count in engine.stats():
         kind = "data loss" if severity == "data_loss" else severity
         found.append(f"Perfetto could not import all of the trace: {name} ({kind}) {count:,} times")
@@ -173,11 +182,6 @@ def caveats(engine: SqlEngine, sql: str | None = None) -> list[str]:
     lost = run_query(engine, _LOST).rows
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
-    found += [
-        f"{failures.sentence(kind)}; the report failures lists them"
-        for kind in (read_failures(engine) if counts_failures else [])
-        if kind["failed"]
-    ]
     filters = run_query(engine, _values_of("request_filter")).rows
     if engine.name not in WITH_TABLES and not filters:
         # A trace processor does not notice that packets are missing. With a filter, the number is that before it.

@@ -1,7 +1,7 @@
 // The reports of sql/reports/: what their head comments say, and their cells as people read them.
 
 import {REPORTS} from '../generated/sql';
-import {bytes, duration, percent} from './format';
+import {bytes, duration, percent, time} from './format';
 import type {Row} from './rows';
 import type {Value} from '../perfetto';
 
@@ -50,6 +50,7 @@ export function cell(report: Report, row: Row, column: string): string {
   const number = Number(value);
   if (typeof value === 'string' || Number.isNaN(number)) return String(value);
   if (unit === 'ns') return duration(number);
+  if (unit === 'time' && typeof value !== 'object') return time(BigInt(value));
   if (unit === 'bytes') return bytes(number);
   if (unit === 'share' || unit === 'bar') return percent(number);
   if (unit === 'count') return number.toLocaleString('en');

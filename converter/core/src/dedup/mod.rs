@@ -415,14 +415,14 @@ impl Dedup {
     fn count_duplicate(&mut self, ts: i64, location: Location, partner: Location, what: &str) {
         debug_assert_ne!(location, partner, "an event is no duplicate of itself");
         let count = self.losses.add(Reason::Duplicate, 1, Some(ts));
-        count.example.get_or_insert_with(|| {
+        count.show(Some(ts), || {
             format!("{}, as {}", self.locations.describe(location, what), self.locations.name(partner))
         });
     }
 
     fn count_superseded(&mut self, reason: Reason, ts: i64, location: Location, what: &str) {
         let count = self.losses.add(reason, 1, Some(ts));
-        count.example.get_or_insert_with(|| self.locations.describe(location, what));
+        count.show(Some(ts), || self.locations.describe(location, what));
     }
 }
 

@@ -123,7 +123,7 @@ impl InputTally {
                     if let Some(ts) = ts {
                         on_lost_events(ts, &text)?;
                     }
-                    found.losses.add(Reason::LostByTracer, count, ts).example.get_or_insert(text);
+                    found.losses.add(Reason::LostByTracer, count, ts).show(ts, || text);
                 }
                 NoteKind::Counted { kind, count } => {
                     let total = self.recorder_counts[*kind].get_or_insert(0);
@@ -135,11 +135,11 @@ impl InputTally {
                 NoteKind::IoUring => {
                     self.io_uring += 1;
                     let loss = found.losses.add(Reason::IoUring, 1, None);
-                    loss.example.get_or_insert_with(|| at_line(&self.path, line, "io_uring"));
+                    loss.show(None, || at_line(&self.path, line, "io_uring"));
                 }
                 NoteKind::OnlyCpu => {
                     let loss = found.losses.add(Reason::OnlyCpu, 1, None);
-                    loss.example.get_or_insert_with(|| at_line(&self.path, 0, "the only file of its recording"));
+                    loss.show(None, || at_line(&self.path, 0, "the only file of its recording"));
                 }
                 NoteKind::Unparsed { text, why } => self.add_unparsed(line, text, why, found),
             }
@@ -156,7 +156,7 @@ impl InputTally {
         }
         let example = at_line(&self.path, line, &printable(&text_of(text)));
         let with_reason = format!("{example} ({why})");
-        loss.example.get_or_insert(example);
+        loss.show(None, || example);
         if is_shown {
             found.unparsed.push(with_reason.clone());
         }
@@ -165,12 +165,12 @@ impl InputTally {
 
     fn add_missing(&self, count: u64, losses: &mut Losses) {
         let loss = losses.add(Reason::MissingEvent, count, self.last_event);
-        loss.example.get_or_insert_with(|| at_line(&self.path, 0, "its recorder counted more events than it holds"));
+        loss.show(self.last_event, || at_line(&self.path, 0, "its recorder counted more events than it holds"));
     }
 
     fn add_truncated(&self, losses: &mut Losses) {
         let loss = losses.add(Reason::Truncated, 1, self.last_event);
-        loss.example.get_or_insert_with(|| at_line(&self.path, self.lines, "its last line is not the recorder's"));
+        loss.show(self.last_event, || at_line(&self.path, self.lines, "its last line is not the recorder's"));
     }
 
     /// Refuses an input that has been read to its end and had no event. `has_others`: it is converted together with other inputs.

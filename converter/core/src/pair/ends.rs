@@ -55,7 +55,7 @@ impl Ends {
     pub(super) fn count_missing(&mut self, fs: NameId, ts: i64, example: impl FnOnce() -> String) {
         let missing = &mut self.of(fs).missing;
         missing.add(1, Some(ts));
-        missing.example.get_or_insert_with(example);
+        missing.show(Some(ts), example);
     }
 
     /// Passes on what was counted, at the end of the inputs.

@@ -470,15 +470,13 @@ impl Pairer {
         let count = self.losses.add(reason, 1, Some(ts));
         let text = self.locations.describe(location, &what());
         out.sink.loss(reason, ts, &text)?;
-        count.example.get_or_insert(text);
+        count.show(Some(ts), || text);
         Ok(())
     }
 
     /// Counts a loss that has no mark of its own in the output, because its request or call shows it.
     fn count(&mut self, reason: Reason, ts: i64, location: Location, what: impl FnOnce() -> String) {
         let count = self.losses.add(reason, 1, Some(ts));
-        if count.example.is_none() {
-            count.example = Some(self.locations.describe(location, &what()));
-        }
+        count.show(Some(ts), || self.locations.describe(location, &what()));
     }
 }

@@ -48,6 +48,9 @@ fn meta(
         ("phases_seen", phases_seen),
     ];
     let mut meta: Vec<_> = defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    if !summary.records_syncs() {
+        meta.push(("syncs_recorded".to_owned(), "no".to_owned()));
+    }
     if !options.filter.is_empty() {
         meta.push(("request_filter".to_owned(), options.filter.describe()));
     }
