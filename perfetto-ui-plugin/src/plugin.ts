@@ -22,11 +22,12 @@ export class SynclinePlugin {
     if ((await db.query('ours')).length === 0) return;
     addStyle();
     const ownTracks = new Set((await db.query('tracks')).map((row) => num(row['track_id'])!));
-    trace.selection.registerAreaSelectionTab(new SyncAreaTab(trace, db, ownTracks));
+    const lanes = new Map<string, number | null>();
+    trace.selection.registerAreaSelectionTab(new SyncAreaTab(trace, db, {slices: ownTracks, lanes}));
     // The plugins that make the tracks may run after this one.
     trace.onTraceReady.addListener(async () => {
       addPanels(trace, db, ownTracks);
-      await addLanes(trace, db);
+      await addLanes(trace, db, lanes);
     });
     addKeys(trace, db);
     addPage(trace, db);

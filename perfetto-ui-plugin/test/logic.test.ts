@@ -1,10 +1,10 @@
 // The logic of the plugin on rows as the trace processor returns them: integers are bigints.
 
 import {describe, expect, it} from 'vitest';
-import {areaView} from '../src/logic/area';
+import {areaView, chosen} from '../src/logic/area';
 import {Database, modulesOf, withParameters} from '../src/logic/database';
 import {flame} from '../src/logic/flame';
-import {baseName, bytes, count, duration, percent} from '../src/logic/format';
+import {baseName, bytes, count, duration, percent, time} from '../src/logic/format';
 import {addUp, phaseColour, textOn} from '../src/logic/phases';
 import type {Row} from '../src/logic/rows';
 import {ofSlice, syncView} from '../src/logic/sync';
@@ -36,6 +36,8 @@ describe('format', () => {
     expect([0, 1023, 1024, 21_810_381].map(bytes)).toEqual(['0 B', '1023 B', '1.00 KiB', '20.8 MiB']);
     expect([duration(null), bytes(null)]).toEqual(['–', '–']);
     expect([0, 0.004, 0.0995, 0.345, 1].map(percent)).toEqual(['0 %', '0.4 %', '10 %', '35 %', '100 %']);
+    // The second is the time of a wall clock, which nobody reads as seconds.
+    expect([20_500_000_000n, 1_795_196_964_542_266_000n, 1_795_196_964_999_999_600n].map(time)).toEqual(['20.500000 s', '2026-11-20 17:49:24.542266 UTC', '2026-11-20 17:49:25.000000 UTC']);
     expect([count(1, 'bio'), count(1540, 'bio')]).toEqual(['1 bio', '1,540 bios']);
     expect(['/a/b', '/a/', 'b', null].map(baseName)).toEqual(['b', '/a/', 'b', null]);
   });
@@ -85,7 +87,7 @@ describe('database', () => {
 
   it('has a value for each parameter of each query', () => {
     const names = new Set(Object.values({...QUERIES, ...OWN_TABLES}).flatMap((sql) => [...sql.matchAll(/\$([a-z_]+)/g)].map(([, name]) => name)));
-    expect(names).toEqual(new Set(['wait_id', 'slice_id', 'sync_id', 'start_ns', 'end_ns', 'all_tracks', 'tracks', 'tid', 'comm']));
+    expect(names).toEqual(new Set(['wait_id', 'slice_id', 'sync_id', 'start_ns', 'end_ns', 'all_tracks', 'tracks', 'lanes', 'tid', 'comm']));
   });
 });
 
@@ -165,6 +167,11 @@ describe('sync', () => {
     expect(view.sliceId).toBeNull();
     const facts = Object.fromEntries(view.facts);
     expect(Object.keys(facts)).toEqual(['relations', 'not recorded']);
+    // Nothing was recorded that could belong to another sync.
+    expect(facts['relations']).toMatch(/^not recorded/);
+    const related = (row: Row) => Object.fromEntries(syncView({...none, sync_id: 1n, ts_ns: 5n, confidence: 'unknown', ...row}, [], [], [], [], []).facts)['relations'];
+    expect(related({bios: 2n})).toBe('unknown: at least one bio or wait may belong to another sync');
+    expect(related({journal_ns: 0n})).toMatch(/^unknown/);
     expect(facts['not recorded']).toBe('the end of the sync');
     // An empty sync is not one of which nothing is known.
     expect(Object.fromEntries(syncView({...SYNC, bios: 0n, ret: -5n}, [], [], [], [], []).facts)).toMatchObject({amount: 'no bio: nothing was written', result: 'failed with errno 5'});
@@ -213,6 +220,7 @@ describe('area', () => {
 
   it('says what the figures cover', () => {
     const view = areaView({
+      all: false,
       total,
       phases: [{phase: 'device', time_ns: 300n}],
       files: [{path: '/a', syncs: 2n, time_ns: 225n, max_ns: 200n, items: 12n}, {path: null, syncs: 1n, time_ns: null, max_ns: null, items: 12n}],
@@ -230,8 +238,25 @@ describe('area', () => {
     expect(view.writesInAll).toBe('12 waits, 90 ns');
   });
 
+  it('has the syncs of the lanes and tracks that are selected', () => {
+    const own = {slices: new Set([7, 8]), lanes: new Map<string, number | null>([['lane/a', 1], ['lane/b', 12], ['latency', null]])};
+    const area = (...tracks: Array<{uri: string; tags?: {trackIds?: number[]}}>) => chosen(tracks, own);
+    // The UI knows no track ids of a lane.
+    expect(area({uri: 'lane/b'})).toEqual({tracks: [], lanes: [12], all: false});
+    expect(area({uri: 'lane/a', tags: {}}, {uri: 'lane/b'}, {uri: 'counter', tags: {trackIds: [3]}})).toEqual({tracks: [], lanes: [1, 12], all: false});
+    expect(area({uri: 'lane/a'}, {uri: 'thread', tags: {trackIds: [3, 8]}})).toEqual({tracks: [8], lanes: [1], all: false});
+    // This one shows the syncs of all threads, and a counter those of none.
+    expect(area({uri: 'lane/a'}, {uri: 'latency'}).all).toBe(true);
+    expect(area({uri: 'counter', tags: {trackIds: [3]}})).toEqual({tracks: [], lanes: [], all: true});
+  });
+
+  it('finds the threads of lanes', () => {
+    const sql = withParameters(OWN_TABLES['area']!, {start_ns: 0n, end_ns: 9n, tracks: [], lanes: [1, 12], all_tracks: 0});
+    expect(sql).toContain('WHERE sync_id IN (1, 12)');
+  });
+
   it('does not say 0 of what is not recorded', () => {
-    const view = areaView({total: {...total, known: 3n, bytes: null, sized: 0n}, phases: [], files: [], threads: [], stacks: [], writes: []});
+    const view = areaView({all: true, total: {...total, known: 3n, bytes: null, sized: 0n}, phases: [], files: [], threads: [], stacks: [], writes: []});
     expect(Object.fromEntries(view.facts)).toMatchObject({'syncs': '3 syncs', 'written back': 'not recorded'});
   });
 });

@@ -1,5 +1,11 @@
--- Threads: those with requests, by the time that they waited, most first.
-SELECT tid, comm, COUNT(*) AS syncs, SUM(dur_ns) AS time_ns
+-- Threads: those with requests, by the time that they waited, most first, and a
+-- request of each, by which tables/area.sql finds the thread.
+SELECT
+  tid,
+  comm,
+  MIN(sync_id) AS sync_id,
+  COUNT(*) AS syncs,
+  SUM(dur_ns) AS time_ns
 FROM syncline_sync
 WHERE
   dur_ns IS NOT NULL

@@ -5,9 +5,20 @@ SELECT
   bio.dur_ns AS dur,
   printf(
     '%s %s',
+    -- Three digits, or four below the next unit: %g would write 1020 as
+    -- 1.02e+03.
     CASE
       WHEN bio.bytes IS NULL THEN '?'
+      WHEN bio.bytes >= 1073741824 THEN printf(
+        '%.2f GiB',
+        bio.bytes / 1073741824.0
+      )
+      WHEN bio.bytes >= 1048051712 THEN printf(
+        '%.0f MiB',
+        bio.bytes / 1048576.0
+      )
       WHEN bio.bytes >= 1048576 THEN printf('%.3g MiB', bio.bytes / 1048576.0)
+      WHEN bio.bytes >= 1023488 THEN printf('%.0f KiB', bio.bytes / 1024.0)
       WHEN bio.bytes >= 1024 THEN printf('%.3g KiB', bio.bytes / 1024.0)
       ELSE printf('%d B', bio.bytes)
     END,

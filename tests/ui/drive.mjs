@@ -3,7 +3,8 @@
 // A job: {page, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, shot, clip}]}.
 // `shot` is the file of a screenshot; that at the top is of the page as it is when it has loaded. `packages` are SQL packages to register
 // before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
-// `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match.
+// `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match, and of these on
+// the first `only`, if it is given.
 // `page` is the route of another page, and `click` a link on it. `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
 // The result: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
 
@@ -91,11 +92,11 @@ async function show(page, view) {
     await page.evaluate((id) => window.app.trace.selection.selectSqlEvent('slice', Number(id)), id);
   }
   if (view.area) {
-    await page.evaluate(([from, to, area]) => {
-      const tracks = window.app.trace.workspace.flatTracks.filter((track) => track.uri && new RegExp(area).test(track.name));
+    await page.evaluate(([from, to, area, only]) => {
+      const tracks = window.app.trace.workspace.flatTracks.filter((track) => track.uri && new RegExp(area).test(track.name)).slice(0, only);
       const trackUris = tracks.map((track) => track.uri);
       window.app.trace.selection.selectArea({start: BigInt(from), end: BigInt(to), trackUris});
-    }, [from, to, view.area]);
+    }, [from, to, view.area, view.only]);
   }
   await settle(page);
   if (view.choose) {

@@ -32,6 +32,7 @@ VIEWS = [
     {"name": "bio", "span": WHOLE, "select": SLOWEST.format("id", "bio")},
     {"name": "area", "span": PART, "area": "^(bios of syncs|wl .*|python3 .*)$"},
     {"name": "syncs", "span": PART, "area": "^(wl .*|python3 .*)$", "choose": "syncs"},
+    {"name": "lane", "span": WHOLE, "area": r"^\S+ \d+: \S+ \S+ in \d+ syncs?$", "only": 1},
     {"name": "empty", "span": "SELECT start_ts, start_ts + 1 FROM trace_bounds", "area": "Run"},
 ]
 PAGES = [
@@ -199,6 +200,30 @@ def test_an_area_counts_each_sync_once(seen: tuple[dict[str, Any], dict[str, Row
     for frame, count in stacks.items():
         assert any(title.startswith(f"{frame}: {count} sync") for title in titles), (frame, titles)
     assert found["views"]["empty"]["plugin"] == ["No sync is in flight in this area."]
+
+
+@pytest.mark.ui
+def test_an_area_over_a_lane_has_the_syncs_of_its_thread(
+    seen: tuple[dict[str, Any], dict[str, Rows]],
+) -> None:
+    found, rows = seen
+    waits: Counter[tuple[str, int]] = Counter()
+    for row in rows["sync"]:
+        waits[row["comm"], row["tid"]] += row["dur_ns"] or 0
+    # The first lane is of the thread that waited longest.
+    comm, tid = min(waits, key=lambda one: (-waits[one], one[1]))
+    drawn = [
+        row
+        for row in rows["sync"]
+        if (row["comm"], row["tid"]) == (comm, tid) and row["dur_ns"] is not None
+    ]
+    assert 0 < len(drawn) < len(rows["sync"])
+    (text,) = found["views"]["lane"]["plugin"]
+    assert f"syncs\t{len(drawn):,} sync" in text
+    assert "of\tthe selected lanes and tracks" in text
+    assert "Threads: 1\n" in text
+    assert f"{comm} {tid}\t" in text
+    assert "of\tall threads" not in text
 
 
 @pytest.mark.ui

@@ -1,7 +1,7 @@
 // The tab of an area selection.
 
 import m from 'mithril';
-import {type AreaView, type Item, readArea} from '../logic/area';
+import {type AreaView, type Item, type OwnTracks, readArea} from '../logic/area';
 import type {Database} from '../logic/database';
 import {flame, type Weight, WEIGHTS} from '../logic/flame';
 import {bytes, count, duration, percent} from '../logic/format';
@@ -22,7 +22,7 @@ export class SyncAreaTab implements AreaTab {
   constructor(
     private readonly trace: Trace,
     private readonly db: Database,
-    private readonly ownTracks: ReadonlySet<number>,
+    private readonly own: OwnTracks,
   ) {}
 
   render(selection: AreaSelection): {isLoading: boolean; content: m.Children} | undefined {
@@ -37,7 +37,7 @@ export class SyncAreaTab implements AreaTab {
 
   private async read(selection: AreaSelection): Promise<void> {
     if (selection !== this.shown) return;
-    const view = await readArea(this.db, selection, this.ownTracks);
+    const view = await readArea(this.db, selection, this.own);
     if (selection !== this.shown) return;
     this.view = view;
     this.trace.raf.scheduleFullRedraw();

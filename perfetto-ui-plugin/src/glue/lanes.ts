@@ -29,8 +29,8 @@ interface Shared {
   colour: Colour;
 }
 
-/** Adds the tracks. The other plugins must have made theirs. */
-export async function addLanes(trace: Trace, db: Database): Promise<void> {
+/** Adds the tracks, and tells `lanes` of each whose syncs it shows (see OwnTracks). The other plugins must have made theirs. */
+export async function addLanes(trace: Trace, db: Database, lanes: Map<string, number | null>): Promise<void> {
   const syncs = await db.query('latencies');
   const workspace = trace.currentWorkspace ?? trace.workspace;
   const first = syncs[0];
@@ -42,16 +42,17 @@ export async function addLanes(trace: Trace, db: Database): Promise<void> {
 
   const makeNode = nodes(workspace);
   const group = makeNode({name: 'Syncs by thread, longest wait first', isSummary: true, collapsed: false});
-  const add = (name: string, renderer: Renderer) => {
+  const add = (name: string, renderer: Renderer, sync: number | null) => {
     const uri = `${PREFIX}${name}`;
+    lanes.set(uri, sync);
     trace.tracks.registerTrack({uri, renderer});
     group.addChildLast(makeNode({name, uri}) as never);
   };
   const latency = `Latency, ${duration(shared.latency.low)} to ${duration(shared.latency.high)}`;
-  add(latency, new HeatTrack(shared, points));
+  add(latency, new HeatTrack(shared, points), null);
   for (const row of threads.slice(0, MOST_LANES)) {
     const name = [text(row['comm']), text(row['tid'])].filter((part) => part !== null).join(' ') || 'thread not known';
-    add(`${name}: ${duration(num(row['time_ns']))} in ${count(num(row['syncs'])!, 'sync')}`, new LaneTrack(shared, row));
+    add(`${name}: ${duration(num(row['time_ns']))} in ${count(num(row['syncs'])!, 'sync')}`, new LaneTrack(shared, row), num(row['sync_id'])!);
   }
   workspace.addChildFirst(group as never);
   // The UI has scrolled to the selected sync. These tracks have moved that, and they come before it.

@@ -43,7 +43,7 @@ class ReportPage {
 
   private result(report: Report, rows: readonly Row[]): m.Children {
     const columns = Object.keys(rows[0] ?? {}).filter((name) => name !== 'run' && name !== 'unit' && name !== 'depth');
-    if (rows.length === 0) return m('p', 'No rows.');
+    if (rows.length === 0) return m('p', `No rows. Why: syncline report TRACE ${report.name}`);
     return [
       table(columns, rows.slice(0, MOST_ROWS).map((row) => columns.map((column) => cell(report, row, column)))),
       rows.length > MOST_ROWS && m('p', `${rows.length - MOST_ROWS} more rows: syncline report ${report.name}`),

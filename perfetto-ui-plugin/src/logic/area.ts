@@ -43,6 +43,8 @@ export interface AreaView {
 }
 
 export interface Tables {
+  /** The area has the syncs of all threads, whatever its tracks. */
+  readonly all: boolean;
   readonly total: Row;
   readonly phases: readonly Row[];
   readonly files: readonly Row[];
@@ -51,13 +53,38 @@ export interface Tables {
   readonly writes: readonly Row[];
 }
 
-/** Reads the syncs of an area. `ownTracks` are the tracks that show Syncline's slices. */
-export async function readArea(db: Database, area: AreaSelection, ownTracks: ReadonlySet<number>): Promise<AreaView> {
-  const tracks = area.tracks.flatMap((track) => track.tags?.trackIds ?? []).filter((id) => ownTracks.has(id));
-  // An area over counters and other tracks only has all syncs of its time.
-  const of = {start_ns: area.start, end_ns: area.end, tracks, all_tracks: tracks.length === 0 ? 1 : 0};
+/** What Syncline's slices and lanes are on. */
+export interface OwnTracks {
+  /** The tracks that show Syncline's slices. */
+  readonly slices: ReadonlySet<number>;
+  /** The lanes by their URI: a sync of the thread of each, or null if a lane shows the syncs of all threads. The UI gives lanes no track ids. */
+  readonly lanes: ReadonlyMap<string, number | null>;
+}
+
+/** Whose syncs an area has. */
+export interface Chosen {
+  readonly tracks: readonly number[];
+  /** A sync of each thread whose lane is in the area. */
+  readonly lanes: readonly number[];
+  /** All syncs of the time: the area has a lane of all, or only counters and tracks of others. */
+  readonly all: boolean;
+}
+
+/** Finds which of the tracks of an area say whose syncs it has. */
+export function chosen(selected: AreaSelection['tracks'], own: OwnTracks): Chosen {
+  const tracks = selected.flatMap((track) => track.tags?.trackIds ?? []).filter((id) => own.slices.has(id));
+  const threads = selected.map((track) => own.lanes.get(track.uri)).filter((lane) => lane !== undefined);
+  const lanes = threads.filter((lane) => lane !== null);
+  return {tracks, lanes, all: lanes.length < threads.length || (tracks.length === 0 && lanes.length === 0)};
+}
+
+/** Reads the syncs of an area. */
+export async function readArea(db: Database, area: AreaSelection, own: OwnTracks): Promise<AreaView> {
+  const {tracks, lanes, all} = chosen(area.tracks, own);
+  const of = {start_ns: area.start, end_ns: area.end, tracks, lanes, all_tracks: all ? 1 : 0};
   await db.rebuild('area', of);
   return areaView({
+    all,
     total: (await db.query('area-total'))[0]!,
     phases: await db.query('area-phases'),
     files: await db.query('area-files'),
@@ -68,7 +95,7 @@ export async function readArea(db: Database, area: AreaSelection, ownTracks: Rea
 }
 
 /** Makes the view of rows of sql/plugin/. */
-export function areaView({total, phases, files, threads, stacks, writes}: Tables): AreaView {
+export function areaView({all, total, phases, files, threads, stacks, writes}: Tables): AreaView {
   const syncs = num(total['syncs']) ?? 0;
   const known = num(total['known']) ?? 0;
   const time = num(total['time_ns']);
@@ -84,6 +111,7 @@ export function areaView({total, phases, files, threads, stacks, writes}: Tables
     syncs,
     facts: [
       ['syncs', known === syncs ? count(syncs, 'sync') : `${count(syncs, 'sync')}; the length of ${syncs - known} is not known`],
+      ['of', all ? 'all threads' : 'the selected lanes and tracks'],
       ['time waited, added up', duration(time)],
       ['half took at most (p50)', duration(num(total['p50_ns']))],
       ['99 % took at most (p99)', duration(num(total['p99_ns']))],

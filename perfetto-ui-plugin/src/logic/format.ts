@@ -12,11 +12,16 @@ export function duration(ns: number | null): string {
 // A time from here on, in ns, is a wall clock time: 2001-09-09. No machine has counted that long since it booted.
 const WALL_CLOCK = 10n ** 18n;
 
+/** Whether a time is of a wall clock, which counts from 1970. */
+export function isWallClock(ns: bigint): boolean {
+  return ns >= WALL_CLOCK;
+}
+
 /** A time: seconds of a clock that counts from some start, or the date of a wall clock: `2026-11-20 17:49:24.542266 UTC`. */
 export function time(ns: bigint): string {
   const micros = (ns + 500n) / 1000n;
   const rest = String(micros % 1_000_000n).padStart(6, '0');
-  if (ns < WALL_CLOCK) return `${(micros / 1_000_000n).toLocaleString('en')}.${rest} s`;
+  if (!isWallClock(ns)) return `${(micros / 1_000_000n).toLocaleString('en')}.${rest} s`;
   const date = new Date(Number(micros / 1_000_000n) * 1000).toISOString();
   return `${date.slice(0, 10)} ${date.slice(11, 19)}.${rest} UTC`;
 }

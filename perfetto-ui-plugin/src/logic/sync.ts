@@ -1,7 +1,7 @@
 // What the details panel shows of one sync.
 
 import type {Database} from './database';
-import {bytes, count, duration} from './format';
+import {bytes, count, duration, isWallClock, time} from './format';
 import {addUp, type Part, phaseColour, phaseName} from './phases';
 import {num, type Row, text} from './rows';
 import {thread} from './thread';
@@ -154,7 +154,8 @@ function facts(row: Row): Array<readonly [string, string]> {
     ['file system', [text(row['fs']), text(row['dev'])].filter((part) => part !== null).join(' on ') || null],
     ['path in the container', text(row['container_path'])],
     ['result', result(num(row['ret']))],
-    ['relations', confidence(text(row['confidence']))],
+    ['began', began(row)],
+    ['relations', relations(row)],
     ['not recorded', missing(text(row['incomplete']))],
   ];
   return found.filter((fact): fact is readonly [string, string] => fact[1] !== null);
@@ -165,7 +166,16 @@ function result(ret: number | null): string | null {
   return ret < 0 ? `failed with errno ${-ret}` : 'no error';
 }
 
-function confidence(value: string | null): string | null {
+// The UI counts the days of a wall clock since 1970.
+function began(row: Row): string | null {
+  const ts = BigInt(row['ts_ns'] as bigint);
+  return isWallClock(ts) ? time(ts) : null;
+}
+
+function relations(row: Row): string | null {
+  const parts = ['bios', 'journal_ns', 'flush_ns'].map((name) => num(row[name]));
+  if (parts.every((part) => part === null)) return 'not recorded: neither bios nor waits of the sync are in the recording';
+  const value = text(row['confidence']);
   if (value === 'exact') return 'exact: the recorder says which bios and waits belong to the sync';
   if (value === 'inferred') return 'inferred: at least one bio or wait is attributed by thread and time';
   return value === null ? null : 'unknown: at least one bio or wait may belong to another sync';
