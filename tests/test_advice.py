@@ -150,6 +150,17 @@ def test_small_files_in_a_row(known: Callable) -> None:
     assert known("null-ext4")[1]["small-files"].status == "none"
 
 
+def test_evidence_says_nothing_of_bytes_that_are_not_recorded() -> None:
+    """strace records no bytes, so the note has only what is known of the file."""
+    data = Path(__file__).parent / "data"
+    text = ok("advise", data / "strace" / "small4.log")
+    assert "None" not in text
+    # Four threads sync 25 files each.
+    assert "sync 7 at 2026-11-20 17:49:24.542266 UTC, 17.3 ms: one of 25 files in a row" in text
+    sized = ok("advise", data / "thesis" / "small4.log")
+    assert ": 4096 bytes; one of 25 files in a row" in sized
+
+
 def test_a_file_that_is_synced_again_after_its_rename(known: Callable) -> None:
     case, advice = known("rename-then-file")
     again = [call for call in made(case, "fsync") if call["dirty"] == 0]

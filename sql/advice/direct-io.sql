@@ -105,8 +105,7 @@ SELECT
   CAST(NULL AS TEXT) AS path,
   CAST(NULL AS BIGINT) AS cost_ns,
   'process ' || CAST(process AS TEXT) || '; writes: ' || CAST(writes AS TEXT)
-  || '; bytes: '
-  || CAST(CAST(bytes AS BIGINT) AS TEXT) AS note,
+  || COALESCE('; bytes: ' || CAST(CAST(bytes AS BIGINT) AS TEXT), '') AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
   run

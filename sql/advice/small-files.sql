@@ -93,7 +93,8 @@ SELECT
   comm,
   path,
   end_ns - ts_ns AS cost_ns,
-  CAST(bytes AS TEXT) || ' bytes; one of ' || CAST(files AS TEXT)
+  COALESCE(CAST(bytes AS TEXT) || ' bytes; ', '') || 'one of '
+  || CAST(files AS TEXT)
   || ' files in a row' AS note,
   ts_ns AS from_ns,
   end_ns AS until_ns,

@@ -120,7 +120,13 @@ SELECT
   sync.ranges,
   sync.bios,
   sync.ret,
-  sync.confidence,
+  -- As in the summary: of a request with nothing to attribute it says nothing.
+  CASE
+    WHEN sync.bios IS NOT NULL
+    OR sync.journal_ns IS NOT NULL
+    OR sync.flush_ns IS NOT NULL
+    OR (sync.op IS NOT NULL AND sync.start_ns IS NOT NULL) THEN sync.confidence
+  END AS confidence,
   sync.incomplete,
   -- 0: less than 1 ns. Then three buckets (1, 2, 5) per power of ten.
   CASE

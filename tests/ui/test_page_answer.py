@@ -286,6 +286,61 @@ def test_the_answer_of_two_sides_is_that_of_diff(tmp_path: Path) -> None:
     assert (found["charts"], found["curves"]) == (2, 2)
 
 
+def test_what_failed_comes_before_all_else(tmp_path: Path) -> None:
+    out = tmp_path / "x.html"
+    page_of(DATA.parent / "strace" / "failed.log", out)
+    steps = [
+        get("first", "document.querySelector('main section').id"),
+        get("failed", "document.getElementById('failed').innerText"),
+        get("top", "document.getElementById('failed').getBoundingClientRect().top"),
+        get("missing", "document.querySelector('.caveats').innerText"),
+        get("shown", """document.querySelector('.tile[data-figure="writeback"] dt').textContent"""),
+    ]
+    found = visit(out, steps)
+    assert found["first"] == "failed"
+    assert found["top"] < 200
+    assert "11 of 21 syncs failed (ENOSPC 6, EIO 3, EINVAL 2)" in found["failed"]
+    assert "failed" not in found["missing"]
+    assert found["shown"] == "Writeback latency, median"
+
+
+def test_a_figure_of_some_syncs_says_of_how_many(tmp_path: Path) -> None:
+    """15 of the 100 bios of this log never complete, so the writeback latency of as many syncs is not known."""
+    out = tmp_path / "x.html"
+    page_of(DATA / "small4.log", out)
+    steps = [
+        get("labels", "Object.fromEntries([...document.querySelectorAll('.tile')].map((one) => [one.dataset.figure, one.querySelector('dt').textContent]))"),
+        get("failed", "document.getElementById('failed')"),
+        get("losses", "[...document.querySelectorAll('.caveats td')].map((one) => one.textContent)"),
+    ]  # fmt: skip
+    found = visit(out, steps)
+    assert found["labels"]["writeback"] == "Writeback latency, median of 85 of 100 syncs"
+    assert found["labels"]["syscall"] == "Syscall latency, median"
+    assert found["failed"] is None
+    assert re.fullmatch(r"\d+\.\d{6} s", found["losses"][-1])
+
+
+def test_bars_of_two_sides_and_of_their_files_are_to_one_scale(tmp_path: Path) -> None:
+    out = tmp_path / "x.html"
+    sides = []
+    for name in ("parallel4.log", "small4.log"):
+        with opened(str(DATA / name), Reading()) as engine:
+            sides.append(html.describe(engine, name, compared=True, sentences=sentences))
+    out.write_bytes(html.page(sides))
+    bars = """[...document.querySelectorAll('#phases .pane')].map((pane) => [...pane.querySelectorAll('.stack')].map((bar) => [
+      [...bar.querySelectorAll('[data-phase]')].reduce((sum, part) => sum + Number(part.dataset.value), 0), bar.offsetWidth, bar.parentElement.offsetWidth]))"""
+    found = visit(out, [get("bars", bars)])["bars"]
+    assert len(found) == 2
+    longest = max(side[0][0] for side in found)
+    # All syncs of a side and each of its files: parallel4 has one file, and small4 a hundred.
+    assert len(found[0]) == 2
+    assert found[0][0][0] == found[0][1][0]
+    assert len(found[1]) > 8
+    for bar in (bar for side in found for bar in side):
+        ns, width, room = bar
+        assert width == pytest.approx(room * ns / longest, abs=2), bar
+
+
 def test_a_log_of_calls_has_no_empty_chart(tmp_path: Path) -> None:
     out = tmp_path / "x.html"
     said = page_of(DATA.parent / "strace" / "small4.log", out)

@@ -14,7 +14,7 @@ import {lanesView} from './views/lanes.js';
 import {phasesView} from './views/phases.js';
 import {scatterView} from './views/scatter.js';
 import {slowestView} from './views/slowest.js';
-import {caveats, differing, tiles, wholeSummary} from './views/summary.js';
+import {caveats, differing, failed, tiles, wholeSummary} from './views/summary.js';
 import {filesView, threadsView} from './views/tables.js';
 import {measures, timeView} from './views/time.js';
 import {hasWrites, writesView} from './views/writes.js';
@@ -201,6 +201,9 @@ function selectionSql() {
   return h('details.sql', {}, h('summary', {}, 'in SQL'), h('code', {}, `SELECT COUNT(*), SUM(bytes), percentile(syscall_ns, 99) FROM syncline_sync WHERE ${conditions.join(' AND ')}`));
 }
 
+// Without an event of a sync, the input does not show whether there were syncs.
+const noSync = (side) => (side.raw.answer?.shows_syncs === false ? 'syncs are not recorded' : 'no sync');
+
 function head() {
   const names = comparing ? `${now.short} compared with ${sides[0].short}` : format.printable(now.name);
   document.title = `${names} – Syncline`;
@@ -210,7 +213,7 @@ function head() {
     // The facts of one run do not describe a dataset.
     const runs = side.raw.answer?.sentences?.runs;
     return h('p.facts', {}, comparing ? h('span.role', {}, side.index ? 'new' : 'base') : null, [
-      comparing ? format.printable(side.name) : null, runs ? format.printable(runs.replace(/\.$/, '')) : null, side.raw.requests ? `${format.counted(side.raw.requests, 'sync')} in ${format.ns(side.length)}` : side.raw.bios ? `${format.counted(side.raw.bios.bios, 'bio')} in ${format.ns(side.raw.bios.end_ns)}, no sync` : 'no sync', source && !runs ? `format ${format.printable(source)}` : null,
+      comparing ? format.printable(side.name) : null, runs ? format.printable(runs.replace(/\.$/, '')) : null, side.raw.requests ? `${format.counted(side.raw.requests, 'sync')} in ${format.ns(side.length)}` : side.raw.bios ? `${format.counted(side.raw.bios.bios, 'bio')} in ${format.ns(side.raw.bios.end_ns)}, ${noSync(side)}` : noSync(side), source && !runs ? `format ${format.printable(source)}` : null,
       events && !runs ? `${format.count(Number(events))} events` : null, clock && !runs ? `clock ${format.printable(clock)}` : null,
       !side.raw.requests ? null : side.counted ? `syncs counted in bins of ${format.ns(side.raw.width_ns * side.step)}, by ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads` : 'all syncs are on this page',
     ].filter(Boolean).join(' · '));
@@ -223,6 +226,8 @@ function start() {
   const main = h('main', {});
   const page = document.getElementById('page');
   page.replaceChildren(h('a.skip', {href: hasSyncs ? '#files' : '#device'}, 'Skip to the tables'), head(), main, h('footer', {}, `Syncline ${data.syncline}. The figures are those of `, h('code', {}, 'syncline report'), '. This page fetches nothing.'));
+  const failures = failed(sides);
+  if (failures) main.append(failures);
   const answer = answerView(sides, comparing ? data.answer : null, {set});
   if (answer) main.append(answer);
   if (data.warnings.length) main.append(differing(data.warnings));

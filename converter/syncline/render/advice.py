@@ -94,7 +94,9 @@ def _evidence(row: dict[str, Value]) -> str:
     what = "from" if row["sync_id"] is None else f"sync {row['sync_id']} at"
     run = f" of {row['run']}" if row["run"] else ""
     cost = "" if row["cost_ns"] is None else f", {text(row['cost_ns'], 'ns')}"
-    return f"{what} {text(row['ts_ns'], 'time')}{run}{cost}: {row['note']}"
+    # A note is null if a part of what it says is not recorded.
+    note = "" if row["note"] is None else f": {row['note']}"
+    return f"{what} {text(row['ts_ns'], 'time')}{run}{cost}{note}"
 
 
 def _wrapped(first: str, prose: str) -> list[str]:

@@ -22,7 +22,7 @@ _FORMATS = {
     "dataset": "a dataset, of {}",
     "rows": "{}",
 }
-_KINDS = {"request": "requests", "bio": "bios of requests"}
+_KINDS = {"request": "requests with something to attribute", "bio": "bios of requests"}
 # Maximum number of names. --format json has all of them.
 _MOST = 3
 _OTHERS = 8

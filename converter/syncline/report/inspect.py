@@ -166,7 +166,7 @@ def inspect(
         # Null, not 0, if the input has no event of a sync: it does not show whether there were some.
         "syncs": known["syncs"] if known["syncs"] or metadata.shows_syncs(meta) else None,
         "entities": _entities(engine, missing),
-        "attribution": _attribution(engine, missing, counts),
+        "attribution": _attribution(engine, missing, counts, metadata.shows_syncs(meta)),
         "losses": None if "loss" in missing else _records(engine, "losses"),
         "hidden_losses": _hidden_losses(core, metadata.value(meta, "source")),
         "failures": read_failures(engine),
@@ -353,7 +353,9 @@ def _entities(engine: SqlEngine, missing: set[str]) -> list[dict[str, Any]]:
     return entities
 
 
-def _attribution(engine: SqlEngine, missing: set[str], counts: Counts) -> list[dict[str, Any]]:
+def _attribution(
+    engine: SqlEngine, missing: set[str], counts: Counts, shows_syncs: bool
+) -> list[dict[str, Any]]:
     found: dict[str, dict[str, int]] = {"request": {}, "bio": {}}
     for row in _records(engine, "attribution"):
         found[row["of"]][row["confidence"]] = row["number"]
@@ -362,7 +364,7 @@ def _attribution(engine: SqlEngine, missing: set[str], counts: Counts) -> list[d
     attribution = []
     for kind, table in (("request", "sync"), ("bio", "bio")):
         total = sum(found[kind].values())
-        known = table not in missing and not (kind == "bio" and no_bios)
+        known = table not in missing and not (kind == "bio" and no_bios) and shows_syncs
         shares = {
             confidence: found[kind].get(confidence, 0) / total if total else None
             for confidence in ("exact", "inferred", "unknown")

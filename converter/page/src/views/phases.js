@@ -12,18 +12,18 @@ const GROUPS = [['file', 'file'], ['thread', 'thread'], ['time', 'time']];
 export const phasesView = {
   id: 'phases',
   title: 'Where the time went, by file, thread and time',
-  help: 'Each instant of a sync, from the start of the file system\'s sync function to its end, is in one phase. Of what ran in parallel, the part that ended last counts. The first bar has all selected syncs. Below it, the length of a bar is the summed time.',
+  help: 'Each instant of a sync, from the start of the file system\'s sync function to its end, is in one phase. Of what ran in parallel, the part that ended last counts. The first bar has all selected syncs. The length of each bar is the summed time, to one scale.',
   missing: (sides) => (sides.some((side) => side.phaseNames.length) ? null : 'the input holds no phases: they need the start and the end of each sync, as `syncline record` and kernel traces have them'),
   controls: (state, set, sides) => (sides.some((side) => side.phaseNames.length) ? [choice('Below by', GROUPS, state.phasesBy, (phasesBy) => set({phasesBy}))] : []),
   scale(sides, state) {
-    // Groups that share one row would make the bars of the others too short to read. The note has their sum.
+    // Groups that share one row are not a file or a thread to compare with the others. The note has their sum.
     const all = sides.map((side) => {
       const found = side.phases(state, state.phasesBy);
       const isOthers = ({key}) => ({file: side.files, thread: side.threads}[state.phasesBy]?.[key].key === OTHERS);
       return {...found, groups: found.groups.filter((group) => !isOthers(group)), others: found.groups.find(isOthers)};
     });
     const shown = inOrder(new Set(all.flatMap(({total}) => [...total.keys()])));
-    return {all, shown, max: Math.max(1, ...all.flatMap(({groups}) => groups.map(({sum}) => sum)))};
+    return {all, shown, max: Math.max(1, ...all.map(({sum}) => sum))};
   },
   draw(side, state, {scale, place, set}) {
     const {total, groups, others, sum} = scale.all[place];
@@ -46,7 +46,7 @@ export const phasesView = {
     const more = groups.length - rows.length;
     return [
       h('p.answer', {'data-value': sum}, answer),
-      h('div.shares', {}, h('span.lane', {}, 'all selected'), bar(total, sum, scale, 1, `All selected syncs: ${format.ns(sum)}`), h('span.sum', {}, format.ns(sum)), bars),
+      h('div.shares', {}, h('span.lane', {}, 'all selected'), bar(total, sum, scale, sum / scale.max, `All selected syncs: ${format.ns(sum)}`), h('span.sum', {}, format.ns(sum)), bars),
       legend(scale.shown),
       others ? h('p.note', {}, `${label(others.key).label}, together: ${format.ns(others.sum)}.`) : null,
       more > 0 ? h('p.note', {}, `${format.count(more)} more ${state.phasesBy === 'time' ? 'bins of time' : `${state.phasesBy}s`} have less time each.`) : null,

@@ -24,7 +24,7 @@ export function figures(side, state, journal = side.recorded.journal) {
     syscall: {label: 'Syscall latency, median', value: quantile('syscall', 50), unit: 'ns', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count', false, total.syncs]]},
     writeback: {label: 'Writeback latency, median', value: quantile('writeback', 50), unit: 'ns', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count', false, total.syncs]]},
     ...(journal ? {journal: {label: 'Journal wait, median', value: quantile('journal', 50), unit: 'ns', more: [['p99', quantile('journal', 99), 'ns'], ['sum', side.waited(total, 'journal'), 'ns'], ['share of sync time', total.journal_dur_ns ? total.journal_ns / total.journal_dur_ns : null, 'share'], ['known of', total.journals, 'count', false, total.syncs]]}} : {}),
-    amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes']]},
+    amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes'], ['known of', total.amounts, 'count', false, total.syncs]]},
     empty: {label: 'Empty syncs', value: all ? metric('empty_share') : total.whole && total.amounts ? total.empty / total.whole : null, unit: 'share', more: [['wrote nothing', total.amounts || !total.syncs ? total.empty : null, 'count'], ['incomplete', total.incomplete, 'count']]},
     time: {label: 'Time in sync', value: sum, unit: 'ns', more: [['wall time', wall, 'ns', side.counted && !all], ['parallelism', wall ? sum / wall : null, 'ratio', side.counted && !all]]},
     exact: {label: 'Exact attribution', value: all ? metric('attribution_share', 'exact') : total.attributed ? total.exact / total.attributed : null, unit: 'share', more: [['losses in the run', metric('losses'), 'count']]},
@@ -48,12 +48,18 @@ export function tiles(sides, state) {
   return h(`dl.tiles${sides.length > 1 ? '.two' : ''}`, {}, Object.entries(now).map(([key, figure]) => {
     const base = sides.length > 1 ? all[0][key] : null;
     return h('div.tile', {'data-figure': key, 'data-value': raw(figure.value)},
-      h('dt', {}, figure.label),
+      h('dt', {}, `${figure.label}${covered(figure)}`),
       h('dd.big', {}, shown(figure.value, figure.unit)),
       base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value), figure.unit)}`) : null,
       h('dd.more', {}, figure.more.map(([name, value, unit, unknown, of], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known for a selection: this page holds only sums by time bin. The SQL of the selection gives it.' : null},
         `${of == null ? `${name} ${shown(value, unit)}` : `known for ${shown(value, unit)} of ${shown(of, 'count')} ${of === 1 ? 'sync' : 'syncs'}`}${unknown ? ' (not known for a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
   }));
+}
+
+// A figure of a few syncs must not look like one of all.
+function covered({more}) {
+  const [, known, , , of] = more.find(([name]) => name === 'known of') ?? [];
+  return known > 0 && known < of ? ` of ${format.count(known)} of ${format.counted(of, 'sync')}` : '';
 }
 
 const raw = (value) => (value == null ? null : typeof value === 'object' ? `${value.from}..${value.to}` : value);
@@ -91,10 +97,19 @@ export function differing(warnings) {
     h('ul', {}, warnings.map((text) => h('li', {}, format.printable(text)))));
 }
 
+// What failed is the most serious that a recording can show, so it is above all else and not among what is missing.
+export function failed(sides) {
+  const found = sides.filter((side) => side.raw.failed.length);
+  if (!found.length) return null;
+  return h('section.failed', {id: 'failed', role: 'alert', 'aria-labelledby': 'failed-title'},
+    h('h2', {id: 'failed-title'}, h('span', {'aria-hidden': 'true'}, '✖ '), 'Failed'),
+    found.flatMap((side) => side.raw.failed.map((text) => h('p', {}, sides.length > 1 ? h('span.role', {}, side.index ? 'new' : 'base') : null, sides.length > 1 ? ' ' : null, `${format.printable(text)}. `, h('code', {}, 'syncline report INPUT failures'), ' lists them.'))));
+}
+
 export function caveats(side, titled) {
   const {caveats, losses} = side.raw;
   const exact = side.metric('attribution_share', 'exact');
-  const confidence = exact?.value == null ? 'The confidence of the relations between bios, calls and requests is not known.' : `Confidence of the relations between bios, calls and requests: ${format.share(exact.value)} exact, ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
+  const confidence = exact?.value == null ? 'The recording has no relation between bios, calls and requests whose confidence is known.' : `Confidence of the relations between bios, calls and requests: ${format.share(exact.value)} exact, ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
   const lost = side.metric('losses')?.value;
   // Without syncs, nothing can be said about what belongs to them.
   const isEmpty = !side.raw.requests;
@@ -104,6 +119,6 @@ export function caveats(side, titled) {
     caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
     h('p', {}, isEmpty ? 'No gap was found in the input. Without a sync request it is not known which threads waited for which files, nor whether the recorder missed their syncs.' : confidence),
     losses.reason.length ? h('details', {}, h('summary', {}, `${caveats.length ? 'Reasons' : 'What was not used, and is no loss'}, each with an example (${losses.reason.length})`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
-      h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example'].map((name) => h('th', {scope: 'col'}, name)))),
-      h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')))))))) : null);
+      h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example', 'after', 'first'].map((name) => h('th', {scope: 'col'}, name)))),
+      h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')), h('td', {}, format.ns(losses.after_ns[row])), h('td', {}, format.time(losses.first_ts_ns[row])))))))) : null);
 }
