@@ -150,6 +150,14 @@ def test_small_files_in_a_row(known: Callable) -> None:
     assert known("null-ext4")[1]["small-files"].status == "none"
 
 
+def test_a_log_of_the_block_layer_does_not_show_whether_there_were_syncs() -> None:
+    said = ok("advise", Path(__file__).parent / "data" / "blktrace" / "small4.blkparse.txt.gz")
+    assert "has no event of a sync, so whether there were syncs is not known" in " ".join(
+        said.split()
+    )
+    assert "no sync request" not in said
+
+
 def test_evidence_says_nothing_of_bytes_that_are_not_recorded() -> None:
     """strace records no bytes, so the note has only what is known of the file."""
     data = Path(__file__).parent / "data"

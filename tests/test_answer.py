@@ -190,7 +190,9 @@ def test_the_words(tmp_path: Path) -> None:
     calls = ok("report", DATA / "strace" / "small4.log")
     assert "What they waited for is not recorded" in calls
     nothing = ok("report", DATA / "blktrace" / "small4.blkparse.txt.gz")
-    assert "has no event of a sync or a sync call, so it does not show whether there were" in nothing
+    assert (
+        "has no event of a sync or a sync call, so it does not show whether there were" in nothing
+    )
     assert "no sync request" not in nothing
     # Programs get the summary, as with its name.
     log = DATA / "thesis" / "parallel4.log"
@@ -292,9 +294,12 @@ def test_an_input_of_the_block_layer_says_what_took_longest(tmp_path: Path) -> N
     log.write_text(BLOCK_ONLY)
     requests = ok("report", log)
     # From the insert to the completion: 100.05011 s - 100.0201 s. block_rq_* events are of requests, which may hold several bios.
-    assert "with 2 requests of the block layer, 68 KiB; longest for kworker/1:1 (30 ms)." in requests
+    assert (
+        "with 2 requests of the block layer, 68 KiB; longest for kworker/1:1 (30 ms)." in requests
+    )
     assert "The longest request took 30 ms: a write of 64 KiB by kworker/1:1" in requests
-    assert "bio," not in requests and " flush" not in requests
+    assert "bio," not in requests
+    assert " flush" not in requests
     log.write_text(FLUSH)
     flushes = ok("report", log)
     # The flush took 100.01 ms, and both bios together 200.02 ms.
@@ -337,7 +342,9 @@ def test_without_bios_waits_and_calls_nothing_is_attributed(tmp_path: Path) -> N
 
 def test_the_example_of_a_loss_is_the_first_one_and_has_its_time(tmp_path: Path) -> None:
     """Two requests lose their end. That of thread 101 is noticed when its next one begins, the other one at the end of the log."""
-    enter = "wl-{}   [000] .....    {}: ext4_sync_file_enter: dev 254,16 ino {} parent 2 datasync 0\n"
+    enter = (
+        "wl-{}   [000] .....    {}: ext4_sync_file_enter: dev 254,16 ino {} parent 2 datasync 0\n"
+    )
     exit = "wl-{}   [000] .....    {}: ext4_sync_file_exit: dev 254,16 ino {} ret 0\n"
     lines = [
         enter.format(99, "19.000000", 11) + exit.format(99, "19.100000", 11),

@@ -101,7 +101,9 @@ mod tests {
 
     #[test]
     fn only_events_of_syncs_say_that_syncs_are_recorded() {
-        assert!(!with(&["block_submit", "block_issue", "block_complete", "journal_commit_start", "other"]).records_syncs());
+        assert!(
+            !with(&["block_submit", "block_issue", "block_complete", "journal_commit_start", "other"]).records_syncs()
+        );
         assert!(with(&["block_submit", "call_enter"]).records_syncs());
         assert!(!with(&["probe"]).records_syncs());
         assert!(Summary { requests: Some(1), ..with(&["probe"]) }.records_syncs());

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.report import Table, catalogue, run_query
+from syncline.report import Table, catalogue, metadata, run_query
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
@@ -85,6 +85,8 @@ def _lacking(engine: SqlEngine) -> str | None:
     """Returns why the absence of evidence says nothing, whatever else the input holds; None if it has the length of a sync."""
     ((syncs, known),) = run_query(engine, "SELECT COUNT(*), COUNT(dur_ns) FROM syncline_sync").rows
     if not syncs:
+        if not metadata.shows_syncs(metadata.read_meta(engine)):
+            return "the input has no event of a sync, so whether there were syncs is not known"
         return "the input has no sync request"
     return (
         None

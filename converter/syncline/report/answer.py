@@ -40,7 +40,7 @@ class Answer:
     `has_reads`: whether the input has bios that read. Without, somebody who reads is not seen.
     `is_filtered`: whether a filter was applied. The bios of the syncs that it left out are not known.
     `left_out`: how many syncs, and calls without one, the filter left out.
-    `failures`: the kinds of which some failed: syncs, calls and bios, as `read_failures` gives them.
+    `failures`: how many syncs, calls and bios failed, as `read_failures` gives them; only kinds with a failure.
     `shows_syncs`: whether the input has events of syncs. Without, that it has no sync says nothing.
     `devices`: of an input without syncs, the rows of the report `device` for whole devices and for threads.
     `lengths`: of such an input, how long its bios took, a row for each device.

@@ -51,7 +51,9 @@ ROUTES = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
 
 FILLED_BY = tuple(Filler(*group) for group in recorded_by.GROUPS)
 
-_NO_REQUEST = "it has no sync request: the routes dynamic-events, ring-buffer and bpftrace record requests"
+_NO_REQUEST = (
+    "it has no sync request: the routes dynamic-events, ring-buffer and bpftrace record requests"
+)
 _ALL_FILTERED = "no sync request passes the filter"
 _NO_SYNC_EVENT = (
     "it has no event of a sync or a sync call, so whether there were syncs is not known:"

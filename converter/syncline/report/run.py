@@ -156,9 +156,7 @@ def statements(reports: Iterable[str]) -> list[str]:
     return said + [catalogue.load(name).sql for name in reports]
 
 
-def caveats(
-    engine: SqlEngine, sql: str | None = None, *, says_failures: bool = True
-) -> list[str]:
+def caveats(engine: SqlEngine, sql: str | None = None, *, says_failures: bool = True) -> list[str]:
     """Returns a sentence for each kind of failure, and for each reason why data is missing, to show above any report.
 
     Args:
