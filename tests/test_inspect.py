@@ -277,6 +277,10 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 allowed |= {"differs", "commit_share"} if name == "groups" else set()
                 # Threads by name have no process id.
                 allowed |= {"id"} if name == "parallel" else set()
+                if name == "neighbours":
+                    # Most recordings are too short for a comparison, and what was not recorded has no name.
+                    allowed |= {"compared_ns", "quiet_syncs", "process", "cgroup", "low_ns"}
+                    allowed |= {"high_ns", "bios", "bytes", "sync_id"}
                 if name == "bystanders":
                     # Only what a kernel worker writes has a writer, and only a run directory knows processes.
                     allowed |= {"writers", "process", "cgroup"}
@@ -293,7 +297,7 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 assert entry["unknown_columns"] == ([] if entry["reason"] else ["flush_ns"])
                 assert "flush_ns" in null or sum(columns["flushes"])
             elif entry["answer"] == "part" and not table.rows:
-                assert name == "failures", "a recording without a failure"
+                assert name in ("failures", "neighbours"), "no failure, or no neighbour"
             elif entry["answer"] == "part":
                 # The names that reports give to derived columns.
                 alike = {"syscall_ns": "latency", "tid": "threads", "journal_ns": "started_by"}

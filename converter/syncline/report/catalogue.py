@@ -55,7 +55,7 @@ UNITS = {
 EACH_RUN = frozenset(
     {
         *("bystanders", "device", "durability", "groups", "journal"),
-        *("parallel", "phases", "scatter", "threads", "whose-data"),
+        *("neighbours", "parallel", "phases", "scatter", "threads", "whose-data"),
     }
 )
 

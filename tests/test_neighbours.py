@@ -1,0 +1,283 @@
+"""The report `neighbours`: on runs that were made by hand, and on recordings whose truth is known by A/B."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline.inputs import Reading, opened
+from syncline.report import run_report
+
+from tests import sqltools
+from tests.coretools import ROOT
+from tests.sqltools import Run
+
+Row = dict[str, Any]
+RECORDINGS = ROOT / "tests" / "data" / "neighbours" / "recordings.tar.xz"
+DISK = "8,0"
+MS = 1_000_000
+S = 1_000_000_000
+
+
+def report(path: Path, engine: str = "duckdb") -> list[Row]:
+    with opened(str(path), Reading(), engine=engine) as opened_engine:
+        found = run_report(opened_engine, "neighbours")
+    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+def reported(run: Run, folder: Path) -> dict[tuple[Any, Any], Row]:
+    """The rows of a run by process and control group, which are the same in both engines."""
+    rows = report(sqltools.write_parquet(run, folder / "tables"))
+    assert report(sqltools.write_trace(run, folder / "t.pftrace"), "embedded") == rows
+    return {(row["process"], row["cgroup"]): row for row in rows}
+
+
+def ways(row: Row) -> Row:
+    """The ways that are not 0."""
+    names = ("queue", "device", "commit_locking", "commit_data", "cache_flush", "cpu")
+    return {name: row[f"{name}_ns"] for name in names if row[f"{name}_ns"]}
+
+
+def sync(run: Run, who: str, start: int, end: int, tid: int = 1, **columns: Any) -> int:
+    """Adds a sync of a process in a control group of the same name."""
+    names = {"comm": who, "process": who, "cgroup": f"/{who}", "tid": tid, "dev": DISK, "bios": 1}
+    return run.add(start, end - start, call=False, **(names | columns))["sync_id"]
+
+
+def bio(run: Run, who: str, submit: int, issue: int, complete: int, **columns: Any) -> None:
+    row = {
+        "bio_id": len(run.bio) + 1,
+        "sync_id": None,
+        "ts_ns": submit,
+        "dur_ns": complete - submit,
+        "queue_ns": issue - submit,
+        "device_ns": complete - issue,
+        "dev": DISK,
+        "tid": 100,
+        "comm": who,
+        "process": who,
+        "cgroup": f"/{who}",
+        "bytes": 4096,
+        "origin": "background",
+    }
+    if columns.get("sync_id"):
+        row["origin"] = "sync"
+    run.bio.append(row | columns)
+
+
+def test_a_bio_is_queued_while_the_device_works_for_a_neighbour(tmp_path: Path) -> None:
+    """The bio of `db` is queued from 1050 to 1300; the device has a bio of `dd` from 950 to 1200."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    bio(run, "dd", 900, 950, 1200)
+    bio(run, "db", 1050, 1300, 1380, sync_id=own)
+    rows = reported(run, tmp_path)
+    # `db` delays nobody: nobody else syncs.
+    assert [*rows] == [("dd", "/dd")]
+    row = rows["dd", "/dd"]
+    assert (row["kind"], row["syncs"], row["of_syncs"], row["sync_id"]) == ("writes", 1, 1, own)
+    assert ways(row) == {"queue": 1200 - 1050}
+    assert row["cost_ns"] == row["low_ns"] == row["high_ns"] == 150
+    assert row["share"] == pytest.approx(150 / 400)
+    # There are too few syncs for a comparison.
+    assert (row["compared_ns"], row["bios"], row["bytes"]) == (None, 1, 4096)
+
+
+def test_a_large_bio_is_served_in_parts_between_others(tmp_path: Path) -> None:
+    """`dd` has a bio at the device from 950 to 1390, in which one of `log` is served from 1100 to 1150, and that of `db` from 1300 to 1380."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    bio(run, "dd", 900, 950, 1390, bytes=1 << 20)
+    bio(run, "log", 1090, 1100, 1150)
+    bio(run, "db", 1050, 1300, 1380, sync_id=own)
+    rows = reported(run, tmp_path)
+    assert ways(rows["log", "/log"]) == {"queue": 50}
+    assert ways(rows["dd", "/dd"]) == {"queue": 1300 - 1050 - 50}
+    # The worse one comes first.
+    assert [*rows] == [("dd", "/dd"), ("log", "/log")]
+
+
+def test_a_bio_next_to_another_one_at_the_device_may_cost_nothing(tmp_path: Path) -> None:
+    """The bio of `dd` is issued 20 after that of `db`. So it does not make it wait in the queue; 60 of its time is only a possible cost."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    bio(run, "db", 1050, 1060, 1380, sync_id=own)
+    bio(run, "dd", 1070, 1080, 1140)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    assert ways(row) == {"device": 60}
+    assert (row["cost_ns"], row["low_ns"], row["high_ns"]) == (0, 0, 60)
+
+
+def test_a_process_delays_neither_itself_nor_a_sync_that_runs(tmp_path: Path) -> None:
+    """A second sync of `db` has the device before. `dd` has it while the sync has not yet submitted, from 1000 to 1050, and at its end."""
+    run = Run()
+    first = sync(run, "db", 900, 1250, tid=2)
+    own = sync(run, "db", 1000, 1500)
+    bio(run, "dd", 990, 995, 1050)
+    bio(run, "db", 910, 1050, 1200, sync_id=first)
+    bio(run, "db", 1050, 1200, 1400, sync_id=own)
+    bio(run, "dd", 1390, 1400, 1500)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    # The bio of the first sync is queued from 910 on, and the device has that of `dd` from 995 to 1050.
+    assert (row["syncs"], row["sync_id"], ways(row)) == (1, first, {"queue": 55})
+
+
+def test_each_of_two_that_sync_is_the_neighbour_of_the_other(tmp_path: Path) -> None:
+    """The device has the bio of `a` from 1010 to 1110, then that of `b` until 1200, which was queued from 1020 on."""
+    run = Run()
+    first = sync(run, "a", 1000, 1300)
+    second = sync(run, "b", 1000, 1300, tid=2)
+    bio(run, "a", 1005, 1010, 1110, sync_id=first)
+    bio(run, "b", 1020, 1110, 1200, sync_id=second)
+    rows = reported(run, tmp_path)
+    assert (rows["a", "/a"]["kind"], ways(rows["a", "/a"])) == ("syncs", {"queue": 90})
+    assert (rows["b", "/b"]["kind"], ways(rows["b", "/b"])) == ("syncs", {})
+    assert rows["a", "/a"]["of_syncs"] == rows["b", "/b"]["of_syncs"] == 1
+
+
+def test_a_commit_belongs_to_the_process_whose_sync_started_it(tmp_path: Path) -> None:
+    """`db` waits for commit 7 from 1100 to 1300. The journal writes for it: queued from 1110, at the device from 1120 to 1250."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    other = sync(run, "mail", 1000, 1390, tid=2)
+    for sync_id, number in ((own, 1), (other, 1)):
+        wait = {"sync_id": sync_id, "number": number, "wait": "commit wait"}
+        run.wait.append(wait | {"ts_ns": 1100, "dur_ns": 200, "commit_id": 7, "confidence": "exact"})  # fmt: skip
+    journal = {"commit_id": 7, "kind": "commit", "ts_ns": 1105, "dur_ns": 190, "tid": 9}
+    run.journal.append(journal | {"comm": "jbd2/sda-8", "sync_id": other, "started_by": "sync"})
+    bio(run, "jbd2/sda-8", 1110, 1120, 1250, commit_id=7, tid=9, cgroup="/")
+    rows = reported(run, tmp_path)
+    # The queued bio delays it too, because what it waits for is the commit of `mail`.
+    assert ways(rows["mail", "/mail"]) == {"commit_data": 1250 - 1110}
+    assert ("db", "/db") not in rows or ways(rows["db", "/db"]) == {}
+
+
+def test_data_in_a_commit_belong_to_their_writers(tmp_path: Path) -> None:
+    """`db` starts commit 7. In it, the journal writes data of `dd` from 1120 to 1250, and the rest of the commit from 1250 to 1290."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    wait = {"sync_id": own, "number": 1, "wait": "commit wait", "confidence": "exact"}
+    run.wait.append(wait | {"ts_ns": 1100, "dur_ns": 200, "commit_id": 7})
+    journal = {"commit_id": 7, "kind": "commit", "ts_ns": 1105, "dur_ns": 190, "tid": 9}
+    run.journal.append(journal | {"comm": "jbd2/sda-8", "sync_id": own, "started_by": "sync"})
+    of_journal = {"commit_id": 7, "tid": 9, "cgroup": "/"}
+    data = of_journal | {"ino": 33, "writers": "dd", "writers_cgroup": "/dd"}
+    bio(run, "jbd2/sda-8", 1110, 1120, 1250, **data)
+    bio(run, "jbd2/sda-8", 1110, 1250, 1290, **of_journal)
+    assert {who: ways(row) for who, row in reported(run, tmp_path).items()} == {
+        ("dd", "/dd"): {"commit_data": 130}
+    }
+
+
+def test_a_log_bio_is_for_the_sync_that_waits_for_the_log(tmp_path: Path) -> None:
+    """`a` waits for the log from 1050 to 1250, `b` from 1240 to 1400. A worker writes the log from 1060 to 1200, and from 1245 to 1390."""
+    run = Run()
+    first = sync(run, "a", 1000, 1300, fs="xfs")
+    second = sync(run, "b", 1100, 1450, tid=2, fs="xfs")
+    for sync_id, start, end in ((first, 1050, 1250), (second, 1240, 1400)):
+        wait = {"sync_id": sync_id, "number": 1, "wait": "commit wait", "confidence": "exact"}
+        run.wait.append(wait | {"ts_ns": start, "dur_ns": end - start})
+    bio(run, "kworker/0:1", 1055, 1060, 1200, cgroup="/")
+    bio(run, "kworker/0:1", 1242, 1245, 1390, cgroup="/")
+    rows = reported(run, tmp_path)
+    # `b` begins to wait after the first bio. `a` still waits while the second one is queued, from 1242 on, and issued.
+    assert ways(rows["b", "/b"]) == {"commit_data": 1250 - 1242}
+    assert ways(rows["a", "/a"]) == {}
+
+
+def quiet_and_busy(run: Run, busy: int) -> None:
+    """20 syncs of 100 us. 5 s later 20 of 150 us, the first of which are queued for 10 us behind a bio of `dd`."""
+    for number in range(40):
+        start = (number + 1) * S // 100
+        length = 100_000
+        if number >= 20:
+            start += 5 * S
+            length = 150_000
+        own = sync(run, "db", start, start + length)
+        bio(run, "db", start + 10_000, start + 20_000, start + length, sync_id=own)
+        if 20 <= number < 20 + busy:
+            bio(run, "dd", start + 9_000, start + 9_500, start + 20_000)
+
+
+def test_the_cost_is_compared_with_syncs_while_it_was_quiet(tmp_path: Path) -> None:
+    run = Run()
+    quiet_and_busy(run, 20)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    # Each was queued for 10 us behind a bio of dd.
+    assert row["cost_ns"] == 20 * 10_000
+    assert (row["compared_ns"], row["quiet_syncs"]) == (20 * 50_000, 20)
+    # The two ways disagree, which the range shows.
+    assert (row["low_ns"], row["high_ns"]) == (20 * 10_000, 20 * 50_000)
+
+
+def test_too_few_syncs_are_not_compared(tmp_path: Path) -> None:
+    run = Run()
+    quiet_and_busy(run, 20)
+    # 19 syncs are left of the quiet time.
+    run.sync.pop(0)
+    run.bio.pop(0)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    assert (row["compared_ns"], row["quiet_syncs"]) == (None, 19)
+
+
+@pytest.mark.parametrize("fs", ["ext4", "btrfs"])
+def test_a_bio_is_queued_and_nothing_recorded_is_at_the_device(fs: str, tmp_path: Path) -> None:
+    """Bios of `db` are queued for 8 ms and for 0.9 ms. On btrfs, a worker may have them."""
+    run = Run()
+    first = sync(run, "db", MS, 20 * MS, fs=fs)
+    second = sync(run, "db", 30 * MS, 40 * MS, fs=fs)
+    bio(run, "db", 2 * MS, 10 * MS, 15 * MS, sync_id=first)
+    bio(run, "db", 31 * MS, 31 * MS + 900_000, 36 * MS, sync_id=second)
+    rows = reported(run, tmp_path)
+    if fs == "btrfs":
+        assert rows == {}
+        return
+    row = rows[None, None]
+    assert (row["kind"], row["syncs"], row["sync_id"]) == ("unrecorded", 1, first)
+    assert ways(row) == {"queue": 8 * MS}
+    assert (row["low_ns"], row["high_ns"]) == (None, None)
+
+
+def test_a_bio_of_another_device_delays_nobody(tmp_path: Path) -> None:
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    bio(run, "dd", 900, 950, 1200, dev="8,16")
+    bio(run, "db", 1050, 1300, 1380, sync_id=own)
+    assert reported(run, tmp_path) == {}
+
+
+# The wait of 70 syncs of a WAL beside a neighbour, less that of the same WAL alone.
+TRUTH_S = {
+    "ext4-write": ("dd", 1.79),
+    "ext4-sync": ("python3", 2.02),
+    "ext4-read": (None, 1.84),
+    # The mean of two comparisons.
+    "xfs-sync": ("python3", 2.44),
+    "btrfs-sync": ("python3", 12.15),
+}
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recordings")
+    with tarfile.open(RECORDINGS) as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("case", TRUTH_S)
+def test_the_cost_of_a_neighbour_is_that_of_the_comparison_with_a_run_without_it(case: str, recordings: Path) -> None:  # fmt: skip
+    process, truth_s = TRUTH_S[case]
+    rows = report(recordings / f"{case}.pftrace")
+    cgroup = process and "/neigh"
+    (row,) = [row for row in rows if (row["process"], row["cgroup"]) == (process, cgroup)]
+    assert row["cost_ns"] / 1e9 == pytest.approx(truth_s, rel=0.2)
+    # Where it writes or syncs, the interval has the truth, and tells something.
+    if process:
+        assert row["low_ns"] / 1e9 <= truth_s <= row["high_ns"] / 1e9
+    if case != "ext4-sync":
+        # It is the worst one.
+        others = [one for one in rows if one["cgroup"] != "/wal" and one is not row]
+        assert all(one["cost_ns"] < row["cost_ns"] for one in others)
