@@ -183,7 +183,7 @@ def test_the_words(tmp_path: Path) -> None:
     )
     assert "  1. /run/mnt/parallel.dat, wl (4 threads): 751 ms (100.0 %) in 80 syncs" in lines[6]
     assert lines[8].startswith("Slowest: fsync of /run/mnt/parallel.dat by wl: 41.8 ms")
-    assert lines[9] == "Others at the device: not recorded."
+    assert lines[9] == "Neighbours: not recorded."
     small = ok("report", DATA / "thesis" / "small4.log")
     assert "by folder and name" in small
     assert "/run/mnt/s4/ (100 files), wl (4 threads)" in small
@@ -211,33 +211,31 @@ def test_a_return_that_comes_late_is_named() -> None:
     assert "until the call" not in rendered.sentences(replace(whole, slowest=unknown))["slowest"]
 
 
-def test_a_filter_hides_others_at_the_device(tmp_path: Path) -> None:
-    """It leaves out the bios of other syncs, so that nobody was ahead cannot be said."""
+def test_a_filter_hides_no_neighbour(tmp_path: Path) -> None:
     recording = DATA / "dynamic-events" / "ext4.dat.gz"
-    every = "Others at the device: python3, for .../x/a/b/f0-4, was ahead of 2 of the 10 slowest"
-    assert every in ok("report", recording)
+    # All syncs are of one program, so a sync of it alone has no neighbour either.
+    assert "Neighbours: nobody else delayed these syncs by 1 % of their time. Reads are" in ok(
+        "report", recording
+    )
     _core.convert([str(recording)], f"{tmp_path}/tables/")
     syncs = tables(tmp_path / "tables")["sync"]
     slowest = max(row["dur_ns"] for row in syncs if row["dur_ns"] is not None)
     one = ok("report", recording, "--min-latency", f"{slowest}ns")
     assert "1 sync of 1 file" in one
-    assert "nobody" not in one
-    assert (
-        "Others at the device: not known for other syncs, because the filter leaves out their bios;"
-        " without it: syncline report INPUT bystanders\n"
-    ) in one
-    # A bystander among the syncs that pass is named, and may not be all.
-    most = ok("report", recording, "--comm", "python3")
-    assert every in most
-    assert " The filter leaves out the bios of other syncs; without it:" in most
+    assert "The filter chose whose wait is meant; it hides no neighbour." in one
     nothing = ok("report", recording, "--path", "/nope")
     assert f"No sync passes the filter; the input has {len(syncs)}, calls" in nothing
     assert "no sync request" not in nothing
-    # A trace that was converted with a filter says the same, in both engines.
+    # A trace that was converted with a filter does not have the others, which it says in both engines.
     Reading(filter=Filter(path="/nope")).convert([str(recording)], f"{tmp_path}/x.pftrace")
     for engine in ("duckdb", "embedded"):
         found = read(tmp_path / "x.pftrace", engine)
-        assert (found.is_filtered, found.left_out) == (True, len(syncs))
+        assert (found.is_filtered, found.has_others) == (True, False)
+        assert found.left_out == len(syncs)
+    Reading(filter=Filter(min_latency_ns=slowest)).convert(
+        [str(recording)], f"{tmp_path}/one.pftrace"
+    )
+    assert "the filter left out are not in this input" in ok("report", tmp_path / "one.pftrace")
 
 
 BLOCK_ONLY = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from syncline.report import run_report
 from tests import sqltools
 from tests.coretools import ROOT
 from tests.sqltools import Run
+from tests.test_commands import ok
 
 Row = dict[str, Any]
 RECORDINGS = ROOT / "tests" / "data" / "neighbours" / "recordings.tar.xz"
@@ -246,6 +248,58 @@ def test_a_bio_of_another_device_delays_nobody(tmp_path: Path) -> None:
     bio(run, "dd", 900, 950, 1200, dev="8,16")
     bio(run, "db", 1050, 1300, 1380, sync_id=own)
     assert reported(run, tmp_path) == {}
+
+
+def request(comm: str, tid: int, number: int, start: int, end: int, *at: int) -> list[Row]:
+    """The events of a sync with one bio, which is submitted, issued and completed at these times."""
+    submit, issue, complete = at
+    own = {"source": "trace-dat", "tid": tid, "comm": comm, "id": number}
+    whole = {"start": 0, "end": 2**63 - 1, "datasync": 0, "dev": DISK, "fs": "ext4", "ino": number}
+    its = own | {"bio": hex(number), "dev": DISK, "sector": 8 * number}
+    of_block = {
+        "source": "trace-dat",
+        "comm": "swapper",
+        "tid": 0,
+        "dev": DISK,
+        "sector": 8 * number,
+    }
+    of_block |= {"bytes": 4096, "rwbs": "WS"}
+    return [
+        own | whole | {"ts_ns": start, "event": "sync_start", "path": f"/{comm}"},
+        its | {"ts_ns": submit, "event": "bio_add_folio", "start": 0, "len": 4096},
+        its | {"ts_ns": submit, "event": "bio_submit"},
+        of_block | {"ts_ns": issue, "event": "block_rq_issue"},
+        of_block | {"ts_ns": complete, "event": "bio_complete", "bio": hex(number)},
+        own | {"ts_ns": end, "event": "sync_end", "ret": 0},
+    ]
+
+
+def test_a_filter_says_whose_wait_is_meant_and_hides_nobody(tmp_path: Path) -> None:
+    """`a` has the device from 1010 to 1110; then `b`, whose bio was queued from 1020 on, until 1200; then `c`, queued from 1030 on."""
+    events = [
+        *request("a", 1, 1, 1000, 1300, 1005, 1010, 1110),
+        *request("b", 2, 2, 1000, 1300, 1020, 1110, 1200),
+        *request("c", 3, 3, 1000, 1300, 1030, 1200, 1250),
+    ]
+    events.sort(key=lambda event: event["ts_ns"])
+    log = tmp_path / "made.events.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+
+    def costs(*options: str) -> dict[str, tuple[int, ...]]:
+        rows = json.loads(ok("report", log, "neighbours", "--format", "json", *options))["rows"]
+        columns = ("syncs", "of_syncs", "cost_ns")
+        return {row["process"]: tuple(row[column] for column in columns) for row in rows}
+
+    # `a` delays `b` from 1020 to 1110, and `c` from 1030 on; `b` delays `c` from 1110 to 1200.
+    assert costs() == {"a": (2, 2, 90 + 80), "b": (1, 2, 90), "c": (0, 2, 0)}
+    assert costs("--comm", "c") == {"a": (1, 1, 80), "b": (1, 1, 90)}
+    assert costs("--path", "/b") == {"a": (1, 1, 90), "c": (0, 1, 0)}
+    said = ok("report", log, "--comm", "c")
+    assert "1 sync of 1 file" in said
+    # The worse one comes first.
+    assert "Neighbours: b, which syncs, delayed 1 of 1 sync of others for 90 ns" in said
+    assert "\n  a, which syncs, delayed 1 of 1 sync of others for 80 ns" in said
+    assert "The filter chose whose wait is meant; it hides no neighbour." in said
 
 
 # The wait of 70 syncs of a WAL beside a neighbour, less that of the same WAL alone.

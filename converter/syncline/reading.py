@@ -47,6 +47,8 @@ class Reading:
     # Which runs of a dataset are read: SQL on the columns of syncline_run.
     where: str | None = None
     filter: Filter = field(default_factory=Filter)
+    # Without a filter, also without that of the recording.
+    is_whole: bool = False
     # (input, ns to add to its times)
     offsets: tuple[tuple[str, int], ...] = ()
     # Names of the options that the user has given.
@@ -85,7 +87,9 @@ class Reading:
             "hints": self._hints(recording, self._offset_of_file(inputs, recordings)),
             "max_loss": self.max_loss,
             "marks": [mark[:3] for mark in marks],
-            "filter": self.filter.over(recording.filter).for_core(recording.cgroups),
+            "filter": None
+            if self.is_whole
+            else self.filter.over(recording.filter).for_core(recording.cgroups),
             "processes": recording.threads,
             "process_names": recording.processes,
             "cgroups": recording.cgroups,

@@ -149,6 +149,8 @@ WITH
       request.dev,
       bio.place
   ),
+  -- The syncs whose wait is meant: all, or those that a filter keeps.
+  meant AS (SELECT run, sync_id FROM syncline_sync),
   -- The syncs whose length is known: those that others may delay.
   victim AS MATERIALIZED (
     SELECT
@@ -161,8 +163,12 @@ WITH
       request.fs AS fs,
       request.start_ns AS start_ns,
       request.end_ns AS end_ns,
-      COALESCE(home.place, request.dev) AS place
+      COALESCE(home.place, request.dev) AS place,
+      meant.sync_id IS NOT NULL AS is_meant
     FROM request
+    LEFT JOIN meant
+      ON meant.run = request.run
+      AND meant.sync_id = request.sync_id
     LEFT JOIN home
       ON home.run = request.run
       AND home.dev = request.dev
@@ -400,7 +406,8 @@ WITH
       ON phase.run = victim.run
       AND phase.sync_id = victim.sync_id
     WHERE
-      phase.dur_ns > 0
+      victim.is_meant
+      AND phase.dur_ns > 0
       AND phase.phase NOT IN (
         'before submit',
         'submit',
@@ -634,6 +641,7 @@ WITH
       ON victim.run = neighbour.run
       AND victim.place = neighbour.place
       AND victim.owner <> neighbour.owner
+      AND victim.is_meant
     LEFT JOIN cpu ON cpu.run = victim.run AND cpu.sync_id = victim.sync_id
   ),
   met AS (
@@ -711,7 +719,11 @@ WITH
       owner
   ),
   own AS (
-    SELECT run, owner, COUNT(*) AS syncs, SUM(end_ns - start_ns) AS ns
+    SELECT
+      run,
+      owner,
+      SUM(CASE WHEN is_meant THEN 1 ELSE 0 END) AS syncs,
+      SUM(CASE WHEN is_meant THEN end_ns - start_ns ELSE 0 END) AS ns
     FROM victim
     GROUP BY
       run,

@@ -233,7 +233,7 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
     # Here some labels do not fit into their parts of the bar.
     found = visit(out, steps, (700, 1000))
     assert found["first"] == "answer"
-    for sentence in (said["total"], said["phases"], said["slowest"], said["bystander"], *said["worst"]):  # fmt: skip
+    for sentence in (said["total"], said["phases"], said["slowest"], said["neighbours"], *said["worst"]):  # fmt: skip
         assert sentence in found["text"]
     with opened(str(recording), Reading()) as engine:
         figures = answer.read(engine)
@@ -249,8 +249,8 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
     syncs = figures.total["syncs"]
     assert re.fullmatch(rf"known for \d+ of {syncs} syncs?", found["known"])
     # The neighbour is named next to the answer, with what it cost.
-    assert figures.bystander is not None
-    assert human.text(figures.bystander["ahead_ns"], "ns") in said["bystander"]
+    assert figures.neighbours
+    assert human.text(figures.neighbours[0]["cost_ns"], "ns") in said["neighbours"]
 
 
 def test_the_answer_of_two_sides_is_that_of_diff(tmp_path: Path) -> None:

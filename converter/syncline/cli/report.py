@@ -19,12 +19,12 @@ from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE, PLACE
-from syncline.inputs import opened
+from syncline.inputs import kind_of, opened
 from syncline.reading import Reading
 from syncline.render import human
 
 if TYPE_CHECKING:
-    from syncline.report import Report
+    from syncline.report import Report, Table
 
 # Longer outputs than this are kept in a file until they are complete. In characters.
 _IN_MEMORY = 1 << 24
@@ -130,16 +130,22 @@ def command(
             bar("reading") as progress,
             opened(input, reading, engine, progress, statements=needed) as open_engine,
         ):
+            others = None
+            if wants_answer or "neighbours" in names:
+                others = _neighbours(input, reading, engine, open_engine)
             stdout_preface, stderr_preface = render.preface(
                 form, caveats(open_engine, says_failures=not wants_answer)
             )
-            found = answer.read(open_engine) if wants_answer else None
+            found = answer.read(open_engine, others and others.as_dicts()) if wants_answer else None
             if found:
                 out.write(rendered.render_failures(found))
             out.write(stdout_preface)
             if found:
                 out.write(rendered.render(found, catalogue.names()))
             for number, report in enumerate(reports):
+                if report.name == "neighbours" and others is not None:
+                    out.write(("\n" if number else "") + render.exporter(form)(others, report))
+                    continue
                 if parts:
                     is_empty = _write_in_parts(open_engine, report, parts, out)
                     why = why_empty(open_engine, report.name) if is_empty else ""
@@ -153,6 +159,19 @@ def command(
         out.seek(0)
         while text := out.read(_IN_MEMORY):
             show(text)
+
+
+def _neighbours(input: str, reading: Reading, engine: str, filtered: Any) -> Table | None:
+    """Returns the report `neighbours` of the syncs that a filter keeps, beside all others. None without a filter, or
+    if the input cannot be read a second time without it.
+    """
+    from syncline.report import answer, neighbours
+
+    if input == "-" or kind_of(input, reading.source) != "log" or not answer.is_filtered(filtered):
+        return None
+    syncs = neighbours.meant(filtered)
+    with opened(input, replace(reading, is_whole=True), engine) as whole:
+        return neighbours.of_meant(whole, syncs)
 
 
 def _write_in_parts(

@@ -22,8 +22,21 @@ _NAMED = 3
 _LATE = 0.01
 _INFERRED = " Which commit a sync waited for is inferred, because waits are not recorded."
 _EACH = {RESIDUE: "not explained"}
-# Ends what is said of others at the device, under a filter.
-_WITHOUT_FILTER = "without it: syncline report INPUT bystanders"
+# Neighbours that are named at most, and the part of the others' time from which on they are.
+_NEIGHBOURS = 3
+_SHARE = 0.01
+# The same for time without anything recorded, of which busy CPUs make some, too.
+_UNRECORDED = 0.25
+# Results that are apart by this factor disagree.
+_APART = 1.5
+# Columns of the ways in which a neighbour delays others.
+_WAYS = {
+    "queue_ns": "in the queue of the device",
+    "commit_locking_ns": "commit locking",
+    "commit_data_ns": "commits",
+    "cache_flush_ns": "cache flushes",
+    "cpu_ns": "waiting for a CPU or a worker",
+}
 
 
 def render(answer: Answer, more: Sequence[str]) -> str:
@@ -53,7 +66,7 @@ def _failed(answer: Answer) -> list[str]:
 def sentences(answer: Answer) -> dict[str, Any]:
     """Returns the sentences by their content. One without figures is absent.
 
-    `runs`, `total`, `devices`, `phases`, `slowest` and `bystander` are text, `failed` is a list, `worst` is a list
+    `runs`, `total`, `devices`, `phases`, `slowest` and `neighbours` are text, `failed` is a list, `worst` is a list
     below the title `worst_title`. `runs` is present only for a dataset.
     """
     runs = {"runs": _runs(answer.runs)} if answer.runs else {}
@@ -83,7 +96,7 @@ def _sentences(answer: Answer) -> dict[str, Any]:
             if answer.slowest
             else {}
         ),
-        "bystander": _bystander(answer),
+        "neighbours": _neighbours(answer),
     }
 
 
@@ -110,7 +123,7 @@ def _lines(answer: Answer) -> Iterator[str]:
     yield ""
     if "slowest" in said:
         yield said["slowest"]
-    yield said["bystander"]
+    yield said["neighbours"]
 
 
 def _runs(runs: Row) -> str:
@@ -285,48 +298,60 @@ def _may_be_slower(total: Row) -> str:
     return f" {whose} of unknown length may have been slower."
 
 
-def _bystander(answer: Answer) -> str:
-    row = answer.bystander
-    if row is None and answer.is_filtered:
-        return (
-            "Others at the device: not known for other syncs, because the filter leaves out their bios;"
-            f" {_WITHOUT_FILTER}"
-        )
-    if row is None:
-        known = (
-            f"nobody was ahead of the slowest syncs.{_without_reads(answer)}"
-            if answer.is_device_seen
-            else "not recorded."
-        )
-        return f"Others at the device: {known}"
+def _neighbours(answer: Answer) -> str:
+    """Says what each neighbour cost, the worst first; a line for each."""
+    if not answer.is_device_seen:
+        return "Neighbours: not recorded."
+    named = [
+        row
+        for row in answer.neighbours
+        if row["kind"] != "unrecorded" and (row["share"] or 0) >= _SHARE
+    ]
+    lines = [_neighbour(row) for row in named[:_NEIGHBOURS]]
+    if more := named[_NEIGHBOURS:]:
+        lines.append(f"{len(more):,} more: the report neighbours has them.")
+    lines += [
+        _unrecorded(row, answer)
+        for row in answer.neighbours
+        if row["kind"] == "unrecorded" and (row["share"] or 0) >= _UNRECORDED
+    ]
+    lines = lines or ["nobody else delayed these syncs by 1 % of their time."]
+    if not answer.has_others:
+        lines[-1] += " Those whose syncs the filter left out are not in this input."
+    elif answer.is_filtered:
+        lines[-1] += " The filter chose whose wait is meant; it hides no neighbour."
+    lines[-1] += _without_reads(answer)
+    return "Neighbours: " + "\n  ".join(lines)
+
+
+def _neighbour(row: Row) -> str:
     # The root says nothing: all processes are below it.
-    group = (
-        f" in control group {text(row['cgroup'], 'text')}"
-        if row["cgroup"] not in (None, "/")
-        else ""
+    group = f" in control group {text(row['cgroup'], 'text')}" if row["cgroup"] not in (None, "/") else ""  # fmt: skip
+    does = {"syncs": "which syncs", "writes": "which writes", "reads": "which reads"}
+    what = does.get(row["kind"], "for an unknown program")
+    way, most_ns = max(
+        ((way, row[column]) for column, way in _WAYS.items()), key=lambda one: one[1]
     )
-    who = _comm(row)
-    if row["process"] not in (None, row["comm"]):
-        who += f" of {text(row['process'], 'text')}"
-    if row["writers"]:
-        # A flusher thread writes what a process made dirty.
-        who += f", with data of {text(row['writers'], 'text')}{group},"
-    else:
-        who += group + (f", for {text(row['path'], 'text')}," if row["path"] else "")
-    bios = count(row["bios"], "read" if row["kind"] == "read" else "bio")
-    volume = f" with {bios}"
-    if row["bytes"] is not None:
-        volume = f" with {text(row['bytes'], 'bytes')} in {bios}"
-    unseen = (
-        f" The filter leaves out the bios of other syncs; {_WITHOUT_FILTER}"
-        if answer.is_filtered
-        else ""
-    )
-    these = "this one" if row["of_syncs"] == 1 else f"these {row['of_syncs']:,}"
+    spread = f"between {text(row['low_ns'], 'ns')} and {text(row['high_ns'], 'ns')}"
+    if row["compared_ns"] is not None:
+        result = text(max(row["compared_ns"], 0), "ns")
+        spread = (
+            f"{result} by comparison with {count(row['quiet_syncs'], 'sync')} while it was quiet"
+        )
+        if row["high_ns"] > _APART * max(row["low_ns"], 1):
+            spread += ", so the two ways to find it disagree"
     return (
-        f"Others at the device: {who} was ahead of {row['syncs']:,} of the"
-        f" {row['of_syncs']:,} slowest syncs,{volume}, for {text(row['ahead_ns'], 'ns')}"
-        f" ({text(row['share'], 'share')} of the time of {these}).{unseen}{_without_reads(answer)}"
+        f"{text(row['process'] or 'a thread without a name', 'text')}{group}, {what}, delayed {row['syncs']:,} of"
+        f" {count(row['of_syncs'], 'sync')} of others for {text(row['cost_ns'], 'ns')}"
+        f" ({text(row['share'], 'share')} of their time; {spread}), {text(most_ns, 'ns')} of it {way}."
+    )
+
+
+def _unrecorded(row: Row, answer: Answer) -> str:
+    return (
+        f"nothing recorded was at the device for {text(row['cost_ns'], 'ns')} ({text(row['share'], 'share')} of the"
+        " time of these syncs) while their bios were queued:"
+        f" {'' if answer.has_reads else 'reads, '}another partition or another guest held it, or the CPUs were busy."
     )
 
 

@@ -8,10 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import catalogue
-from .run import check_trace, read_failures, run_query
+from .run import check_trace, read_failures, run_query, run_report
 from .tables import SqlEngine
 
-__all__ = ["LAST", "RESIDUE", "UNKNOWN", "Answer", "phases", "read", "statements", "with_unknown"]
+__all__ = [
+    "LAST",
+    "RESIDUE",
+    "UNKNOWN",
+    "Answer",
+    "is_filtered",
+    "phases",
+    "read",
+    "statements",
+    "with_unknown",
+]
 
 # The phase of the time that nothing recorded explains.
 RESIDUE = "residue"
@@ -20,9 +30,9 @@ UNKNOWN = "unknown"
 # Parts that come after all phases, in this order.
 LAST = (RESIDUE, UNKNOWN)
 _FILES = ("total", "worst", "slowest", "filter", "reads", "waits", "lengths")
-_REPORTS = ("phases", "bystanders", "device")
-# Kinds of bystanders that are not somebody else.
-_OWN = ("itself", "commit")
+_REPORTS = ("phases", "neighbours", "device")
+# Whether it is known who was at a device.
+_DEVICES = "SELECT 1 FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL LIMIT 1"
 
 Row = Mapping[str, Any]
 
@@ -34,11 +44,12 @@ class Answer:
     `phases`: time by phase, the longest first, then those of LAST; empty if no phase is recorded.
     `worst`: up to three files with the name of a thread.
     `slowest`: None without a sync whose length is known.
-    `bystander`: who cost the slowest syncs most at the device. None if nobody did, or if that is not known.
+    `neighbours`: the rows of the report `neighbours`, the worst first.
     `is_device_seen`: whether it is known who was at the device.
     `infers_waits`: whether waits for commits are inferred, because the recording has no event of a wait.
     `has_reads`: whether the input has bios that read. Without, somebody who reads is not seen.
-    `is_filtered`: whether a filter was applied. The bios of the syncs that it left out are not known.
+    `is_filtered`: whether a filter was applied.
+    `has_others`: whether `neighbours` has those too whose syncs the filter left out.
     `left_out`: how many syncs, and calls without one, the filter left out.
     `failures`: how many syncs, calls and bios failed, as `read_failures` gives them; only kinds with a failure.
     `shows_syncs`: whether the input has events of syncs. Without, that it has no sync says nothing.
@@ -51,11 +62,12 @@ class Answer:
     phases: dict[str, int]
     worst: list[Row]
     slowest: Row | None
-    bystander: Row | None
+    neighbours: list[Row]
     is_device_seen: bool
     infers_waits: bool
     has_reads: bool
     is_filtered: bool
+    has_others: bool
     left_out: int
     failures: list[Row]
     shows_syncs: bool
@@ -67,14 +79,14 @@ class Answer:
 def statements() -> list[str]:
     """Returns the SQL that `read` runs."""
     reports = [catalogue.load(name).sql for name in _REPORTS]
-    return [*map(_sql, _FILES), catalogue.read_sql("inspect", "failures"), *reports]
+    return [*map(_sql, _FILES), _DEVICES, catalogue.read_sql("inspect", "failures"), *reports]
 
 
-def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> Answer:
+def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> Answer:
     """Reads the figures.
 
     Args:
-        bystanders: the rows of that report, if the caller has them.
+        neighbours: the rows of that report for the syncs of this input, from one without its filter.
 
     Raises:
         EngineError: a query failed, or the trace was not written by Syncline.
@@ -83,19 +95,20 @@ def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> A
     total = _rows(engine, _sql("total"))[0]
     slowest = _rows(engine, _sql("slowest"))
     (filtered,) = _rows(engine, _sql("filter"))
-    if bystanders is None:
-        bystanders = _rows(engine, catalogue.load("bystanders").sql)
-    others = [row for row in bystanders if row["kind"] not in _OWN]
+    of_all = neighbours
+    if of_all is None:
+        of_all = run_report(engine, "neighbours").as_dicts()
     return Answer(
         total=total,
         phases=with_unknown(phases(engine), total["time_ns"]),
         worst=_rows(engine, _sql("worst")),
         slowest=slowest[0] if slowest else None,
-        bystander=max(others, key=lambda row: row["ahead_ns"], default=None),
-        is_device_seen=bool(bystanders),
+        neighbours=sorted(of_all, key=lambda row: -row["cost_ns"]),
+        is_device_seen=bool(_rows(engine, _DEVICES)),
         infers_waits=_rows(engine, _sql("waits"))[0]["inferred"] > 0,
         has_reads=_rows(engine, _sql("reads"))[0]["reads"] > 0,
         is_filtered=filtered["filters"] > 0,
+        has_others=neighbours is not None or not filtered["filters"],
         left_out=filtered["left_out"],
         failures=[kind for kind in read_failures(engine) if kind["failed"]],
         shows_syncs=total["syncs"] > 0 or not 0 < total["unseen"] == total["all_runs"],
@@ -105,6 +118,11 @@ def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> A
         if engine.is_dataset
         else None,
     )
+
+
+def is_filtered(engine: SqlEngine) -> bool:
+    """Returns whether a filter left out syncs."""
+    return bool(_rows(engine, _sql("filter"))[0]["filters"])
 
 
 def _devices(engine: SqlEngine) -> list[dict[str, Any]]:

@@ -123,7 +123,7 @@ def describe(
     bystanders = run_report(engine, "bystanders")
     side["bystanders"] = _table(Table(bystanders.columns, bystanders.rows[:_BYSTANDERS]))
     side["slow_writes"] = _slow_writes(engine)
-    answer = answers.read(engine, bystanders.as_dicts())
+    answer = answers.read(engine)
     side["answer"] = asdict(answer) | {"sentences": sentences(answer) if sentences else None}
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
     # Of several runs, the facts of the last one.

@@ -5,7 +5,7 @@ import * as format from '../format.js';
 import {h} from '../dom.js';
 import {inOrder, phaseClass, phaseName} from '../phases.js';
 
-// Part of the time of the slowest syncs, from which a bystander stands out.
+// Part of the time of the others' syncs, from which on a neighbour stands out.
 const NOTABLE = 0.1;
 
 export function answerView(sides, compared, {set}) {
@@ -37,9 +37,9 @@ function row(name, phases, all, shown) {
 const total = (phases) => Object.values(phases).reduce((sum, ns) => sum + ns, 0);
 
 function details(side, titled, set) {
-  const {sentences, worst, bystander, is_device_seen: isSeen} = side.raw.answer;
+  const {sentences, worst, neighbours, is_device_seen: isSeen} = side.raw.answer;
   if (!sentences?.worst) return titled ? h('div.pane', {}, h('h3', {}, side.short), h('p', {}, sentences?.total ?? '')) : null;
-  const isNotable = (bystander?.share ?? 0) >= NOTABLE;
+  const isNotable = (neighbours?.[0]?.share ?? 0) >= NOTABLE;
   const pick = (place) => {
     const {path, comm, threads, tid} = worst[place];
     const file = side.files.find(({key}) => key === (path ?? '[unknown file]'));
@@ -50,7 +50,7 @@ function details(side, titled, set) {
   };
   return h('div.pane', {'data-side': side.index}, titled ? h('h3', {}, h('span.role', {}, side.index ? 'new' : 'base'), ` ${side.short}`) : null,
     titled ? h('p', {}, format.printable(sentences.total)) : null,
-    h(`p.neighbour${isNotable ? '.some' : ''}`, {id: `neighbour-${side.index}`}, isNotable ? h('span', {'aria-hidden': 'true'}, '⚠ ') : null, format.printable(sentences.bystander), isSeen ? [' ', h('a', {href: '#bystanders'}, 'All who were there')] : null),
+    h(`p.neighbour${isNotable ? '.some' : ''}`, {id: `neighbour-${side.index}`}, isNotable ? h('span', {'aria-hidden': 'true'}, '⚠ ') : null, format.printable(sentences.neighbours), isSeen ? [' ', h('a', {href: '#bystanders'}, 'All who were there')] : null),
     sentences.slowest ? h('p', {}, format.printable(sentences.slowest), ' ', h('a', {href: '#slowest'}, 'The 20 slowest')) : null,
     h('p', {}, sentences.worst_title),
     h('ol.worst', {}, sentences.worst.map((text, place) => {
