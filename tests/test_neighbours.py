@@ -93,6 +93,8 @@ def test_a_large_bio_is_served_in_parts_between_others(tmp_path: Path) -> None:
     own = sync(run, "db", 1000, 1400)
     bio(run, "dd", 900, 950, 1390, bytes=1 << 20)
     bio(run, "log", 1090, 1100, 1150)
+    # That another one is queued meanwhile changes nothing.
+    bio(run, "log", 1120, 1385, 1388)
     bio(run, "db", 1050, 1300, 1380, sync_id=own)
     rows = reported(run, tmp_path)
     assert ways(rows["log", "/log"]) == {"queue": 50}

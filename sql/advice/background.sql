@@ -3,7 +3,9 @@
 -- Evidence is a bystander of the report bystanders that took at least 5 % of
 -- the time of the slowest syncs, and was ahead of at least 3 of them: a thread
 -- of a process that syncs itself, or a thread of the kernel that writes page
--- cache back. One row for each; its sync is the one that waited longest.
+-- cache back, unless it is known to write for a program that does not sync,
+-- which is a neighbour. One row for each; its sync is the one that waited
+-- longest.
 --
 -- Seen: {where} had bios ahead of the slowest syncs.
 --
@@ -48,7 +50,10 @@ SELECT
   run
 FROM _syncline_delay
 WHERE
-  who IN ('own', 'kernel')
+  who = 'own'
+  OR (who = 'kernel'
+  AND (writers IS NULL
+  OR writers IN (SELECT COALESCE(process, comm) FROM syncline_sync)))
 ORDER BY
   cost_ns DESC,
   run,

@@ -1,17 +1,18 @@
--- Another program that uses the device.
+-- Another program that uses the device or the journal.
 --
--- Evidence is a bystander of the report bystanders that took at least 5 % of
--- the time of the slowest syncs, and was ahead of at least 3 of them: a thread
--- of a process that makes no sync itself. One row for each; its sync is the one
--- that waited longest.
+-- Evidence is a process of the report neighbours that delayed at least 3 syncs
+-- of others, by at least 5 % of the time of these. One row for each, the worst
+-- first; its sync is the one that it delayed most.
 --
--- Seen: {where} had bios ahead of the slowest syncs, and made no sync.
+-- Seen: {where} used the device while syncs of others waited.
 --
--- Cost: the time in which such bios were ahead, summed over the slowest syncs.
--- It is the most that they may have cost; syncs at the same time count each.
+-- Cost: the time in which the device worked for it while they waited, summed
+-- over them; syncs at the same time count each. The note has the range of the
+-- two ways in which the report finds it. It is no upper bound.
 --
--- Inferred: that it is a program. Threads of the kernel are left out, by their
--- names. That it makes no sync holds for the recording.
+-- Inferred: whose data a thread of the kernel writes follows from who made
+-- pages of the file dirty, and whose handles a commit waits for from who used
+-- the device meanwhile.
 --
 -- Instead: put its files on another device, run it at another time, or limit
 -- its bandwidth (io.max of its control group).
@@ -22,34 +23,45 @@
 -- routes dynamic-events and ring-buffer record.
 --
 -- Columns:
---   sync_id   id     The sync that waited longest.
+--   sync_id   id     The sync that it delayed most.
 --   ts_ns     time   Its start.
---   comm      text   Name of the thread.
---   path      text   Path of the file that it wrote, if known and only one.
---   cost_ns   ns     Time in which bios of the thread were ahead, summed.
---   note      prose  What was seen.
+--   comm      text   Name of the process.
+--   path      text   Null.
+--   cost_ns   ns     What it cost, as the report neighbours has it.
+--   note      prose  What it does, and the range of its cost.
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
+WITH neighbour AS (SELECT :neighbours)
 SELECT
-  sync_id,
-  ts_ns,
-  comm,
-  path,
-  cost_ns,
-  note || COALESCE('; process ' || process, '')
-  || COALESCE('; control group ' || cgroup, '') AS note,
+  neighbour.sync_id AS sync_id,
+  sync.ts_ns AS ts_ns,
+  neighbour.process AS comm,
+  CAST(NULL AS VARCHAR) AS path,
+  neighbour.cost_ns AS cost_ns,
+  neighbour.kind || COALESCE('; control group ' || neighbour.cgroup, '')
+  || '; delayed '
+  || CAST(neighbour.syncs AS TEXT)
+  || ' of '
+  || CAST(neighbour.of_syncs AS TEXT)
+  || ' syncs of others; between '
+  || CAST(CAST(ROUND(neighbour.low_ns / 1000000.0) AS BIGINT) AS TEXT)
+  || ' and '
+  || CAST(CAST(ROUND(neighbour.high_ns / 1000000.0) AS BIGINT) AS TEXT)
+  || ' ms' AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
-  run
-FROM _syncline_delay
+  neighbour.run AS run
+FROM neighbour
+JOIN syncline_sync AS sync
+  ON sync.run = neighbour.run
+  AND sync.sync_id = neighbour.sync_id
 WHERE
-  who = 'other'
+  neighbour.kind IN ('writes', 'reads', 'syncs')
+  AND neighbour.share >= 0.05
+  AND neighbour.syncs >= 3
 ORDER BY
-  cost_ns DESC,
-  run,
-  comm,
-  process NULLS LAST,
-  cgroup NULLS LAST,
-  writers NULLS LAST,
-  path NULLS LAST;
+  neighbour.cost_ns DESC,
+  neighbour.run,
+  neighbour.process,
+  neighbour.cgroup NULLS LAST;

@@ -295,7 +295,8 @@ WITH
       SUM(queued) AS queued,
       SUM(issued) AS issued,
       MAX(issue_ns) AS issue_ns,
-      MAX(complete_ns) AS complete_ns
+      MAX(complete_ns) AS complete_ns,
+      MAX(CASE WHEN complete_ns IS NOT NULL THEN at_ns END) AS issued_ns
     FROM edge
     GROUP BY
       run,
@@ -303,9 +304,8 @@ WITH
       at_ns
   ),
   -- From each moment to the next one, how many bios are queued and at the
-  -- device; when the bio completes for which the device works: the one that
-  -- was just issued, else the one that stays for longest; and when the queued
-  -- bio is issued that waits for longest.
+  -- device; when the last bio was issued; when the last one completes of those
+  -- that were issued; and when the last one is issued of those that are queued.
   span AS (
     SELECT
       run,
@@ -315,10 +315,31 @@ WITH
       SUM(queued) OVER in_order AS queued,
       SUM(issued) OVER in_order AS issued,
       MAX(issue_ns) OVER in_order AS issue_ns,
-      COALESCE(complete_ns, MAX(complete_ns) OVER in_order) AS complete_ns
+      MAX(issued_ns) OVER in_order AS last_ns,
+      MAX(complete_ns) OVER in_order AS complete_ns
     FROM moment
     WINDOW
       in_order AS (PARTITION BY run, place ORDER BY at_ns)
+  ),
+  -- When the bio completes for which the device works: the one that was issued
+  -- last, and if that is complete, the one that stays for longest.
+  working AS (
+    SELECT
+      span.run AS run,
+      span.place AS place,
+      span.from_ns AS from_ns,
+      span.until_ns AS until_ns,
+      CASE
+        WHEN last.complete_ns > span.from_ns THEN last.complete_ns
+        ELSE span.complete_ns
+      END AS complete_ns
+    FROM span
+    JOIN moment AS last
+      ON last.run = span.run
+      AND last.place = span.place
+      AND last.at_ns = span.last_ns
+    WHERE
+      span.issued > 0
   ),
   -- Bios of one request of the block layer are issued and completed together.
   completed AS (
@@ -343,19 +364,17 @@ WITH
   -- do. The rows of a state do not overlap.
   held AS MATERIALIZED (
     SELECT
-      span.run AS run,
-      span.place AS place,
-      span.from_ns AS from_ns,
-      span.until_ns AS until_ns,
+      working.run AS run,
+      working.place AS place,
+      working.from_ns AS from_ns,
+      working.until_ns AS until_ns,
       completed.owner AS owner,
       'working' AS state
-    FROM span
+    FROM working
     JOIN completed
-      ON completed.run = span.run
-      AND completed.place = span.place
-      AND completed.complete_ns = span.complete_ns
-    WHERE
-      span.issued > 0
+      ON completed.run = working.run
+      AND completed.place = working.place
+      AND completed.complete_ns = working.complete_ns
     UNION ALL
     SELECT
       span.run,

@@ -247,28 +247,28 @@ def is_kernel(comm: str) -> bool:
 
 
 def background(tables: Tables) -> list[tuple[str, int]]:
-    """Threads of the kernel that write back, and of processes that sync."""
-    own = _of_syncing(tables, outside=True)
-    return _ahead(tables, lambda comm: comm in own or comm.startswith("kworker/"))
+    """Threads of the kernel that write back, except for programs that do not sync, and of processes that sync."""
+    own = _of_syncing(tables)
+    programs = {row["process"] or row["comm"] for row in tables["sync"]}
+
+    def counts(comm: str, writers: str | None) -> bool:
+        is_flusher = comm.startswith("kworker/") and (writers is None or writers in programs)
+        return comm in own or is_flusher
+
+    return _ahead(tables, counts)
 
 
-def neighbour(tables: Tables) -> list[tuple[str, int]]:
-    """Threads of programs that do not sync."""
-    own = _of_syncing(tables, outside=False)
-    return _ahead(tables, lambda comm: comm not in own and not is_kernel(comm))
-
-
-def _of_syncing(tables: Tables, outside: bool) -> set[str]:
-    """Returns the names of threads that submitted bios, of processes that sync; `outside`: bios of no sync."""
+def _of_syncing(tables: Tables) -> set[str]:
+    """Returns the names of threads that submitted bios of no sync, of processes that sync."""
     pids = {row["pid"] for row in tables["sync"]} - {None}
     return {
         bio["comm"]
         for bio in tables["bio"]
-        if bio["pid"] in pids and not (outside and bio["sync_id"] is not None)
+        if bio["pid"] in pids and bio["sync_id"] is None
     }
 
 
-def _ahead(tables: Tables, counts: Callable[[str], bool]) -> list[tuple[str, int]]:
+def _ahead(tables: Tables, counts: Callable[[str, str | None], bool]) -> list[tuple[str, int]]:
     """Returns names of threads and the ns in which their bios were ahead of the slowest syncs.
 
     The bios of a thread for different writers and files count apart.
@@ -279,8 +279,8 @@ def _ahead(tables: Tables, counts: Callable[[str], bool]) -> list[tuple[str, int
     syncs: dict[bystanders.Key, int] = defaultdict(int)
     for delays in bystanders.delays(tables).values():
         for key, ns in delays.items():
-            kind, comm, *_ = key
-            if kind == "background" and comm and counts(comm):
+            kind, comm, _, _, writers, _ = key
+            if kind == "background" and comm and counts(comm, writers):
                 sums[key] += ns
                 syncs[key] += 1
     return [(key[1] or "", ns) for key, ns in sums.items() if ns >= total / 20 and syncs[key] >= 3]

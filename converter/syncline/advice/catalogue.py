@@ -124,10 +124,11 @@ def _folder() -> Path:
 
 
 def _filled(sql: str) -> str:
-    """Fills in what SQL names: the report `bystanders`, and the rows of two .tsv files."""
-    if "SELECT :bystanders" in sql:
-        body = _COMMENT.sub("", catalogue.load("bystanders").sql).rstrip().removesuffix(";")
-        sql = sql.replace("SELECT :bystanders", body)
+    """Fills in what SQL names: the reports `bystanders` and `neighbours`, and the rows of two .tsv files."""
+    for name in ("bystanders", "neighbours"):
+        if f"SELECT :{name}" in sql:
+            body = _COMMENT.sub("", catalogue.load(name).sql).rstrip().removesuffix(";")
+            sql = sql.replace(f"SELECT :{name}", body)
     if ":patterns" in sql:
         rows = enumerate(_lines("rebuildable.tsv"))
         sql = sql.replace(
