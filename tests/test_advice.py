@@ -233,9 +233,7 @@ def test_a_neighbour_on_the_same_device(known: Callable, case: str) -> None:
     assert advice["background"].status == "none"
 
 
-@pytest.mark.parametrize(
-    "case", ["neighbour-none", "forced-syncfs", "postgres"]
-)
+@pytest.mark.parametrize("case", ["neighbour-none", "forced-syncfs", "postgres"])
 def test_no_other_program(known: Callable, case: str) -> None:
     assert known(case)[1]["neighbour"].status == "none"
 

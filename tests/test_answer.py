@@ -213,7 +213,7 @@ def test_a_return_that_comes_late_is_named() -> None:
 
 def test_a_filter_hides_no_neighbour(tmp_path: Path) -> None:
     recording = DATA / "dynamic-events" / "ext4.dat.gz"
-    # All syncs are of one program, so a sync of it alone has no neighbour either.
+    # All syncs are of one program, so one sync of it has no neighbour either.
     assert "Neighbours: nobody else delayed these syncs by 1 % of their time. Reads are" in ok(
         "report", recording
     )

@@ -192,7 +192,7 @@ def test_a_log_bio_is_for_the_sync_that_waits_for_the_log(tmp_path: Path) -> Non
 
 
 def quiet_and_busy(run: Run, busy: int) -> None:
-    """20 syncs of 100 us. 5 s later 20 of 150 us, the first of which are queued for 10 us behind a bio of `dd`."""
+    """20 syncs of 100 us. 5 s later 20 of 150 us, whose first ones are queued for 10 us behind a bio of `dd`."""
     for number in range(40):
         start = (number + 1) * S // 100
         length = 100_000
@@ -304,7 +304,7 @@ def test_a_filter_says_whose_wait_is_meant_and_hides_nobody(tmp_path: Path) -> N
     assert "The filter chose whose wait is meant; it hides no neighbour." in said
 
 
-# The wait of 70 syncs of a WAL beside a neighbour, less that of the same WAL alone.
+# The wait of 70 syncs of a WAL next to a neighbour, less that of the same WAL without one.
 TRUTH_S = {
     "ext4-write": ("dd", 1.79),
     "ext4-sync": ("python3", 2.02),
@@ -330,7 +330,7 @@ def test_the_cost_of_a_neighbour_is_that_of_the_comparison_with_a_run_without_it
     cgroup = process and "/neigh"
     (row,) = [row for row in rows if (row["process"], row["cgroup"]) == (process, cgroup)]
     assert row["cost_ns"] / 1e9 == pytest.approx(truth_s, rel=0.2)
-    # Where it writes or syncs, the interval has the truth, and tells something.
+    # Where it writes or syncs, the interval has the truth.
     if process:
         assert row["low_ns"] / 1e9 <= truth_s <= row["high_ns"] / 1e9
     if case != "ext4-sync":

@@ -16,7 +16,7 @@
 --
 -- If the neighbour was quiet for a while, its cost is found in a second way:
 -- the others' syncs while it was active are compared with those while it was
--- quiet. low_ns and high_ns hold both results, so they are far apart where the
+-- quiet. low_ns and high_ns hold both results, so they differ much where the
 -- two ways disagree. They are no bounds: time in which the neighbour kept the
 -- CPUs busy before its first bio is in neither.
 --
@@ -434,14 +434,21 @@ WITH
         'residue'
       )
   ),
+  -- Numbers sort faster than names.
   holder AS MATERIALIZED (
-    SELECT DISTINCT
+    SELECT
       run,
       place,
       owner,
       state,
-      CASE state WHEN 'stalled' THEN '' ELSE owner END AS neighbour
+      CASE state WHEN 'stalled' THEN '' ELSE owner END AS neighbour,
+      ROW_NUMBER() OVER (ORDER BY run, place, owner, state) AS holder
     FROM held
+    GROUP BY
+      run,
+      place,
+      owner,
+      state
   ),
   -- Where a sync waits for its own bio, a neighbour delays it while the device
   -- works for that one. Otherwise, also a queued bio of the neighbour delays
@@ -449,11 +456,7 @@ WITH
   -- worker of btrfs has it, which makes its checksum.
   delayed_piece AS MATERIALIZED (
     SELECT
-      holder.run AS run,
-      holder.place AS place,
-      holder.owner AS holder,
-      holder.state AS state,
-      holder.neighbour AS neighbour,
+      holder.holder AS holder,
       piece.sync_id AS sync_id,
       piece.way AS way,
       piece.from_ns AS from_ns,
@@ -473,11 +476,7 @@ WITH
   -- How long the device was in the state, up to each border of a piece.
   border AS (
     SELECT
-      run,
-      place,
       holder,
-      state,
-      neighbour,
       sync_id,
       way,
       from_ns AS at_ns,
@@ -485,52 +484,65 @@ WITH
       CAST(NULL AS BIGINT) AS until_ns
     FROM delayed_piece
     UNION ALL
-    SELECT run, place, holder, state, neighbour, sync_id, way, until_ns, 1, NULL
-    FROM delayed_piece
+    SELECT holder, sync_id, way, until_ns, 1, NULL FROM delayed_piece
     UNION ALL
-    SELECT run, place, owner, state, NULL, NULL, NULL, from_ns, 0, until_ns
+    SELECT holder.holder, NULL, NULL, held.from_ns, 0, held.until_ns
     FROM held
+    JOIN holder
+      ON holder.run = held.run
+      AND holder.place = held.place
+      AND holder.owner = held.owner
+      AND holder.state = held.state
   ),
-  worked AS (
+  reached AS (
     SELECT
-      run,
-      neighbour,
+      holder,
       sync_id,
       way,
       sign,
+      at_ns,
       SUM(until_ns - at_ns) OVER in_order AS begun_ns,
-      MAX(until_ns) OVER in_order AS end_ns,
-      at_ns
+      MAX(until_ns) OVER in_order AS end_ns
     FROM border
     WINDOW
       in_order AS (
         PARTITION BY
-          run,
-          place,
-          holder,
-          state
+          holder
         ORDER BY at_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       )
   ),
-  delay AS MATERIALIZED (
+  passed AS (
     SELECT
-      run,
-      neighbour,
+      holder,
       sync_id,
       way,
       SUM(
         sign
         * (begun_ns - CASE WHEN end_ns > at_ns THEN end_ns - at_ns ELSE 0 END)
       ) AS ns
-    FROM worked
+    FROM reached
     WHERE
       sign <> 0
     GROUP BY
-      run,
-      neighbour,
+      holder,
       sync_id,
       way
+  ),
+  delay AS MATERIALIZED (
+    SELECT
+      holder.run AS run,
+      holder.neighbour AS neighbour,
+      passed.sync_id AS sync_id,
+      passed.way AS way,
+      SUM(passed.ns) AS ns
+    FROM passed
+    JOIN holder ON holder.holder = passed.holder
+    GROUP BY
+      holder.run,
+      holder.neighbour,
+      passed.sync_id,
+      passed.way
   ),
   of_sync AS (
     SELECT

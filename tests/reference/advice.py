@@ -261,11 +261,7 @@ def background(tables: Tables) -> list[tuple[str, int]]:
 def _of_syncing(tables: Tables) -> set[str]:
     """Returns the names of threads that submitted bios of no sync, of processes that sync."""
     pids = {row["pid"] for row in tables["sync"]} - {None}
-    return {
-        bio["comm"]
-        for bio in tables["bio"]
-        if bio["pid"] in pids and bio["sync_id"] is None
-    }
+    return {bio["comm"] for bio in tables["bio"] if bio["pid"] in pids and bio["sync_id"] is None}
 
 
 def _ahead(tables: Tables, counts: Callable[[str, str | None], bool]) -> list[tuple[str, int]]:

@@ -162,7 +162,7 @@ def command(
 
 
 def _neighbours(input: str, reading: Reading, engine: str, filtered: Any) -> Table | None:
-    """Returns the report `neighbours` of the syncs that a filter keeps, beside all others. None without a filter, or
+    """Returns the report `neighbours` of the syncs that a filter keeps, among all others. None without a filter, or
     if the input cannot be read a second time without it.
     """
     from syncline.report import answer, neighbours

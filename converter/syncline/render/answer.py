@@ -25,9 +25,9 @@ _EACH = {RESIDUE: "not explained"}
 # Neighbours that are named at most, and the part of the others' time from which on they are.
 _NEIGHBOURS = 3
 _SHARE = 0.01
-# The same for time without anything recorded, of which busy CPUs make some, too.
+# The same for time without anything recorded. Busy CPUs cause some of it, too.
 _UNRECORDED = 0.25
-# Results that are apart by this factor disagree.
+# Results that differ by this factor disagree.
 _APART = 1.5
 # Columns of the ways in which a neighbour delays others.
 _WAYS = {
@@ -302,6 +302,8 @@ def _neighbours(answer: Answer) -> str:
     """Says what each neighbour cost, the worst first; a line for each."""
     if not answer.is_device_seen:
         return "Neighbours: not recorded."
+    if answer.neighbours is None:
+        return "Neighbours: it takes a while to find them for so many syncs: syncline report INPUT neighbours"
     named = [
         row
         for row in answer.neighbours
