@@ -24,6 +24,7 @@ from tests.known_truth import Case
 
 DATA = ROOT / "tests" / "data"
 T = 1_000_000
+Row = dict[str, Any]
 Found = dict[str, Rows]
 REPORTS = ("device", "journal", "durability")
 
@@ -332,6 +333,157 @@ def test_what_the_recording_does_not_show_is_unknown(tmp_path: Path) -> None:
     assert verdicts(made(tmp_path, fill)) == {"unknown": 2}
 
 
+FILE: Row = {"dev": "8,0", "ino": 5}
+# As long as a window of the report, in ns.
+MINUTE = 2**36
+
+
+def wait(run: sqltools.Run, sync: Row, name: str, at: int, length: int, commit: int | None) -> None:
+    row = {"sync_id": sync["sync_id"], "number": 1, "wait": name, "ts_ns": at, "dur_ns": length}
+    run.wait.append(row | {"commit_id": commit})
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("rwbs", "flush_at", "flush_ns", "verdict"),
+    [
+        # A flush after the data were complete, in the sync or before it.
+        ("W", 1050, 0, "flush"),
+        ("W", 60, 0, "flush"),
+        # Before the data, while they were written, after the sync.
+        ("W", 5, 0, "no flush"),
+        ("W", 35, 0, "unknown"),
+        ("W", 1095, 0, "no flush"),
+        ("W", None, 0, "no flush"),
+        # The recording has no waits, so it does not show whether the sync waited for a flush.
+        ("W", None, None, "unknown"),
+        # These data need no flush, and the sync asked for none.
+        ("WF", None, 0, "no data"),
+    ],
+)
+def test_data_that_others_wrote_are_those_of_the_sync(
+    minutes: int, rwbs: str, flush_at: int | None, flush_ns: int | None, verdict: str, tmp_path: Path
+) -> None:
+    """A flusher thread writes the file, complete at 40, and a sync of 1000 to 1100 finds nothing dirty."""
+
+    def later(at: int) -> int:
+        return T + at + (minutes * MINUTE if at >= 1000 else 0)
+
+    def fill(run: sqltools.Run) -> None:
+        bio(run, T + 20, 20, rwbs, ino=5)
+        run.add(later(1000), 100, **FILE, journal_ns=0, flush_ns=flush_ns)
+        if flush_at is not None:
+            bio(run, later(flush_at), 10, "FWFSM")
+
+    assert verdicts(made(tmp_path, fill)) == {verdict: 1}
+
+
+@pytest.mark.parametrize("flush_ns", [0, None])
+def test_sync_file_range_makes_nothing_durable_and_the_next_sync_does(
+    flush_ns: int | None, tmp_path: Path
+) -> None:
+    """No file system flushes for it. A recording may not say so (null) or say that it did not wait (0)."""
+
+    def fill(run: sqltools.Run) -> None:
+        nothing = {"op": "sync_file_range", "journal_ns": flush_ns, "flush_ns": flush_ns}
+        part = run.add(T, 100, **FILE, **nothing, bios=1, bytes=4096)
+        bio(run, T + 20, 20, "WS", sync_id=part["sync_id"])
+        whole = run.add(T + 200, 100, **FILE, op="fdatasync", journal_ns=80, flush_ns=0)
+        wait(run, whole, "commit wait", T + 210, 80, 1)
+        bio(run, T + 250, 30, "FWFSM", commit_id=1)
+
+    assert verdicts(made(tmp_path, fill)) == {"no flush": 1, "flush": 1}
+
+
+@pytest.mark.parametrize(
+    ("rwbs", "at", "verdict"),
+    [
+        # The commit may have begun before the sync, whose transaction it holds.
+        ("FWFSM", 50, "flush only"),
+        ("FWFSM", -20, "flush only"),
+        # A mount without barriers.
+        ("WSM", 50, "no flush"),
+        (None, 50, "unknown"),
+        # Its bios are not recorded.
+        ("WSM", None, "unknown"),
+    ],
+)
+def test_a_folder_is_as_durable_as_the_commit(
+    rwbs: str | None, at: int | None, verdict: str, tmp_path: Path
+) -> None:
+    def fill(run: sqltools.Run) -> None:
+        sync = run.add(T, 100, **FILE, journal_ns=80, flush_ns=0)
+        wait(run, sync, "commit wait", T + 15, 80, 1)
+        if at is not None:
+            bio(run, T + at, 30, rwbs, commit_id=1)
+
+    assert verdicts(made(tmp_path, fill)) == {verdict: 1}
+
+
+@pytest.mark.parametrize(("flush_at", "verdict"), [(60, "flush"), (30, "unknown")])
+def test_another_thread_writes_the_data_of_a_sync(
+    flush_at: int, verdict: str, tmp_path: Path
+) -> None:
+    """Two threads sync one file. What the first writes from 25 to 50 may be what the second, from 20 on, waits for."""
+
+    def fill(run: sqltools.Run) -> None:
+        first = run.add(T, 200, **FILE, bios=1, bytes=4096, journal_ns=0, flush_ns=0)
+        run.add(T + 10, 100, **FILE, tid=2, journal_ns=0, flush_ns=0)
+        bio(run, T + 25, 25, "WS", sync_id=first["sync_id"])
+        bio(run, T + flush_at, 10, "FWFSM")
+        # For the first one, in any case.
+        bio(run, T + 130, 10, "FWFSM")
+
+    want = {"flush": 2} if verdict == "flush" else {"flush": 1, verdict: 1}
+    assert verdicts(made(tmp_path, fill)) == want
+
+
+def test_nothing_written_and_no_waits_recorded_is_unknown(tmp_path: Path) -> None:
+    def fill(run: sqltools.Run) -> None:
+        run.add(T, 100, **FILE)
+        run.add(T + 200, 100, **FILE, journal_ns=0, flush_ns=0)
+        # sync() goes over file systems without a device too.
+        run.add(T + 400, 100, op="sync", dev="0,20", fs="sysfs", ino=None, path=None)
+
+    assert verdicts(made(tmp_path, fill)) == {"unknown": 1, "no data": 2}
+
+
+LATE_SYNC = """\
+# tracer: nop
+    app-10 [000] ..... 1.000000: sys_sync_file_range(fd: 3)
+    app-10 [000] ..... 1.000010: range_enter: (__x64_sys_sync_file_range+0x4/0x219) dev=266338320 ino=5 gen=1 n0="a" n1="d" n2="/"
+    app-10 [000] ..... 1.000020: bio_add_folio: (bio_add_folio+0x4/0x3b) bio=0x1100 ino=5 index=0 len=4096 off=0
+    app-10 [000] ..... 1.000030: bio: (submit_bio+0x4/0xa6) bio=0x1100 dev=266338320 sector=51000 bytes=4096 opf=2049 end_io=ext4_end_bio+0x0/0x131
+    <idle>-0 [000] ..... 1.000520: bio_end: (bio_endio+0x4/0x20) bio=0x1100 status=0 remaining=1
+    app-10 [000] ..... 1.000600: range_exit: (x <- __x64_sys_sync_file_range) ret=0
+    app-10 [000] ..... 1.000610: sys_sync_file_range -> 0x0
+    app-10 [000] ..... 1.001000: sys_fdatasync(fd: 3)
+    app-10 [000] ..... 1.001010: fsync_enter: (ext4_sync_file+0x4/0x219) dev=266338320 ino=5 gen=1 datasync=1 fs="ext4" n0="a" n1="d" n2="/"
+    app-10 [000] ..... 1.001090: wait_commit: (jbd2_log_wait_commit+0x4/0x100) dev=266338320 tid=7
+    jbd2/vdb-8-99 [000] ..... 1.001100: jbd2_start_commit: dev 254,16 transaction 7 sync 0
+    jbd2/vdb-8-99 [000] ..... 1.001110: bio: (submit_bio+0x4/0xa6) bio=0x1300 dev=266338320 sector=900000 bytes=4096 opf=2049 end_io=journal_end_buffer_io_sync+0x0/0x131
+    <idle>-0 [000] ..... 1.001210: bio_end: (bio_endio+0x4/0x20) bio=0x1300 status=0 remaining=1
+    jbd2/vdb-8-99 [000] ..... 1.001220: bio: (submit_bio+0x4/0xa6) bio=0x1400 dev=266338320 sector=900008 bytes=4096 opf=395265 end_io=journal_end_buffer_io_sync+0x0/0x131
+    <idle>-0 [000] ..... 1.002210: bio_end: (bio_endio+0x4/0x20) bio=0x1400 status=0 remaining=1
+    jbd2/vdb-8-99 [000] ..... 1.002300: jbd2_end_commit: dev 254,16 transaction 7 sync 0 head 1
+    app-10 [000] ..... 1.002390: wait_commit_end: (x <- jbd2_log_wait_commit) ret=0
+    app-10 [000] ..... 1.002500: fsync_exit: (ext4_file_fsync+0x4/0x10 <- ext4_sync_file) ino=5 ret=0
+    app-10 [000] ..... 1.002510: sys_fdatasync -> 0x0
+"""
+
+
+def test_the_flush_of_a_commit_covers_an_earlier_range(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(LATE_SYNC)
+    for output in ("tables/", "out.pftrace"):
+        _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/{output}")
+    found = reports(tmp_path / "tables", "duckdb")
+    assert reports(tmp_path / "out.pftrace", "embedded") == found
+    assert [(row["verdict"], row["op"]) for row in found["durability"]] == [
+        ("no flush", "sync_file_range"),
+        ("flush", "fdatasync"),
+    ]
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_a_failed_background_write_is_lost_until_it_is_repeated(
     again: bool, tmp_path: Path
@@ -344,7 +496,8 @@ def test_a_failed_background_write_is_lost_until_it_is_repeated(
         run.add(T + 100, 50, **file, journal_ns=0, flush_ns=0)
         run.add(T + 200, 50, dev="8,0", ino=6, journal_ns=0, flush_ns=0)
 
-    want = {"no data": 2} if again else {"lost before": 1, "no data": 1}
+    # What was written again was never flushed.
+    want = {"no flush": 1, "no data": 1} if again else {"lost before": 1, "no data": 1}
     assert verdicts(made(tmp_path, fill)) == want
 
 

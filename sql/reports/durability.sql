@@ -1,12 +1,18 @@
 -- Durability: what made the data of each sync that returned 0 durable.
 --
 -- A device with a volatile write cache keeps data only after a flush, or after
--- a write with FUA. The data of a sync are durable if each of its bios has FUA,
--- or if a flush of the same device began after the bio was complete and ended
--- before the sync did. Such a flush is one that a thread in a sync waits for,
--- or one before a bio, as those of a journal. The report says what the kernel
--- asked for: a device without a write cache needs none of it. It does not say
--- whether the device did what it was asked to do.
+-- a write with FUA. The data of a sync are what it wrote itself, and what was
+-- written of its file before it began: by sync_file_range, by other threads and
+-- in the background. They are durable if each of these bios has FUA, or if a
+-- flush of the same device began after the bio was complete and ended before
+-- the sync did. Such a flush is one that a thread in a sync waits for, or one
+-- before a bio, as that of the commit that a sync waits for. The report says
+-- what the kernel asked for: a device without a write cache needs none of it.
+-- It does not say whether the device did what it was asked to do.
+--
+-- Direct I/O has no file in a recording, and what was written before the
+-- recording is not known. So a sync may make more durable than is seen here.
+-- sync_file_range asks for no flush and for no commit, on any file system.
 --
 -- Verdicts, the worst first:
 --   failed        One of its own bios failed, and it returned 0.
@@ -14,13 +20,18 @@
 --                 these data again, and it returned 0. A sync reports an error
 --                 once to each open file, and the next one returns 0.
 --   no flush      The recording shows its bios, its waits and the bios of the
---                 journal, and no flush or FUA that covers all of its data.
+--                 journal, and no flush or FUA that covers all of its data, or
+--                 none in the commit that it waited for.
 --   unknown       The recording does not show enough to say so: bios, their
 --                 flags, waits for flushes, or bios of the journal are missing,
---                 or a wait for a flush began before the data were complete.
---   no data       It wrote no data, and waited for no flush. Data that were
---                 written back before may be in the cache of the device.
---   flush only    It wrote no data, and waited for a flush.
+--                 a flush began before the data were complete, or what others
+--                 wrote of its file meanwhile may have been its data.
+--   no data       Nothing of its file was written, and it waited for no flush
+--                 and no commit. Data that were written back before the
+--                 recording may be in the cache of the device. A sync of a file
+--                 system without a device is here too.
+--   flush only    Nothing of its file was written, and a flush began and ended
+--                 within it, or was that of the commit that it waited for.
 --   flush         A flush covers its data.
 --   fua           All its bios have FUA.
 --
@@ -63,6 +74,7 @@ WITH
       run,
       bio_id,
       sync_id,
+      commit_id,
       dev,
       ino,
       sector,
@@ -100,6 +112,114 @@ WITH
       wait.wait = 'flush'
       AND wait.dur_ns IS NOT NULL
   ),
+  -- Bios of files without an error, with the device of the file system where
+  -- it is known. Background bios have that of the disk.
+  file_bio AS NOT MATERIALIZED (
+    SELECT
+      bio.run AS run,
+      COALESCE(sync.dev, bio.dev) AS dev,
+      COALESCE(sync.ino, bio.ino) AS ino,
+      bio.ts_ns AS ts_ns,
+      bio.end_ns AS end_ns
+    FROM bio
+    LEFT JOIN syncline_sync AS sync
+      ON sync.run = bio.run
+      AND sync.sync_id = bio.sync_id
+    WHERE
+      COALESCE(sync.ino, bio.ino) IS NOT NULL
+      AND NOT COALESCE(bio.has_fua, FALSE)
+      AND COALESCE(bio.error, 0) >= 0
+  ),
+  -- What a sync finds of its file: bios that were submitted before it began,
+  -- and those that were complete when it ended. The windows are of a minute, as
+  -- those of flushes below.
+  file_point AS NOT MATERIALIZED (
+    SELECT
+      run,
+      dev,
+      ino,
+      ts_ns AS at_ns,
+      end_ns AS reached_ns,
+      CAST(NULL AS BIGINT) AS done_ns,
+      CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END AS endless,
+      CAST(NULL AS BIGINT) AS sync_id,
+      0 AS is_end
+    FROM file_bio
+    UNION ALL
+    SELECT run, dev, ino, end_ns, NULL, end_ns, 0, NULL, 0
+    FROM file_bio
+    WHERE
+      end_ns IS NOT NULL
+    UNION ALL
+    SELECT run, dev, ino, begin_ns, NULL, NULL, 0, sync_id, 0
+    FROM good
+    WHERE
+      ino IS NOT NULL
+    UNION ALL
+    SELECT run, dev, ino, end_ns, NULL, NULL, 0, sync_id, 1
+    FROM good
+    WHERE
+      ino IS NOT NULL
+  ),
+  file_point_of_minute AS NOT MATERIALIZED (
+    SELECT *, at_ns - at_ns % 68719476736 AS minute_ns FROM file_point
+  ),
+  file_edge AS (
+    SELECT * FROM file_point_of_minute
+    UNION ALL
+    SELECT
+      run,
+      dev,
+      ino,
+      minute_ns - 1,
+      MAX(MAX(reached_ns)) OVER earlier,
+      MAX(MAX(done_ns)) OVER earlier,
+      COALESCE(SUM(SUM(endless)) OVER earlier, 0),
+      NULL,
+      0,
+      minute_ns
+    FROM file_point_of_minute
+    GROUP BY
+      run,
+      dev,
+      ino,
+      minute_ns
+    WINDOW
+      earlier AS (
+        PARTITION BY
+          run,
+          dev,
+          ino
+        ORDER BY minute_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )
+  ),
+  file_state AS (
+    SELECT
+      run,
+      sync_id,
+      is_end,
+      MAX(reached_ns) OVER in_order AS reached_ns,
+      MAX(done_ns) OVER in_order AS done_ns,
+      SUM(endless) OVER in_order AS endless
+    FROM file_edge
+    WINDOW
+      in_order AS (PARTITION BY run, dev, ino, minute_ns ORDER BY at_ns)
+  ),
+  found AS (
+    SELECT
+      run,
+      sync_id,
+      MAX(CASE is_end WHEN 0 THEN reached_ns END) AS reached_ns,
+      MAX(CASE is_end WHEN 0 THEN endless END) AS endless,
+      MAX(CASE is_end WHEN 1 THEN done_ns END) AS done_ns
+    FROM file_state
+    WHERE
+      sync_id IS NOT NULL
+    GROUP BY
+      run,
+      sync_id
+  ),
   -- The journal marks its bios as metadata.
   journal_seen AS (
     SELECT DISTINCT run, dev FROM bio WHERE sync_id IS NULL AND rwbs LIKE '%M%'
@@ -121,7 +241,6 @@ WITH
           ELSE 0
         END
       ) AS unknown,
-      MIN(end_ns) AS first_ns,
       MAX(CASE WHEN has_fua THEN NULL ELSE end_ns END) AS last_ns
     FROM bio
     WHERE
@@ -133,15 +252,35 @@ WITH
   ),
   place(place) AS (VALUES ('device'), ('file system')),
   -- A flush of the device, or of the file system, may cover them. So each has
-  -- two rows.
+  -- two rows. `last_ns` is the end of its data, and `other_ns` that of all that
+  -- was written of the file until its end.
   need AS (
     SELECT
-      written.*,
+      good.run AS run,
+      good.sync_id AS sync_id,
       own.place AS place,
-      CASE own.place WHEN 'device' THEN written.dev ELSE good.dev END AS of_dev,
-      good.end_ns AS end_ns
-    FROM written
-    JOIN good ON good.run = written.run AND good.sync_id = written.sync_id
+      COALESCE(written.dev, good.dev) AS dev,
+      CASE own.place
+        WHEN 'device' THEN COALESCE(written.dev, good.dev)
+        ELSE good.dev
+      END AS of_dev,
+      good.begin_ns AS sync_begin_ns,
+      good.end_ns AS end_ns,
+      COALESCE(written.bios, 0) AS bios,
+      COALESCE(written.failed, 0) AS failed,
+      COALESCE(written.with_fua, 0) AS with_fua,
+      COALESCE(written.unknown, 0) AS unknown,
+      CASE
+        WHEN found.reached_ns IS NULL
+        OR written.last_ns >= found.reached_ns THEN written.last_ns
+        ELSE found.reached_ns
+      END AS last_ns,
+      found.done_ns AS other_ns
+    FROM good
+    LEFT JOIN written
+      ON written.run = good.run
+      AND written.sync_id = good.sync_id
+    LEFT JOIN found ON found.run = good.run AND found.sync_id = good.sync_id
     CROSS JOIN place AS own
   ),
   -- At the end of a sync: the latest begin of a flush that has ended, and the
@@ -211,12 +350,13 @@ WITH
       CAST(NULL AS BIGINT) AS end_ns,
       sync_id,
       dev,
+      sync_begin_ns,
       bios,
       failed,
       with_fua,
       unknown,
-      first_ns,
-      last_ns
+      last_ns,
+      other_ns
     FROM need
     UNION ALL
     SELECT
@@ -227,6 +367,7 @@ WITH
       end_ns,
       begin_ns,
       end_ns,
+      NULL,
       NULL,
       NULL,
       NULL,
@@ -252,6 +393,7 @@ WITH
       NULL,
       NULL,
       NULL,
+      NULL,
       NULL
     FROM before
   ),
@@ -261,12 +403,14 @@ WITH
       run,
       sync_id,
       dev,
+      sync_begin_ns,
+      at_ns AS sync_end_ns,
       bios,
       failed,
       with_fua,
       unknown,
-      first_ns,
       last_ns,
+      other_ns,
       MAX(begin_ns) OVER in_order AS flush_begin_ns,
       MAX(end_ns) OVER in_order AS flush_end_ns
     FROM edge
@@ -282,10 +426,21 @@ WITH
       MIN(failed) AS failed,
       MIN(with_fua) AS with_fua,
       MIN(unknown) AS unknown,
+      MAX(last_ns) AS last_ns,
+      MAX(other_ns) AS other_ns,
+      MAX(CASE WHEN last_ns > sync_end_ns THEN 1 ELSE 0 END) AS outlasted,
       MAX(
         CASE WHEN last_ns IS NULL OR flush_begin_ns >= last_ns THEN 1 ELSE 0 END
       ) AS covered,
-      MAX(CASE WHEN flush_end_ns >= first_ns THEN 1 ELSE 0 END) AS partly
+      MAX(
+        CASE
+          WHEN other_ns IS NULL
+          OR flush_begin_ns >= other_ns THEN 1
+          ELSE 0
+        END
+      ) AS covers_others,
+      MAX(CASE WHEN flush_begin_ns >= sync_begin_ns THEN 1 END) AS within,
+      MAX(CASE WHEN flush_end_ns >= last_ns THEN 1 ELSE 0 END) AS partly
     FROM flushed
     WHERE
       sync_id IS NOT NULL
@@ -302,7 +457,12 @@ WITH
       SUM(failed) AS failed,
       SUM(with_fua) AS with_fua,
       SUM(unknown) AS unknown,
+      MAX(last_ns) AS last_ns,
+      MAX(other_ns) AS other_ns,
+      MAX(outlasted) AS outlasted,
       MIN(covered) AS covered,
+      MIN(covers_others) AS covers_others,
+      MAX(within) AS within,
       MAX(partly) AS partly,
       SUM(CASE WHEN journal_seen.dev IS NULL THEN 1 ELSE 0 END) AS unseen
     FROM on_device
@@ -327,6 +487,33 @@ WITH
     GROUP BY
       run,
       sync_id
+  ),
+  -- Commits that syncs waited for whose bios are recorded, and whether one of
+  -- them flushes. A flush that began before the sync counts too: the
+  -- transaction of the sync is in that commit.
+  committed AS (
+    SELECT
+      wait.run AS run,
+      wait.sync_id AS sync_id,
+      MAX(
+        CASE WHEN bio.has_flush AND bio.end_ns <= good.end_ns THEN 1 ELSE 0 END
+      ) AS flushes,
+      SUM(
+        CASE
+          WHEN bio.rwbs IS NULL
+          OR bio.has_flush
+          OR bio.has_fua THEN 1
+          ELSE 0
+        END
+      ) AS marked
+    FROM syncline_wait AS wait
+    JOIN good ON good.run = wait.run AND good.sync_id = wait.sync_id
+    JOIN bio ON bio.run = wait.run AND bio.commit_id = wait.commit_id
+    WHERE
+      wait.wait <> 'flush'
+    GROUP BY
+      wait.run,
+      wait.sync_id
   ),
   -- Writes of files that failed: by syncs, and in the background. These have an
   -- inode, and a device that is not always that of the file system.
@@ -394,21 +581,47 @@ WITH
         WHEN unheard.sync_id IS NOT NULL THEN 'lost before'
         WHEN good.start_ns IS NULL
         OR good.bios IS NULL
-        OR data.unknown > 0 THEN 'unknown'
+        OR data.unknown > 0
+        OR (good.bios > 0 AND data.bios < good.bios)
+        OR found.endless > 0 THEN 'unknown'
+        WHEN good.bios > 0
+        AND data.with_fua = data.bios
+        AND data.covered = 1 THEN 'fua'
         WHEN good.bios = 0
-        AND waited.for_flush = 1 THEN 'flush only'
-        WHEN good.bios = 0 THEN 'no data'
-        WHEN data.with_fua = data.bios THEN 'fua'
-        WHEN data.covered = 1 THEN 'flush'
-        WHEN good.flush_ns IS NULL
+        AND data.last_ns IS NULL
+        AND data.other_ns IS NULL THEN CASE
+          WHEN waited.for_flush = 1
+          OR data.within = 1
+          OR committed.flushes = 1 THEN 'flush only'
+          WHEN good.op = 'sync_file_range' THEN 'no data'
+          -- Pseudo file systems, which sync goes over too.
+          WHEN good.op IN ('sync', 'syncfs')
+          AND good.dev LIKE '0,%'
+          AND good.fs <> 'btrfs' THEN 'no data'
+          WHEN committed.marked = 0 THEN 'no flush'
+          WHEN good.flush_ns IS NULL
+          OR waited.for_commit = 1 THEN 'unknown'
+          ELSE 'no data'
+        END
+        WHEN data.covered = 1
+        AND (good.bios > 0 OR data.covers_others = 1) THEN 'flush'
+        WHEN (good.flush_ns IS NULL
+        AND NOT COALESCE(good.op = 'sync_file_range', FALSE))
+        OR data.covered = 1
         OR data.partly > 0
+        OR (data.outlasted = 1
+        AND NOT COALESCE(good.op = 'sync_file_range', FALSE))
         OR (waited.for_commit = 1 AND data.unseen > 0)
         OR data.bios IS NULL THEN 'unknown'
         ELSE 'no flush'
       END AS verdict
     FROM good
     LEFT JOIN data ON data.run = good.run AND data.sync_id = good.sync_id
+    LEFT JOIN found ON found.run = good.run AND found.sync_id = good.sync_id
     LEFT JOIN waited ON waited.run = good.run AND waited.sync_id = good.sync_id
+    LEFT JOIN committed
+      ON committed.run = good.run
+      AND committed.sync_id = good.sync_id
     LEFT JOIN unheard
       ON unheard.run = good.run
       AND unheard.sync_id = good.sync_id
