@@ -1,13 +1,16 @@
 -- A commit of somebody else that a sync waited for.
 --
 -- Evidence is a time in which a sync waited for a commit while the journal was
--- committing another transaction (the phase earlier commit). A sync may have
--- several.
+-- committing another transaction (the phase earlier commit), which a sync of
+-- another thread had started, or waited for if nothing says who started it. A
+-- commit that the sync itself, its thread or a timer has started is left out. A
+-- sync may have several.
 --
 -- Seen: {syncs} of {of_syncs} syncs waited for a commit that was not theirs:
 -- {where}.
 --
--- Cost: the time in which the process waited only for such commits.
+-- Cost: the time in which threads waited for such commits, summed over the
+-- threads, because the thread whose commit it is waits meanwhile, too.
 --
 -- Instead: sync files together, so that they share a commit; call fdatasync for
 -- overwrites in place, which need none; keep files that must not wait on a file
@@ -24,9 +27,10 @@
 --   comm      text   Name of its thread.
 --   path      text   Path of its file.
 --   cost_ns   ns     Duration of the phase.
---   note      prose  Whose commit it was: of the sync that waited for it first.
---   from_ns   time   Start of the phase.
---   until_ns  time   End of the phase.
+--   note      prose  Whose commit it was: of the sync that started it, or that
+--                    waited for it first.
+--   from_ns   time   Null: it is a sum.
+--   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
 WITH
   -- Runs whose recorder does not say which journal commits.
@@ -79,8 +83,6 @@ WITH
       wait.transaction_id AS transaction_id,
       sync.dev AS dev,
       sync.sync_id AS sync_id,
-      sync.comm AS comm,
-      sync.path AS path,
       ROW_NUMBER() OVER (
         PARTITION BY
           wait.run,
@@ -101,17 +103,15 @@ SELECT
   sync.comm AS comm,
   sync.path AS path,
   assigned.dur_ns AS cost_ns,
-  'transaction ' || CAST(journal.transaction_id AS TEXT)
-  || CASE
-    WHEN first.sync_id IS NULL THEN ', for which no sync waited'
-    ELSE ' of sync ' || CAST(first.sync_id AS TEXT) || ' ('
-    || COALESCE(first.comm, 'unknown thread')
-    || ', '
-    || COALESCE(first.path, 'unknown file')
-    || ')'
-  END AS note,
-  assigned.ts_ns AS from_ns,
-  assigned.ts_ns + assigned.dur_ns AS until_ns,
+  'transaction ' || CAST(journal.transaction_id AS TEXT) || ' of sync '
+  || CAST(other.sync_id AS TEXT)
+  || ' ('
+  || COALESCE(other.comm, 'unknown thread')
+  || ', '
+  || COALESCE(other.path, 'unknown file')
+  || ')' AS note,
+  CAST(NULL AS BIGINT) AS from_ns,
+  CAST(NULL AS BIGINT) AS until_ns,
   sync.run AS run
 FROM assigned
 JOIN syncline_sync AS sync
@@ -127,8 +127,18 @@ LEFT JOIN first
   AND first.dev IS NOT DISTINCT FROM sync.dev
   AND first.transaction_id = journal.transaction_id
   AND first.place = 1
+JOIN syncline_sync AS other
+  ON other.run = sync.run
+  AND other.sync_id
+  = CASE
+    WHEN journal.sync_id IS NOT NULL THEN journal.sync_id
+    WHEN COALESCE(journal.started_by, 'sync') = 'sync' THEN first.sync_id
+  END
+WHERE
+  other.sync_id <> sync.sync_id
+  AND (other.tid <> sync.tid OR other.pid <> sync.pid)
 ORDER BY
   cost_ns DESC,
   sync.run,
   sync.sync_id,
-  from_ns;
+  assigned.ts_ns;

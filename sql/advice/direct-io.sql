@@ -2,8 +2,9 @@
 --
 -- Evidence is a process whose threads submitted bios without folios of page
 -- cache, outside of any sync, and that made no sync after them. Bios of
--- metadata are left out, and threads of the kernel, by their names. One row for
--- each process.
+-- metadata are left out, bios with FUA, which are durable already (O_DIRECT
+-- with O_DSYNC), and threads of the kernel, by their names. One row for each
+-- process.
 --
 -- Seen: {syncs} of the processes wrote directly, and made no sync after it:
 -- {where}.
@@ -11,18 +12,17 @@
 -- Cost: not known. It is a risk, and no time: a volatile cache of the device
 -- may hold the data, and the file system may not have the new size.
 --
--- Inferred: that these writes are direct I/O. Writes with FUA (O_DIRECT with
--- O_DSYNC) are durable, and so are all on a device without a volatile cache;
--- the recording does not distinguish them. A sync of any file counts, because
--- the file of a direct write is not recorded.
+-- Inferred: that these writes are direct I/O. On a device without a volatile
+-- cache they are durable; the recording does not say whether it has one. A sync
+-- of any file counts, because the file of a direct write is not recorded.
 --
 -- Instead: call fdatasync after the last direct write, or open the file with
 -- O_DSYNC too.
 --
--- Needs: bio.folios bio.tid
+-- Needs: bio.folios bio.tid bio.rwbs
 --
--- Not checked: it needs the folios and the threads of all bios, which the route
--- dynamic-events records.
+-- Not checked: it needs the folios, the threads and the flags of all bios,
+-- which the route dynamic-events records.
 --
 -- Columns:
 --   sync_id   id     Null.
@@ -63,8 +63,10 @@ WITH
       bio.sync_id IS NULL
       AND bio.direction = 'write'
       AND bio.folios IS NULL
-      -- Metadata of a file system, which an unmount writes too.
-      AND COALESCE(bio.rwbs, '') NOT GLOB '*M*'
+      -- Metadata of a file system, which an unmount writes too, and FUA.
+      -- Without flags, it may be either.
+      AND bio.rwbs NOT GLOB '*M*'
+      AND bio.rwbs NOT GLOB '*WF*'
       AND bio.bytes > 0
       AND bio.incomplete IS NULL
       AND bio.comm IS NOT NULL

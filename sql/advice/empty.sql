@@ -2,17 +2,21 @@
 --
 -- Evidence is a sync that caused no bio, waited for no commit and for no
 -- writeback of others, and follows a sync of the same file. In between, nobody
--- else wrote page cache back, which could have been that of the file. Syncs of
--- whole file systems are left out, syncs that overlap another sync of the file,
--- and those by workers of the kernel, which flush a loop device.
+-- else wrote page cache back, which could have been that of the file. Left out
+-- are syncs of whole file systems, of folders, which hold the names of files
+-- that were synced, of files of which a sync or a bio failed before, because
+-- their data may be lost, syncs that overlap another sync of the file, and
+-- those by workers of the kernel, which flush a loop device.
+--
+-- Where waits for commits are not recorded, evidence is only a sync that was
+-- shorter than each bio of the recording: in a commit is at least one.
 --
 -- Seen: {syncs} of {of_syncs} syncs found nothing to write: {where}.
 --
 -- Cost: the time in which these syncs were all that the process waited for.
 --
 -- Inferred: where the recording does not say whether a sync waited for a
--- commit, it may have made metadata durable. Syncs of known folders are left
--- out there.
+-- commit, that it was too short for one.
 --
 -- Instead: sync once after the last write. A library may sync what its caller
 -- has synced already.
@@ -46,6 +50,7 @@ WITH
       ret,
       journal_ns,
       incomplete,
+      dev,
       CASE
         WHEN ino IS NOT NULL THEN COALESCE(dev, '') || ' ' || CAST(ino AS TEXT)
         ELSE path
@@ -121,6 +126,58 @@ WITH
     FROM syncline_sync
     WHERE
       path IS NOT NULL
+  ),
+  -- A path may lack its beginning: `.../d/a`. So the last name of a folder
+  -- counts.
+  folder_name AS (
+    SELECT DISTINCT
+      run,
+      SUBSTR(path, LENGTH(RTRIM(path, REPLACE(path, '/', ''))) + 1) AS name
+    FROM folder
+  ),
+  -- Failures of a file: of a sync at its end, of a bio at its completion.
+  failure AS (
+    SELECT run, dev, file, MIN(failed_ns) AS failed_ns
+    FROM (
+      SELECT run, dev, file, COALESCE(end_ns, ts_ns) AS failed_ns
+      FROM request
+      WHERE
+        ret < 0
+      UNION ALL
+      SELECT
+        bio.run,
+        request.dev,
+        request.file,
+        COALESCE(bio.ts_ns + bio.dur_ns, bio.ts_ns)
+      FROM syncline_bio AS bio
+      JOIN request ON request.run = bio.run AND request.sync_id = bio.sync_id
+      WHERE
+        bio.error < 0
+      UNION ALL
+      SELECT
+        run,
+        dev,
+        COALESCE(dev, '') || ' ' || CAST(ino AS TEXT),
+        COALESCE(ts_ns + dur_ns, ts_ns)
+      FROM syncline_bio
+      WHERE
+        error < 0
+        AND ino IS NOT NULL
+    ) AS one
+    WHERE
+      file IS NOT NULL
+    GROUP BY
+      run,
+      dev,
+      file
+  ),
+  fastest AS (
+    SELECT run, MIN(dur_ns) AS dur_ns
+    FROM syncline_bio
+    WHERE
+      direction <> 'read'
+    GROUP BY
+      run
   )
 SELECT
   ordered.sync_id AS sync_id,
@@ -131,7 +188,7 @@ SELECT
   'nothing written; '
   || CASE
     WHEN ordered.journal_ns = 0 THEN 'no commit'
-    ELSE 'a commit is not recorded'
+    ELSE 'shorter than each bio'
   END AS note,
   ordered.ts_ns AS from_ns,
   ordered.end_ns AS until_ns,
@@ -141,7 +198,18 @@ JOIN before ON before.run = ordered.run AND before.sync_id = ordered.sync_id
 LEFT JOIN waited
   ON waited.run = ordered.run
   AND waited.sync_id = ordered.sync_id
-LEFT JOIN folder ON folder.run = ordered.run AND folder.path = ordered.path
+LEFT JOIN folder_name
+  ON folder_name.run = ordered.run
+  AND folder_name.name
+  = SUBSTR(
+    ordered.path,
+    LENGTH(RTRIM(ordered.path, REPLACE(ordered.path, '/', ''))) + 1
+  )
+LEFT JOIN failure
+  ON failure.run = ordered.run
+  AND failure.dev IS NOT DISTINCT FROM ordered.dev
+  AND failure.file = ordered.file
+LEFT JOIN fastest ON fastest.run = ordered.run
 WHERE
   ordered.bios = 0
   AND COALESCE(ordered.comm, '') NOT GLOB 'kworker/*'
@@ -152,8 +220,11 @@ WHERE
   AND NOT ordered.is_joined
   AND (before.written_ns IS NULL OR before.written_ns < ordered.since_ns)
   AND waited.sync_id IS NULL
+  AND folder_name.name IS NULL
+  AND (failure.failed_ns IS NULL OR failure.failed_ns > ordered.end_ns)
   AND (ordered.journal_ns = 0
-  OR (ordered.journal_ns IS NULL AND folder.path IS NULL))
+  OR (ordered.journal_ns IS NULL
+  AND ordered.end_ns - ordered.ts_ns < fastest.dur_ns))
 ORDER BY
   cost_ns DESC,
   ordered.run,

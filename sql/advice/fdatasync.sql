@@ -2,9 +2,10 @@
 --
 -- Evidence is an fsync that wrote data and waited for a commit of jbd2 that
 -- logged one block of metadata, which is the inode. An allocation of blocks
--- changes more. The first sync of a file is left out, and so is one that wrote
--- the last block known of the file, because the file may have grown in it, and
--- one that waited for an earlier commit too, which may hold the other blocks.
+-- changes more. Only what is before the last block known of the file counts: in
+-- that block or behind it, the file may have grown, and a new size needs the
+-- commit. A sync that waited for an earlier commit too is left out, because
+-- that one may hold the other blocks.
 --
 -- Seen: {syncs} of {of_syncs} syncs waited for a commit that held only an
 -- inode: {where}.
@@ -12,10 +13,10 @@
 -- Cost: the time in which the process waited only for these commits. If the
 -- device has a volatile cache, the flush in it remains with fdatasync.
 --
--- Inferred: that the size did not change is not recorded. fdatasync needs the
--- commit too if the file grew within its last block, or if its blocks were
--- allocated in advance and not written yet. A change of an extended attribute
--- may be in the inode too, and fdatasync does not make it durable.
+-- Inferred: that only times have changed is not recorded. fdatasync needs the
+-- commit too if the blocks were allocated in advance and not written yet. A
+-- change of an extended attribute may be in the inode too, and fdatasync does
+-- not make it durable.
 --
 -- Instead: call fdatasync where only overwritten data must be durable.
 --
@@ -147,9 +148,7 @@ WHERE
   AND wait.commits = 1
   -- A descriptor, the block, and the block that ends the transaction.
   AND logged.bios = 3
-  AND request.known_end IS NOT NULL
-  AND NOT (request.first_offset < request.known_end
-  AND request.last_offset >= request.known_end)
+  AND request.last_offset < request.known_end
 ORDER BY
   cost_ns DESC,
   request.run,

@@ -1,8 +1,9 @@
 -- Syncs of files that can be rebuilt.
 --
 -- Evidence is a sync of a file whose path has a name of caches, outputs of a
--- build or temporary files. The list is rebuildable.tsv. Syncs by workers of
--- the kernel, which flush a loop device, are left out.
+-- build or temporary files. The list is rebuildable.tsv. Of /tmp, only files
+-- directly in it count, because a folder in it may be that of a database. Syncs
+-- by workers of the kernel, which flush a loop device, are left out.
 --
 -- Seen: {syncs} of {of_syncs} syncs are of files that can probably be rebuilt:
 -- {where}.
@@ -56,6 +57,8 @@ JOIN syncline_sync AS sync
   ON sync.run = found.run
   AND sync.sync_id = found.sync_id
 JOIN pattern ON pattern.place = found.place
+WHERE
+  pattern.reason <> '-'
 ORDER BY
   cost_ns DESC NULLS LAST,
   sync.run,

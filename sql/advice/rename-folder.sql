@@ -2,7 +2,10 @@
 --
 -- Evidence is a sync that wrote data, where the next sync of the same path is
 -- of another inode, and in between nobody synced the folder, the inode under
--- another path, or the whole file system.
+-- another path, or the whole file system. Left out are the journals of SQLite
+-- (-journal, -wal), which are deleted and not replaced, and btrfs, which gives
+-- each new file another inode number, so that a file that was deleted looks the
+-- same. Elsewhere, a deleted file usually leaves its number to the next one.
 --
 -- Seen: {syncs} of {of_syncs} syncs are of a file whose name was then given to
 -- a new file without a sync of the folder: {where}.
@@ -50,6 +53,9 @@ WITH
     FROM request
     WHERE
       next_ino <> ino
+      AND path NOT GLOB '*-journal'
+      AND path NOT GLOB '*-wal'
+      AND COALESCE(fs, '') <> 'btrfs'
       AND bios > 0
       AND incomplete IS NULL
       AND ret >= 0

@@ -1,8 +1,10 @@
 -- Small files that one thread syncs one after the other.
 --
 -- Evidence is a sync in a row of at least 8 by the same thread, each of another
--- file of the same folder, of at most 64 KiB, that is synced once in the
--- recording. A sync of something else ends the row.
+-- file of at most 64 KiB that is synced once in the recording. The files may be
+-- in several folders. A sync of a folder in between does not end the row, and a
+-- sync of something else does. Left out are temporary names that end in tmp and
+-- a number (settings.tmp7), by which one file is replaced again and again.
 --
 -- Seen: {syncs} of {of_syncs} syncs are each of a small file of its own, one
 -- after the other: {where}.
@@ -14,11 +16,10 @@
 -- that they share commits and flushes; or write them all, then call syncfs
 -- once; or keep the records in one file.
 --
--- Inferred: where no bytes are recorded (strace), that the files are small.
+-- Needs: sync.path sync.bytes
 --
--- Needs: sync.path
---
--- Not checked: it needs the path of each sync, which all routes record.
+-- Not checked: it needs the path and the bytes of each sync, which the routes
+-- dynamic-events, ring-buffer and bpftrace record.
 --
 -- Columns:
 --   sync_id   id     The sync.
@@ -31,17 +32,44 @@
 --   until_ns  time   End of that time.
 --   run       text   Name of the run, if the input holds several.
 WITH
-  sized AS (SELECT run FROM syncline_sync GROUP BY run HAVING COUNT(bytes) > 0),
-  once AS (
-    SELECT run, path
+  -- A file that is replaced again and again has another temporary name each
+  -- time, often with a number.
+  named AS (
+    SELECT
+      run,
+      sync_id,
+      CASE
+        WHEN RTRIM(path, '0123456789') GLOB '*tmp' THEN RTRIM(
+          path,
+          '0123456789'
+        )
+        ELSE path
+      END AS name
     FROM syncline_sync
     WHERE
       path IS NOT NULL
+  ),
+  once AS (
+    SELECT run, MIN(sync_id) AS sync_id
+    FROM named
     GROUP BY
       run,
-      path
+      name
     HAVING
       COUNT(*) = 1
+  ),
+  -- A path may lack its beginning: `.../d/a`. So the last name of a folder
+  -- counts.
+  folder_name AS (
+    SELECT DISTINCT
+      run,
+      SUBSTR(path, LENGTH(RTRIM(path, REPLACE(path, '/', ''))) + 1) AS name
+    FROM (
+      SELECT run, RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS path
+      FROM syncline_sync
+      WHERE
+        path IS NOT NULL
+    ) AS folder
   ),
   request AS (
     SELECT
@@ -54,17 +82,24 @@ WITH
       sync.comm AS comm,
       sync.path AS path,
       sync.bytes AS bytes,
-      RTRIM(sync.path, REPLACE(sync.path, '/', '')) AS folder,
       CASE
-        WHEN once.path IS NOT NULL
+        WHEN once.sync_id IS NOT NULL
         AND sync.op IN ('fsync', 'fdatasync')
-        AND (sync.bytes BETWEEN 1 AND 65536 OR sized.run IS NULL)
+        AND sync.bytes BETWEEN 1 AND 65536
         AND sync.dur_ns IS NOT NULL THEN 1
         ELSE 0
       END AS is_small
     FROM syncline_sync AS sync
-    LEFT JOIN sized ON sized.run = sync.run
-    LEFT JOIN once ON once.run = sync.run AND once.path = sync.path
+    LEFT JOIN once ON once.run = sync.run AND once.sync_id = sync.sync_id
+    LEFT JOIN folder_name
+      ON folder_name.run = sync.run
+      AND folder_name.name
+      = SUBSTR(
+        sync.path,
+        LENGTH(RTRIM(sync.path, REPLACE(sync.path, '/', ''))) + 1
+      )
+    WHERE
+      folder_name.name IS NULL
   ),
   numbered AS (
     SELECT
@@ -75,7 +110,6 @@ WITH
           run,
           tid,
           pid,
-          folder,
           is_small
         ORDER BY ts_ns, sync_id
       ) AS island
@@ -85,7 +119,7 @@ WITH
     SELECT *, COUNT(*) OVER same AS files
     FROM numbered
     WINDOW
-      same AS (PARTITION BY run, tid, pid, folder, is_small, island)
+      same AS (PARTITION BY run, tid, pid, is_small, island)
   )
 SELECT
   sync_id,

@@ -44,6 +44,28 @@ def folder(path: str) -> str:
     return path.rsplit("/", 1)[0] if "/" in path else ""
 
 
+def last_name(path: str | None) -> str | None:
+    return None if path is None else path.rsplit("/", 1)[-1]
+
+
+def folder_names(tables: Tables) -> set[str | None]:
+    """The last names of folders of synced files: a path may lack its beginning."""
+    paths = [row["path"] for row in tables["sync"] if row["path"] is not None]
+    return {last_name(folder(path)) for path in paths}
+
+
+def failed_at(tables: Tables, key: Any, rows: list[Row]) -> list[int]:
+    """When a sync of a file, a bio of such a sync, or a background write of the file failed."""
+    found = [end(row) or row["ts_ns"] for row in rows if (row["ret"] or 0) < 0]
+    ids = {row["sync_id"] for row in rows}
+    for bio in tables["bio"]:
+        if (bio["error"] or 0) < 0 and (
+            bio["sync_id"] in ids or (bio["ino"] is not None and (bio["dev"], bio["ino"]) == key)
+        ):
+            found.append(end(bio) or bio["ts_ns"])
+    return found
+
+
 def in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["ts_ns"], row["sync_id"]))
 
@@ -70,7 +92,12 @@ def empty(tables: Tables) -> list[Part]:
         and (row["folios"] or not with_folios)
         and row["tid"] not in journals
     ]
-    folders = {folder(row["path"]) for row in tables["sync"] if row["path"] is not None}
+    folders = folder_names(tables)
+    lengths = [
+        bio["dur_ns"]
+        for bio in tables["bio"]
+        if bio["direction"] != "read" and bio["dur_ns"] is not None
+    ]
     files = defaultdict(list)
     for row in in_order(tables["sync"]):
         if row["op"] not in ("sync", "syncfs"):
@@ -78,7 +105,8 @@ def empty(tables: Tables) -> list[Part]:
             if key is not None:
                 files[key].append(row)
     found = []
-    for rows in files.values():
+    for key, rows in files.items():
+        failures = failed_at(tables, key, rows)
         for number, row in enumerate(rows[1:], 1):
             since = end(rows[number - 1])
             ends = [stop for each in rows[:number] if (stop := end(each)) is not None]
@@ -92,9 +120,14 @@ def empty(tables: Tables) -> list[Part]:
                 and not any(each["ts_ns"] < (end(row) or 0) for each in following)
                 and not any(since <= at <= row["ts_ns"] for at in written)
                 and not length_of(tables, row, "earlier writeback")
+                and last_name(row["path"]) not in folders
+                and not any(at <= (end(row) or 0) for at in failures)
                 and (
                     row["journal_ns"] == 0
-                    or (row["journal_ns"] is None and row["path"] not in folders)
+                    or (
+                        row["journal_ns"] is None
+                        and (row["dur_ns"] or 0) < min(lengths, default=0)
+                    )
                 )
             ):
                 found.append(whole(row))
@@ -130,7 +163,7 @@ def fdatasync(tables: Tables) -> list[Part]:
                 and of <= single
                 and not length_of(tables, row, "earlier commit")
                 and known is not None
-                and not row["first_offset"] < known <= row["last_offset"]
+                and row["last_offset"] < known
             ):
                 last = max(wait["ts_ns"] + wait["dur_ns"] for wait in waits)
                 found.append((row["sync_id"], min(wait["ts_ns"] for wait in waits), last))
@@ -138,26 +171,31 @@ def fdatasync(tables: Tables) -> list[Part]:
     return found
 
 
+def without_number(path: str | None) -> str | None:
+    """A temporary name without its number."""
+    stem = (path or "").rstrip("0123456789")
+    return stem if stem.endswith("tmp") else path
+
+
 def small_files(tables: Tables) -> list[Part]:
-    sized = any(row["bytes"] is not None for row in tables["sync"])
-    paths = [row["path"] for row in tables["sync"]]
+    folders = folder_names(tables)
+    paths = [without_number(row["path"]) for row in tables["sync"]]
 
     def is_small(row: Row) -> bool:
         return (
             row["path"] is not None
-            and paths.count(row["path"]) == 1
+            and paths.count(without_number(row["path"])) == 1
             and row["op"] in ("fsync", "fdatasync")
             and row["dur_ns"] is not None
-            and (1 <= (row["bytes"] or 0) <= 1 << 16 or not sized)
+            and 1 <= (row["bytes"] or 0) <= 1 << 16
         )
 
     found = []
     for rows in grouped(tables["sync"], "tid", "pid").values():
-        for small, run in itertools.groupby(
-            rows, lambda row: folder(row["path"]) if is_small(row) else None
-        ):
+        files = [row for row in rows if last_name(row["path"]) not in folders]
+        for small, run in itertools.groupby(files, is_small):
             together = list(run)
-            if small is not None and len(together) >= 8:
+            if small and len(together) >= 8:
                 found += map(whole, together)
     return found
 
@@ -183,6 +221,8 @@ def rename_folder(tables: Tables) -> list[Part]:
         for row, following in itertools.pairwise(same):
             if row["ino"] == following["ino"] or not row["bios"] or not is_good(row):
                 continue
+            if row["path"].endswith(("-journal", "-wal")) or row["fs"] == "btrfs":
+                continue
             between = [
                 other
                 for other in tables["sync"]
@@ -202,11 +242,9 @@ def rename_folder(tables: Tables) -> list[Part]:
 
 
 _KERNEL = (
-    "*/*",
-    "btrfs-*",
-    "f2fs_*",
-    "loop[0-9]*",
-    "md[0-9]*",
+    *("kworker/*", "jbd2/*", "ext4lazyinit", "xfsaild/*", "xfs-*/*"),
+    *("btrfs-*", "f2fs_*", "dmcrypt_write/*", "dm-*/*"),
+    *("loop[0-9]*", "md[0-9]*", "drbd_*", "nfsd"),
     "kswapd[0-9]*",
     "kthreadd",
     "<idle>",
@@ -229,7 +267,9 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
         if (
             bio["sync_id"] is None
             and bio["folios"] is None
-            and "M" not in (bio["rwbs"] or "")
+            and bio["rwbs"] is not None
+            and "M" not in bio["rwbs"]
+            and "WF" not in bio["rwbs"]
             and bio["bytes"]
             and bio["incomplete"] is None
             and bio["comm"] is not None
@@ -284,22 +324,54 @@ def _ahead(tables: Tables, counts: Callable[[str, str | None], bool]) -> list[tu
 
 def rebuildable(tables: Tables) -> list[Part]:
     lines = PATTERNS.read_text().splitlines()
-    patterns = [line.split("\t")[0] for line in lines if not line.startswith("#")]
+    patterns = [line.split("\t") for line in lines if not line.startswith("#")]
+
+    def reason(path: str) -> str:
+        matching = (why for pattern, why in patterns if fnmatch.fnmatchcase(path, pattern))
+        return next(matching, "-")
+
     return [
         whole(row)
         for row in tables["sync"]
-        if row["path"] is not None
-        and not is_worker(row)
-        and any(fnmatch.fnmatchcase(row["path"], pattern) for pattern in patterns)
+        if row["path"] is not None and not is_worker(row) and reason(row["path"]) != "-"
     ]
 
 
-def commit(tables: Tables) -> list[Part]:
-    return [
-        (row["sync_id"], row["ts_ns"], row["ts_ns"] + row["dur_ns"])
-        for row in tables["phase"]
-        if row["phase"] == "earlier commit" and row["dur_ns"]
-    ]
+def commit(tables: Tables) -> list[tuple[int, int]]:
+    """Syncs, and the ns of earlier commits that a sync of another thread started, or first waited for."""
+    syncs = {row["sync_id"]: row for row in tables["sync"]}
+    named = any(row["dev"] is None for row in tables["journal"])
+    found = []
+    for phase in tables["phase"]:
+        if phase["phase"] != "earlier commit" or not phase["dur_ns"]:
+            continue
+        sync = syncs[phase["sync_id"]]
+        begun = [
+            row
+            for row in _commits(tables)
+            if row["dur_ns"] is not None
+            and row["ts_ns"] <= phase["ts_ns"]
+            and (named or row["dev"] == sync["dev"])
+        ]
+        if not begun:
+            continue
+        journal = max(begun, key=lambda row: row["ts_ns"])
+        owner = journal["sync_id"]
+        if owner is None and journal["started_by"] in (None, "sync"):
+            waits = [
+                (wait["ts_ns"], wait["sync_id"])
+                for wait in tables["wait"]
+                if wait["transaction_id"] is not None
+                and wait["transaction_id"] == journal["transaction_id"]
+                and syncs[wait["sync_id"]]["dev"] == sync["dev"]
+            ]
+            owner = min(waits, default=(0, None))[1]
+        if owner is not None and (syncs[owner]["tid"], syncs[owner]["pid"]) != (
+            sync["tid"],
+            sync["pid"],
+        ):
+            found.append((sync["sync_id"], phase["dur_ns"]))
+    return found
 
 
 # Those whose cost is a part of the time of requests.
@@ -310,7 +382,6 @@ FINDINGS = {
     "rename-file": rename_file,
     "rename-folder": rename_folder,
     "rebuildable": rebuildable,
-    "commit": commit,
 }
 
 

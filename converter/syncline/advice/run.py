@@ -33,7 +33,7 @@ class Place:
 class Advice:
     """What a finding says of one input.
 
-    `status`: `found`, `none`, or `not checked` for `reason`, which is a clause.
+    `status`: `found`, `none`, or `not checked` for `reason`, which is a clause. Evidence that costs no wall time is none.
     `syncs`: number of requests that are evidence, of `of_syncs` with a known start and end.
     `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
     `share`: the part of `cost_ns` in the wall time in sync.
@@ -146,6 +146,9 @@ def _one(engine: SqlEngine, finding: Finding, held: set[str], lacking: str | Non
             return Advice(finding, "not checked", lacking)
         return Advice(finding, "none", None, 0, total["of_syncs"])
     cost_ns, wall_ns = total["cost_ns"], total["wall_ns"]
+    if cost_ns == 0:
+        # Without the evidence, the program would have waited as long for its other syncs.
+        return Advice(finding, "none", None, 0, total["of_syncs"])
     places = _run(engine, finding, "where").as_dicts()
     first = run_query(engine, f"{_select(finding)}\nLIMIT {_SHOWN};")
     return Advice(

@@ -318,6 +318,7 @@ impl Pairer {
                 Ok(())
             }
             Kind::CommitStart { dev, transaction } => {
+                self.phases_seen.commits = true;
                 self.commit_start(event, dev, transaction, out)?;
                 let commit_id = self.commits.open_of(self.tasks.id_of(event));
                 self.journals.start(dev, transaction, commit_id, event.ts);

@@ -62,6 +62,8 @@ pub(super) struct PhasesSeen {
     pub(super) locks: bool,
     pub(super) folio_waits: bool,
     pub(super) issues: bool,
+    /// Starts of commits, whose order says which one a thread waits for.
+    pub(super) commits: bool,
     pub(super) commit_steps: bool,
 }
 
@@ -231,7 +233,7 @@ impl Pairer {
             (seen.folio_waits, &[PhaseKind::EarlierWriteback]),
             (seen.states, &[PhaseKind::CpuWait]),
             (seen.locks, &[PhaseKind::LockWait]),
-            (self.has_waits && seen.commit_steps, &[PhaseKind::EarlierCommit, PhaseKind::CommitStart]),
+            (self.has_waits && seen.commits, &[PhaseKind::EarlierCommit, PhaseKind::CommitStart]),
         ];
         let waits = WaitKind::ALL.map(|wait| PhaseKind::Wait(wait).name());
         // A flush is a bio of the block layer too.
