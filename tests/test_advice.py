@@ -352,14 +352,14 @@ class Log:
         self.add(at, task, f"bio: (submit_bio+0x4/0xa6) bio={address:#x} dev={DEV} sector={sector} bytes=4096 opf={flags} end_io={end}+0x0/0x131")  # fmt: skip
         self.add(at + length, "<idle>-0", f"bio_end: (bio_endio+0x4/0x20) bio={address:#x} status={status} remaining=1")  # fmt: skip
 
-    def sync(self, at: int, names: str, ino: int, indexes: tuple[int, ...] = (), *, task: str = "app-10", commit: int = 0, ret: int = 0, status: int = 0) -> None:  # fmt: skip
+    def sync(self, at: int, names: str, ino: int, indexes: tuple[int, ...] = (), *, task: str = "app-10", commit: int = 0, ret: int = 0, status: int = 0, length: int = 100) -> None:  # fmt: skip
         """An fsync of 3000 us that writes blocks. `commit`: a transaction with one block of metadata."""
         self.add(at, task, "sys_fsync(fd: 3)")
         named = " ".join(f'n{n}="{name}"' for n, name in enumerate(reversed(names.split("/"))))
         named += f' n{len(names.split("/"))}="/"'
         self.add(at + 3, task, f'fsync_enter: (ext4_sync_file+0x4/0x219) dev={DEV} ino={ino} gen=1 datasync=0 fs="ext4" {named}')  # fmt: skip
         for number, index in enumerate(indexes):
-            self.bio(at + 10 + number, task, WRITE, "ext4_end_bio", ino=ino, index=index, status=status)  # fmt: skip
+            self.bio(at + 10 + number, task, WRITE, "ext4_end_bio", ino=ino, index=index, status=status, length=length)  # fmt: skip
         if commit:
             self.add(at + 500, task, f"wait_commit: (jbd2_log_wait_commit+0x4/0x100) dev={DEV} tid={commit}")  # fmt: skip
             journal = "jbd2/vdb-8-99"

@@ -21,7 +21,8 @@ from syncline.report import answer
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer
 
 from tests.coretools import ROOT, Rows, tables
-from tests.test_commands import ok
+from tests.test_advice import Log
+from tests.test_commands import ok, run
 
 DATA = ROOT / "tests" / "data"
 RECORDINGS = [
@@ -379,3 +380,87 @@ def test_a_name_cannot_move_the_cursor() -> None:
     bad = {**found.worst[0], "path": "/a\x1b[2J", "comm": "w\n1"}
     text = rendered.render(replace(found, worst=[bad]), ["summary"])
     assert "/a\\x1b[2J, w\\n1" in text
+
+
+def log_of(tmp_path: Path, log: Log, name: str = "x.txt") -> list[Answer]:
+    """The answer of a log, from both engines."""
+    (tmp_path / name).write_text(log.text())
+    _core.convert([str(tmp_path / name)], f"{tmp_path}/tables/")
+    _core.convert([str(tmp_path / name)], f"{tmp_path}/out.pftrace")
+    return [read(tmp_path / "tables", "duckdb"), read(tmp_path / "out.pftrace", "embedded")]
+
+
+@pytest.mark.parametrize(
+    ("busy_until", "idle_us"),
+    [
+        # The device does nothing while each bio is queued for 2000 us, and takes 100 us for it: 6000 - 300 in three syncs.
+        (None, 5700),
+        # A neighbour keeps it busy for 1900 us of each queue: 6000 - 300 - 5700.
+        (1950, None),
+    ],
+)
+def test_a_queue_at_an_idle_device_is_not_the_device(
+    busy_until: int | None, idle_us: int | None, tmp_path: Path
+) -> None:
+    log = Log()
+    for number in range(3):
+        at = 1_000_000 + 10_000 * number
+        log.sync(at, "d/a", 5, (number,), length=2100)
+        # The bio was submitted at 10, at this sector.
+        sector = 8 * (500 + number)
+        log.add(at + 2010, "kworker/0:1-50", f"block_rq_issue: 254,16 WS 4096 () {sector} + 8 [kworker/0:1]")  # fmt: skip
+        if busy_until:
+            log.bio(at + 40, "dd-20", 2049, "iomap_dio_bio_end_io", length=busy_until - 40)
+            sector = 900_000 + 8 * log.bios
+            log.add(at + 50, "dd-20", f"block_rq_issue: 254,16 WS 4096 () {sector} + 8 [dd]")
+    first, second = log_of(tmp_path, log)
+    assert first.idle_queue == second.idle_queue
+    assert first.phases["queue"] == 3 * 2_000_000
+    if idle_us is None:
+        assert first.idle_queue is None
+        return
+    assert first.idle_queue is not None
+    assert (first.idle_queue["queue_ns"], first.idle_queue["idle_ns"]) == (6_000_000, idle_us * 1000)  # fmt: skip
+    said = rendered.sentences(first)["phases"]
+    assert "no recorded bio for at least 5.7 ms of the 6 ms that app was queued" in said
+    assert "io.max" in said
+    # The recording has no reads, which may keep the device busy.
+    assert "reads, which are not in this recording" in said
+
+
+def test_data_that_were_lost_before_are_in_the_first_report(tmp_path: Path) -> None:
+    """One write fails, its sync says so, and two more syncs of the file return 0 without writing it again."""
+    log = Log()
+    log.sync(1_000_000, "d/a", 5, (0,), ret=-5, status=10)
+    for number in (1, 2):
+        log.sync(1_000_000 + 10_000 * number, "d/a", 5)
+    log.sync(1_050_000, "d/b", 6, (0,))
+    for one in log_of(tmp_path, log):
+        assert one.lost_before == 2
+        assert "2 syncs returned 0 although data of the file had been lost before" in rendered.sentences(one)["total"]  # fmt: skip
+
+
+def test_what_the_edges_of_a_recording_cut_off_is_no_warning(tmp_path: Path) -> None:
+    log = Log()
+    # Of the first thread, the log lacks what was before 1000 us; of the last, what comes after 500 us.
+    log.sync(1_000_000, "d/a", 5, (0,), task="first-10")
+    log.lines = [(at, line) for at, line in log.lines if at > 1_000_100]
+    for number in range(3):
+        log.sync(1_000_200 + 10_000 * number, "d/b", 6, (number,), task="other-11")
+    log.sync(1_040_000, "d/c", 7, (0,), task="last-12")
+    log.lines = [(at, line) for at, line in log.lines if at < 1_040_500]
+    log_of(tmp_path, log)
+    for path in ("x.txt", "tables", "out.pftrace"):
+        assert "warning" not in run("report", tmp_path / path, "latency").stdout
+        reasons = ok("report", tmp_path / path, "losses", "--format", "csv")
+        assert "start_missing" in reasons
+        assert "end_missing" in reasons
+    # An end in the middle was lost.
+    log.lines = [(at, line) for at, line in log.lines if not 1_012_000 < at < 1_015_000]
+    (tmp_path / "y.txt").write_text(log.text())
+    assert "end_missing" in run("report", tmp_path / "y.txt", "latency").stdout
+
+
+def test_a_log_of_calls_alone_is_no_surprise() -> None:
+    done = run("report", DATA / "strace" / "small4.log", "latency")
+    assert "call_only" not in done.stdout + done.stderr

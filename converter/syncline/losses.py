@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["REPORTED", "filtered", "of_conversion", "sentence"]
+__all__ = ["REPORTED", "filtered", "of_conversion", "said_anyway", "sentence"]
 
 # Reason -> (noun, counts that add up to the total that the reason is a part of). A count is a key of
 # `syncline_meta` or another reason. Each bio has a submit, or is counted as `never_submitted`.
@@ -65,6 +65,12 @@ def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 
     return f"{part}{where}: {reason}" + (f": {meaning}" if meaning else "")
 
 
+def said_anyway(numbers: Mapping[str, int]) -> set[str]:
+    """Returns the reasons that need no warning: a log of calls alone, such as that of strace, is no surprise."""
+    calls = numbers.get("call_only", 0)
+    return {"call_only"} if calls and calls == numbers.get("requests") else set()
+
+
 def filtered(wanted: str, numbers: Mapping[str, int]) -> str:
     """Words what a filter has left out.
 
@@ -90,7 +96,8 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     found = [
         sentence(loss["reason"], loss["meaning"], numbers)
         for loss in summary["losses"]
-        if loss["severity"] == "loss" or loss["reason"] in REPORTED
+        if loss["severity"] == "loss"
+        or (loss["reason"] in REPORTED and loss["reason"] not in said_anyway(numbers))
     ]
     left_out = filtered(summary["filter"], numbers)
     found += [

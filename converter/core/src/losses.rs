@@ -59,7 +59,7 @@ reasons! {
     UnmatchedComplete "unmatched_complete" Loss
         "completions of a bio that is not in flight: its submit was lost, or the line is in the log twice"
     NeverCompleted "never_completed" Loss
-        "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it (the tracepoint probes of bpftrace lose events without reporting it)"
+        "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it"
     NeverSubmitted "never_submitted" Loss
         "bios to which folios were added and whose submit is not in the log"
     FoliosMissing "folios_missing" Loss

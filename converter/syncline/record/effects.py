@@ -28,6 +28,7 @@ def without_effect(
         seen: what was recorded.
         profile: the hits of kprobes by event. A filter may have left out all of them.
     """
+    probes = [*probes]
     hits = {event: counts.hits for event, counts in profile.items() if counts.hits}
     occurred = seen.names | hits.keys()
     missing: dict[str, int] = {}
@@ -42,9 +43,15 @@ def without_effect(
         # A call that has returned has waited for the end.
         if start in seen.in_calls and end not in occurred:
             missing[end] = hits.get(start, 1)
-    # Without the end too, only the calls show that the function was entered.
+    # Without the end too, only the calls show that the function was entered. fsync calls that of the file system, and
+    # tmpfs and others have none that does anything. So there, something must have happened within a call.
+    is_working = bool(seen.in_calls & {probe.event for probe in probes})
     for event, calls in _ENTERED.items():
-        if seen.calls & calls and not occurred & {event, ends.get(event)}:
+        if (
+            seen.calls & calls
+            and not occurred & {event, ends.get(event)}
+            and (is_working or event != "fsync_enter")
+        ):
             missing[event] = 1
     # What has no probe is reported as not recorded.
     return {event: count for event, count in missing.items() if event in set(probed)}

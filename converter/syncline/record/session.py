@@ -244,10 +244,10 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
     scanner.maps.write(folder / "maps")
     scanner.tasks.write(folder / TASKS, recorders.ring.comms if recorders.ring is not None else {})
     resolved = symbols.write(folder / SYMBOLS, recorders.stack_logs, scanner.maps, scanner.tasks)
-    if resolved.addresses:
+    if unnamed := resolved.addresses - resolved.functions:
         say(
-            f"{resolved.addresses} addresses in stacks were not resolved while recording: of {resolved.functions}"
-            f" the function is known now, of {resolved.files} only the file"
+            f"{unnamed} addresses in stacks have no function name: install the debug symbols of their programs, and let"
+            " the programs run until the recording ends"
         )
     manifest["inputs"] = recorders.inputs
     return manifest

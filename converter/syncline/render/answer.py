@@ -84,8 +84,10 @@ def _sentences(answer: Answer) -> dict[str, Any]:
         return {"total": _total(total)}
     by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
     return {
-        "total": _total(total),
-        "phases": _phases(answer.phases) + (_INFERRED if answer.infers_waits else ""),
+        "total": _total(total) + _lost_before(answer),
+        "phases": _phases(answer.phases)
+        + (_INFERRED if answer.infers_waits else "")
+        + _idle_queue(answer),
         "worst_title": f"Those that waited longest, by {by} and name of the thread:",
         "worst": [_worst(row, total["time_ns"]) + _run(row, total) for row in answer.worst],
         **(
@@ -98,6 +100,30 @@ def _sentences(answer: Answer) -> dict[str, Any]:
         ),
         "neighbours": _neighbours(answer),
     }
+
+
+def _lost_before(answer: Answer) -> str:
+    if not answer.lost_before:
+        return ""
+    return (
+        f" {count(answer.lost_before, 'sync')} returned 0 although data of the file had been lost before:"
+        " syncline report INPUT durability."
+    )
+
+
+def _idle_queue(answer: Answer) -> str:
+    """Says that recorded bios at the device are not the reason for a queue, and what else may be."""
+    row = answer.idle_queue
+    if row is None:
+        return ""
+    group = f" of the control group {text(row['cgroup'], 'text')}" if row["cgroups"] == 1 else ""
+    reads = "" if answer.has_reads else "reads, which are not in this recording, "
+    return (
+        f" The device had no recorded bio for at least {text(row['idle_ns'], 'ns')} of the"
+        f" {text(row['queue_ns'], 'ns')} that {_comm(row)} was queued, so it is not busy writing. Others that hold bios"
+        f" back: {reads}a limit{group} (io.max, io.latency), the I/O scheduler, or a device mapper such as dm-crypt."
+        " Limits are not recorded."
+    )
 
 
 def _lines(answer: Answer) -> Iterator[str]:

@@ -29,12 +29,15 @@ RESIDUE = "residue"
 UNKNOWN = "unknown"
 # Parts that come after all phases, in this order.
 LAST = (RESIDUE, UNKNOWN)
-_FILES = ("total", "worst", "slowest", "filter", "reads", "waits", "lengths")
-_REPORTS = ("phases", "neighbours", "device")
+_FILES = ("total", "worst", "slowest", "filter", "reads", "waits", "lengths", "queued", "failed")
+_REPORTS = ("phases", "neighbours", "device", "durability")
 # Syncs up to which the answer looks for neighbours: it takes about 0.4 ms of CPU each.
 _MOST_SYNCS = 20_000
 # Whether it is known who was at a device.
 _DEVICES = "SELECT 1 FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL LIMIT 1"
+# Parts of the time: a queue that is worth a sentence, and one that is mostly not the device's.
+_MUCH_QUEUE = 0.1
+_MOSTLY = 0.5
 
 Row = Mapping[str, Any]
 
@@ -57,6 +60,9 @@ class Answer:
     `shows_syncs`: whether the input has events of syncs. Without, that it has no sync says nothing.
     `devices`: of an input without syncs, the rows of the report `device` for whole devices and for threads.
     `lengths`: of such an input, how long its bios took, a row for each device.
+    `lost_before`: syncs that returned 0 although data of their file were lost before, as the report `durability` says.
+    `idle_queue`: the thread that was queued longest, with `queue_ns`, and how long at least no device was busy with
+        recorded bios meanwhile (`idle_ns`). None if that is not most of the time, or if the queue does not matter.
     `runs`: of a dataset, how many runs, hosts and days are read; None for other inputs.
     """
 
@@ -75,6 +81,8 @@ class Answer:
     shows_syncs: bool
     devices: list[Row]
     lengths: list[Row]
+    lost_before: int = 0
+    idle_queue: Row | None = None
     runs: Row | None = None
 
 
@@ -97,15 +105,16 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
     total = _rows(engine, _sql("total"))[0]
     slowest = _rows(engine, _sql("slowest"))
     (filtered,) = _rows(engine, _sql("filter"))
-    found = neighbours
-    if found is None and total["known"] <= _MOST_SYNCS:
-        found = run_report(engine, "neighbours").as_dicts()
+    of_all = neighbours
+    if of_all is None and total["known"] <= _MOST_SYNCS:
+        of_all = run_report(engine, "neighbours").as_dicts()
+    found = phases(engine)
     return Answer(
         total=total,
-        phases=with_unknown(phases(engine), total["time_ns"]),
+        phases=with_unknown(found, total["time_ns"]),
         worst=_rows(engine, _sql("worst")),
         slowest=slowest[0] if slowest else None,
-        neighbours=found and sorted(found, key=lambda row: -row["cost_ns"]),
+        neighbours=of_all and sorted(of_all, key=lambda row: -row["cost_ns"]),
         is_device_seen=bool(_rows(engine, _DEVICES)),
         infers_waits=_rows(engine, _sql("waits"))[0]["inferred"] > 0,
         has_reads=_rows(engine, _sql("reads"))[0]["reads"] > 0,
@@ -116,6 +125,8 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         shows_syncs=total["syncs"] > 0 or not 0 < total["unseen"] == total["all_runs"],
         devices=[] if total["syncs"] else _devices(engine),
         lengths=[] if total["syncs"] else _rows(engine, _sql("lengths")),
+        lost_before=_lost_before(engine),
+        idle_queue=_idle_queue(engine, found, total),
         runs=_rows(engine, catalogue.read_sql("dataset", "extent"))[0]
         if engine.is_dataset
         else None,
@@ -125,6 +136,26 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
 def is_filtered(engine: SqlEngine) -> bool:
     """Returns whether a filter left out syncs."""
     return bool(_rows(engine, _sql("filter"))[0]["filters"])
+
+
+def _lost_before(engine: SqlEngine) -> int:
+    if not _rows(engine, _sql("failed"))[0]["bios"]:
+        return 0
+    rows = run_report(engine, "durability").as_dicts()
+    return sum(row["syncs"] for row in rows if row["verdict"] == "lost before")
+
+
+def _idle_queue(engine: SqlEngine, found: Mapping[str, int], total: Row) -> Row | None:
+    """A device that is not busy is no reason for a queue. All that devices were busy for may have been in the queue."""
+    if total["runs"] > 1 or found.get("queue", 0) < _MUCH_QUEUE * (total["time_ns"] or 0):
+        return None
+    queued = _rows(engine, _sql("queued"))
+    busy = [row["busy_ns"] for row in _devices(engine) if row["part"] == "all"]
+    if not queued or not busy or None in busy:
+        return None
+    unissued_ns = _rows(engine, _sql("failed"))[0]["unissued_ns"] or 0
+    idle_ns = queued[0]["queue_ns"] - sum(busy) - unissued_ns
+    return {**queued[0], "idle_ns": idle_ns} if idle_ns > _MOSTLY * queued[0]["queue_ns"] else None
 
 
 def _devices(engine: SqlEngine) -> list[dict[str, Any]]:

@@ -141,6 +141,10 @@ def _failures() -> str:
     return catalogue.read_sql("inspect", "failures")
 
 
+def _edges() -> str:
+    return catalogue.read_sql("inspect", "edges")
+
+
 def _values_of(key: str) -> str:
     return f"SELECT DISTINCT value FROM syncline_meta WHERE key = '{key}' ORDER BY value"
 
@@ -152,7 +156,7 @@ def statements(reports: Iterable[str]) -> list[str]:
         UnknownReport: there is no report of one of the names.
     """
     facts = ("request_filter", "tables")
-    said = [_NUMBERS, _LOST, _LACKING, _failures(), *map(_values_of, facts)]
+    said = [_NUMBERS, _LOST, _LACKING, _edges(), _failures(), *map(_values_of, facts)]
     return said + [catalogue.load(name).sql for name in reports]
 
 
@@ -178,7 +182,10 @@ def caveats(engine: SqlEngine, sql: str | None = None, *, says_failures: bool = 
     numbers = run_query(engine, _NUMBERS).rows
     whole = {str(key): int(value) for key, value in numbers if value is not None}
     lost = run_query(engine, _LOST).rows
-    for reason, meaning, runs in lost:
+    # What the begin or the end of the recording cuts off is no loss. Its rows say what they lack.
+    edges = run_query(engine, _edges()).rows if lost and counts_failures else []
+    known = {reason for (reason,) in edges} | losses.said_anyway(whole)
+    for reason, meaning, runs in [row for row in lost if row[0] not in known]:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
     filters = run_query(engine, _values_of("request_filter")).rows
     if engine.name not in WITH_TABLES and not filters:
