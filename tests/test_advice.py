@@ -282,7 +282,7 @@ def test_a_commit_of_a_neighbour(known: Callable) -> None:
     earlier = sum(row["dur_ns"] for row in case.tables["phase"] if row["phase"] == "earlier commit")
     assert 0 < one.cost_ns <= earlier
     assert known("delay-ext4")[1]["commit"].status == "none"
-    # Each syncfs starts a commit itself before it waits for the next one, and nothing says of whom the first one is.
+    # Each syncfs starts a commit itself before it waits for the next one, and nothing says whose the first one is.
     for other in ("forced-syncfs", "write-journal-handle"):
         assert known(other)[1]["commit"].status == "none"
 

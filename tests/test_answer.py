@@ -135,8 +135,8 @@ def test_the_figures_are_those_of_the_tables(tmp_path: Path, name: str) -> None:
 
 
 def test_two_runs_add_up(tmp_path: Path) -> None:
-    for run, name in (("a", "thesis/parallel4.log"), ("b", "thesis/empty.log")):
-        _core.convert([str(DATA / name)], f"{tmp_path}/runs/{run}/")
+    for folder, name in (("a", "thesis/parallel4.log"), ("b", "thesis/empty.log")):
+        _core.convert([str(DATA / name)], f"{tmp_path}/runs/{folder}/")
     both = read(tmp_path / "runs", "duckdb")
     parts = [read(tmp_path / "runs" / run, "duckdb") for run in "ab"]
     for column in ("runs", "syncs", "known", "threads", "time_ns", "wall_ns", "span_ns"):

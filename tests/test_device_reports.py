@@ -362,7 +362,12 @@ def wait(run: sqltools.Run, sync: Row, name: str, at: int, length: int, commit: 
     ],
 )
 def test_data_that_others_wrote_are_those_of_the_sync(
-    minutes: int, rwbs: str, flush_at: int | None, flush_ns: int | None, verdict: str, tmp_path: Path
+    minutes: int,
+    rwbs: str,
+    flush_at: int | None,
+    flush_ns: int | None,
+    verdict: str,
+    tmp_path: Path,
 ) -> None:
     """A flusher thread writes the file, complete at 40, and a sync of 1000 to 1100 finds nothing dirty."""
 

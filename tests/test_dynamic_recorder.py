@@ -797,7 +797,13 @@ def test_what_happened_in_a_call_that_returned_is_known() -> None:
         # In no call, or in a call that has not returned: it may be under way.
         ("bio wb_start", "", "", {}, {}),
         # Neither, but calls that enter the function.
-        ("wait_commit wait_commit_end", "wait_commit wait_commit_end", "fdatasync", {}, {"fsync_enter": 1}),
+        (
+            "wait_commit wait_commit_end",
+            "wait_commit wait_commit_end",
+            "fdatasync",
+            {},
+            {"fsync_enter": 1},
+        ),
         # On tmpfs, fsync does nothing. What another thread writes says nothing of it.
         ("", "", "fdatasync", {}, {}),
         ("bio bio_end", "", "fsync", {}, {}),

@@ -66,7 +66,7 @@ def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 
 
 
 def said_anyway(numbers: Mapping[str, int]) -> set[str]:
-    """Returns the reasons that need no warning: a log of calls alone, such as that of strace, is no surprise."""
+    """Returns the reasons that need no warning: only calls are expected in a log such as that of strace."""
     calls = numbers.get("call_only", 0)
     return {"call_only"} if calls and calls == numbers.get("requests") else set()
 

@@ -4,7 +4,7 @@
 -- writeback of others, and follows a sync of the same file. In between, nobody
 -- else wrote page cache back, which could have been that of the file. Left out
 -- are syncs of whole file systems, of folders, which hold the names of files
--- that were synced, of files of which a sync or a bio failed before, because
+-- that were synced, of files that had a failed sync or bio before, because
 -- their data may be lost, syncs that overlap another sync of the file, and
 -- those by workers of the kernel, which flush a loop device.
 --

@@ -125,8 +125,7 @@ def empty(tables: Tables) -> list[Part]:
                 and (
                     row["journal_ns"] == 0
                     or (
-                        row["journal_ns"] is None
-                        and (row["dur_ns"] or 0) < min(lengths, default=0)
+                        row["journal_ns"] is None and (row["dur_ns"] or 0) < min(lengths, default=0)
                     )
                 )
             ):

@@ -33,7 +33,7 @@ class Place:
 class Advice:
     """What a finding says of one input.
 
-    `status`: `found`, `none`, or `not checked` for `reason`, which is a clause. Evidence that costs no wall time is none.
+    `status`: `found`, `none`, or `not checked` for `reason`, which is a clause. `none` also stands for evidence that costs no wall time.
     `syncs`: number of requests that are evidence, of `of_syncs` with a known start and end.
     `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
     `share`: the part of `cost_ns` in the wall time in sync.
