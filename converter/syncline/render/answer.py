@@ -378,9 +378,16 @@ def _neighbour(row: Row) -> str:
 def _unrecorded(row: Row, answer: Answer) -> str:
     return (
         f"nothing recorded was at the device for {text(row['cost_ns'], 'ns')} ({text(row['share'], 'share')} of the"
-        " time of these syncs) while their bios were queued:"
-        f" {'' if answer.has_reads else 'reads, '}another partition or another guest held it, or the CPUs were busy."
+        f" time of these syncs) while their bios were queued: {_held_by(answer)}"
     )
+
+
+def _held_by(answer: Answer) -> str:
+    """What may have held bios back although nothing recorded did. The sentence on an idle device has said it before."""
+    if answer.idle_queue is not None:
+        return "what may have held them back is said above."
+    reads = "" if answer.has_reads else "reads, "
+    return f"{reads}another partition or another guest held it, or the CPUs were busy."
 
 
 def _without_reads(answer: Answer) -> str:
