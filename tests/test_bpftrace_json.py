@@ -342,6 +342,13 @@ def test_ids_of_events_decide(pid_is: str, left_out: str | None, tmp_path: Path)
             "INSTANT",
             {"dev": 9, "sector": 8, "nr_sector": 8, "rwbs": "DS"},
             "block_rq_complete",
+            "block_complete",
+        ),
+        (
+            "block_rq_complete",
+            "INSTANT",
+            {"dev": 9, "sector": 8, "nr_sector": 8, "rwbs": "ZR"},
+            "block_rq_complete",
             "other",
         ),
         (

@@ -36,7 +36,7 @@ WITH
     FROM syncline_bio
     WHERE
       dev IS NOT NULL
-      AND direction <> 'flush'
+      AND direction IN ('write', 'read')
       AND queue_ns IS NOT NULL
       AND dur_ns IS NOT NULL
   )

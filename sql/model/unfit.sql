@@ -25,7 +25,7 @@ SELECT
 FROM syncline_bio
 WHERE
   sync_id IS NOT NULL
-  AND direction <> 'flush'
+  AND direction IN ('write', 'read')
   AND (dur_ns IS NULL OR queue_ns IS NULL OR dev IS NULL)
 GROUP BY
   1,

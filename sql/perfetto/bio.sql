@@ -73,8 +73,11 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- after it. Null without a folio, or if not all of them are recorded.
   last_offset LONG,
   -- `write`, `read`, or `flush` for a bio without data that only empties the
-  -- cache of the device. A bio whose flags are not recorded counts as a write,
-  -- because only recorders of writes leave them out.
+  -- cache of the device. `discard` and `zeroes` move no data either: their
+  -- bytes are those of the sectors that the device forgets or fills. `unknown`
+  -- is an operation that the kernel does not name, on older kernels a write of
+  -- zeroes or an append to a zone. A bio whose flags are not recorded counts as
+  -- a write, because only recorders of writes leave them out.
   direction STRING,
   -- Whether the row is a request of the block layer, because the bios in it are
   -- not in the log: it may hold several. Its ts_ns is when it began or entered
@@ -84,8 +87,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   is_request BOOL,
   -- Flags of the bio, as the kernel prints them: `W` for a write or `R` for a
   -- read, after it `F` for FUA, `A` for readahead, `S` for sync, `M` for
-  -- metadata. An `F` before the `W` is a flush before the write, and `FF` the
-  -- request of a flush. Null if they are not recorded.
+  -- metadata. `D` is a discard, `DE` a secure erase, `WZ` a write of zeroes,
+  -- `ZA` an append to a zone, `N` an operation without a name. An `F` before
+  -- the `W` is a flush before the write, and `FF` the request of a flush. Null
+  -- if they are not recorded.
   rwbs STRING,
   -- Inode whose page cache the bio writes, if it belongs to no request. Null
   -- for a bio of a request, which has the file; for several files; for
@@ -118,8 +123,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   writers_cgroup STRING,
   -- `sync` if the bio belongs to a request, else `background`. If
   -- `syncs_recorded` in `syncline_meta` is `no`, the input shows no sync, and
-  -- `background` says nothing. Null for a read, and for a request of the block
-  -- layer if it is not known whose it is.
+  -- `background` says nothing. Null for a read and a discard, and for a request
+  -- of the block layer if it is not known whose it is.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. `inferred` without a request: a line is torn that may have
@@ -188,6 +193,9 @@ WITH
         WHEN COALESCE(extract_arg(arg_set_id, 'debug.folios'), 0) > 0
         OR flags IS NULL THEN 'write'
         WHEN flags LIKE '%R%' THEN 'read'
+        WHEN flags LIKE '%D%' THEN 'discard'
+        WHEN flags LIKE '%WZ%' THEN 'zeroes'
+        WHEN flags LIKE 'N%' THEN 'unknown'
         WHEN flags LIKE 'F%'
         AND COALESCE(size, 0) = 0 THEN 'flush'
         ELSE 'write'
@@ -267,7 +275,7 @@ SELECT
   CASE
     WHEN owner IS NOT NULL THEN 'sync'
     WHEN NOT is_request
-    AND direction <> 'read' THEN 'background'
+    AND direction IN ('write', 'flush') THEN 'background'
   END AS origin,
   -- The trace holds the confidence only if it is not exact.
   COALESCE(

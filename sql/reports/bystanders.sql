@@ -24,7 +24,8 @@
 --   kind       text   itself: the requests' own bios. commit: bios of the
 --                     commits that they waited for. sync: bios of other
 --                     requests. journal: bios of other commits. read: bios
---                     that read. background: all other bios, such as direct
+--                     that read. discard, zeroes, unknown: bios of these
+--                     directions. background: all other bios, such as direct
 --                     I/O and writeback by the kernel.
 --   comm       text   Name of the thread that submitted the bios.
 --   process    text   Name of its process.
@@ -373,7 +374,7 @@ WITH
       bio.bio_id AS bio_id,
       CASE
         WHEN bio.sync_id IS NOT NULL THEN 'sync'
-        WHEN bio.direction = 'read' THEN 'read'
+        WHEN bio.direction NOT IN ('write', 'flush') THEN bio.direction
         WHEN bio.tid IN (
           SELECT tid
           FROM syncline_journal AS journal

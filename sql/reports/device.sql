@@ -1,9 +1,11 @@
 -- Device: what each device was busy with, and for whom.
 --
--- A request of the block layer is one bio, or several that were merged: bios
--- that were issued to one device at the same moment. It is at the device from
--- its issue to its completion; from its submit, if the issue is not recorded. A
--- write is sync if its flags have an S, so somebody waits for it. Reads use the
+-- A request of the block layer is one bio, or several that were merged: bios of
+-- adjacent sectors that were issued to one device at the same moment. It is at
+-- the device from its issue to its completion; from its submit, if the issue is
+-- not recorded. A write that asks for a flush before it keeps the device busy
+-- from its submit on, although its request is not there yet. A write is sync if
+-- its flags have an S, so somebody waits for it. Reads and discards use the
 -- device too, so they count where the input has them. An input whose bios have
 -- no known device gives no rows.
 --
@@ -17,12 +19,14 @@
 --                      number if the name is not known. Empty if no device is
 --                      below it. Null if that is not known.
 --   part        text   all: the whole device. sync, async: writes and flushes
---                      with and without the flag. read: reads. unknown: bios
---                      without known flags. thread: bios of the threads of one
---                      name.
+--                      with and without the flag. read: reads. other:
+--                      discards, zeroes, and what the kernel does not name.
+--                      unknown: bios without known flags. thread: bios of the
+--                      threads of one name.
 --   comm        text   Name of the thread that submitted the bios.
 --   bios        count  Number of bios whose submit and completion are recorded.
---   bytes       bytes  Sum of their sizes, as far as these are known.
+--   bytes       bytes  Sum of the sizes of those that write or read, as far as
+--                      these are known.
 --   requests    count  Number of requests of the block layer that they made.
 --                      The other bios were merged into these.
 --   flushes     count  Number of bios that asked for a flush, with data after
@@ -40,13 +44,15 @@
 --                      to the last one.
 --   errors      count  Number of bios that failed. Null if of none is known
 --                      whether it did.
---   busy_ns     ns     Time in which at least one of them was at the device.
+--   busy_ns     ns     Time in which at least one of them was at the device, or
+--                      the device flushed before one of them.
 --   busy        share  Part of the time from the first submit to the last
 --                      completion of the device.
---   depth       ratio  Average number of requests at the device while it was
---                      busy with them.
+--   depth       ratio  Average number of requests at the device while at least
+--                      one was there.
 --   max_depth   count  The most requests that were there at once.
 --   queue_ns    ns     Average time of a bio in the queue, before its issue.
+--                      Those that ask for a flush before them do not count.
 --   device_ns   ns     Average time of a bio at the device.
 --   max_ns      ns     The longest time from submit to completion.
 --   bio_id      id     That bio.
@@ -64,6 +70,7 @@ WITH
       bytes,
       error,
       rwbs,
+      sector,
       queue_ns,
       device_ns,
       requeues,
@@ -76,10 +83,20 @@ WITH
       CASE
         WHEN rwbs IS NULL THEN 'unknown'
         WHEN direction = 'read' THEN 'read'
+        WHEN direction NOT IN ('write', 'flush') THEN 'other'
         WHEN rwbs LIKE '%S%' THEN 'sync'
         ELSE 'async'
       END AS flag,
-      -- Bios that were issued at the same moment are of one request.
+      -- The device flushes before it.
+      (rwbs LIKE 'F%' AND direction = 'write' AND queue_ns > 0) AS has_preflush,
+      -- What is merged is of one direction.
+      CASE direction
+        WHEN 'write' THEN 0
+        WHEN 'read' THEN 1
+        WHEN 'flush' THEN 2
+        ELSE 3
+      END AS way,
+      -- Without an issue, nothing says that a bio was merged.
       CASE WHEN queue_ns IS NULL THEN bio_id END AS alone
     FROM syncline_bio
     WHERE
@@ -89,7 +106,7 @@ WITH
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
   -- First of each thread and flag: these are few rows. Their numbers take less
   -- memory than their names. A number of a thread holds those of its parts, so
-  -- that no join has to find them: of the flag 1 to 4, of the name 8, 16, 24
+  -- that no join has to find them: of the flag 1 to 5, of the name 8, 16, 24
   -- and so on. None of them is empty: HAVING makes DuckDB expect fewer of them
   -- than bios, and so keep them in memory, not the bios, when it joins both.
   of_thread AS MATERIALIZED (
@@ -104,18 +121,20 @@ WITH
         WHEN 'sync' THEN 1
         WHEN 'async' THEN 2
         WHEN 'read' THEN 3
+        WHEN 'other' THEN 5
         ELSE 4
       END
       + CAST(8 * DENSE_RANK() OVER by_name AS INTEGER) AS thread_id,
       COUNT(*) AS bios,
-      SUM(bytes) AS bytes,
+      SUM(CASE WHEN flag <> 'other' THEN bytes END) AS bytes,
       SUM(CASE WHEN rwbs LIKE 'F%' THEN 1 ELSE 0 END) AS flushes,
       SUM(CASE WHEN rwbs LIKE '%WF%' THEN 1 ELSE 0 END) AS fua,
       COUNT(rwbs) AS with_flags,
       SUM(COALESCE(parts, 1) - 1) AS splits,
       SUM(CASE WHEN error < 0 THEN 1 WHEN error = 0 THEN 0 END) AS errors,
       COUNT(queue_ns) AS with_issue,
-      SUM(queue_ns) AS queue_ns,
+      COUNT(CASE WHEN NOT has_preflush THEN queue_ns END) AS in_queue,
+      SUM(CASE WHEN NOT has_preflush THEN queue_ns END) AS queue_ns,
       COUNT(device_ns) AS at_device,
       SUM(device_ns) AS device_ns,
       MAX(dur_ns) AS max_ns,
@@ -167,8 +186,9 @@ WITH
       SUM(with_flags) AS with_flags,
       SUM(splits) AS splits,
       SUM(with_issue) AS with_issue,
+      SUM(in_queue) AS in_queue,
       SUM(errors) AS errors,
-      CAST(SUM(queue_ns) AS DOUBLE) / NULLIF(SUM(with_issue), 0) AS queue_ns,
+      CAST(SUM(queue_ns) AS DOUBLE) / NULLIF(SUM(in_queue), 0) AS queue_ns,
       CAST(SUM(device_ns) AS DOUBLE) / NULLIF(SUM(at_device), 0) AS device_ns,
       MAX(max_ns) AS max_ns
     FROM sums
@@ -251,7 +271,10 @@ WITH
       of_thread.device_id,
       of_thread.thread_id,
       bio.issue_ns,
+      bio.way,
       bio.alone,
+      bio.sector,
+      bio.sector + (bio.bytes + 511) / 512 AS end_sector,
       bio.end_ns,
       COALESCE(bio.requeues, 0) AS requeues,
       COALESCE(bio.requeue_ns, 0) AS requeue_ns
@@ -267,9 +290,12 @@ WITH
       run_id,
       device_id,
       issue_ns,
+      way,
       alone,
       MIN(thread_id) AS thread_id,
       MAX(thread_id) AS last_thread_id,
+      -- What one request covers has no gaps.
+      MAX(end_sector) - MIN(sector) > SUM(end_sector - sector) AS has_gaps,
       MAX(end_ns) AS end_ns,
       MAX(requeues) AS requeues,
       MAX(requeue_ns) AS requeue_ns
@@ -278,10 +304,51 @@ WITH
       run_id,
       device_id,
       issue_ns,
+      way,
       alone
   ),
-  -- Nearly all requests have bios of one thread. The others are different ones
-  -- in each part.
+  -- Nearly all requests have bios of one thread, and nearly all bios that were
+  -- issued at the same moment are of one. The others are different ones in each
+  -- part.
+  shared AS MATERIALIZED (
+    SELECT
+      *,
+      sector
+      > MAX(end_sector) OVER (
+        PARTITION BY
+          device_id,
+          issue_ns,
+          way,
+          alone
+        ORDER BY sector, end_sector
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS is_apart
+    FROM numbered
+    WHERE
+      -- A join would let DuckDB join the requests and the threads first. No
+      -- bio has a negative number.
+      (device_id, issue_ns, way, COALESCE(alone, -1)) IN (
+        SELECT device_id, issue_ns, way, COALESCE(alone, -1)
+        FROM merged
+        WHERE
+          thread_id <> last_thread_id
+          OR has_gaps
+      )
+  ),
+  apart AS MATERIALIZED (
+    SELECT
+      *,
+      SUM(CASE WHEN is_apart THEN 1 ELSE 0 END) OVER (
+        PARTITION BY
+          device_id,
+          issue_ns,
+          way,
+          alone
+        ORDER BY sector, end_sector
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS number
+    FROM shared
+  ),
   mixed AS MATERIALIZED (
     SELECT
       run_id,
@@ -295,26 +362,16 @@ WITH
       MAX(end_ns) AS end_ns,
       MAX(requeues) AS requeues,
       MAX(requeue_ns) AS requeue_ns
-    FROM (
-      SELECT *
-      FROM numbered
-      WHERE
-        -- A join would let DuckDB join the requests and the threads first. No
-        -- bio has a negative number.
-        (device_id, issue_ns, COALESCE(alone, -1)) IN (
-          SELECT device_id, issue_ns, COALESCE(alone, -1)
-          FROM merged
-          WHERE
-            thread_id <> last_thread_id
-        )
-    ) AS shared
+    FROM apart
     CROSS JOIN part
     GROUP BY
       run_id,
       device_id,
       3,
       issue_ns,
-      alone
+      way,
+      alone,
+      number
   ),
   request AS NOT MATERIALIZED (
     SELECT
@@ -333,9 +390,32 @@ WITH
     CROSS JOIN part
     WHERE
       thread_id = last_thread_id
+      AND has_gaps IS NOT TRUE
     UNION ALL
     SELECT run_id, device_id, part_id, issue_ns, end_ns, requeues, requeue_ns
     FROM mixed
+  ),
+  -- The flushes before writes.
+  before_write AS NOT MATERIALIZED (
+    SELECT
+      of_thread.run_id,
+      of_thread.device_id,
+      CASE part.part
+        WHEN 'all' THEN 0
+        WHEN 'flag' THEN of_thread.thread_id % 8
+        ELSE of_thread.thread_id - of_thread.thread_id % 8
+      END AS part_id,
+      bio.ts_ns AS begin_ns,
+      bio.issue_ns - COALESCE(bio.requeue_ns, 0) AS end_ns
+    FROM bio
+    JOIN of_thread
+      ON of_thread.run = bio.run
+      AND of_thread.dev = bio.dev
+      AND of_thread.flag = bio.flag
+      AND of_thread.comm IS NOT DISTINCT FROM bio.comm
+    CROSS JOIN part
+    WHERE
+      bio.has_preflush
   ),
   made AS (
     SELECT
@@ -350,6 +430,8 @@ WITH
       device_id,
       part_id
   ),
+  -- A request counts 1, and a flush before a write 2^32, so that one sum holds
+  -- the number of both.
   step AS NOT MATERIALIZED (
     SELECT
       run_id,
@@ -363,6 +445,24 @@ WITH
     UNION ALL
     SELECT run_id, device_id, part_id, end_ns - end_ns % 68719476736, end_ns, -1
     FROM request
+    UNION ALL
+    SELECT
+      run_id,
+      device_id,
+      part_id,
+      begin_ns - begin_ns % 68719476736,
+      begin_ns,
+      4294967296
+    FROM before_write
+    UNION ALL
+    SELECT
+      run_id,
+      device_id,
+      part_id,
+      end_ns - end_ns % 68719476736,
+      end_ns,
+      -4294967296
+    FROM before_write
   ),
   minute AS (
     SELECT run_id, device_id, part_id, minute_ns, SUM(step) AS steps
@@ -424,8 +524,9 @@ WITH
     SELECT
       device_id,
       part_id,
-      MAX(depth) AS max_depth,
-      SUM(CASE WHEN depth > 0 THEN gap_ns ELSE 0 END) AS busy_ns
+      MAX(depth % 4294967296) AS max_depth,
+      SUM(CASE WHEN depth > 0 THEN gap_ns ELSE 0 END) AS busy_ns,
+      SUM(CASE WHEN depth % 4294967296 > 0 THEN gap_ns ELSE 0 END) AS request_ns
     FROM sweep
     GROUP BY
       device_id,
@@ -449,7 +550,7 @@ SELECT
   amount.errors AS errors,
   busy.busy_ns AS busy_ns,
   CAST(busy.busy_ns AS DOUBLE) / NULLIF(whole.time_ns, 0) AS busy,
-  CAST(made.sum_ns AS DOUBLE) / NULLIF(busy.busy_ns, 0) AS depth,
+  CAST(made.sum_ns AS DOUBLE) / NULLIF(busy.request_ns, 0) AS depth,
   busy.max_depth AS max_depth,
   CAST(ROUND(amount.queue_ns) AS BIGINT) AS queue_ns,
   CAST(ROUND(amount.device_ns) AS BIGINT) AS device_ns,

@@ -232,12 +232,14 @@ def row(record: Record, notes: list[Record]) -> Row:
 
 
 def is_used(record: Record) -> bool:
-    """Returns whether the record is of a write or a read with data, of a flush, or of the flush after a write."""
+    """Returns whether the record is of something with a place, of a flush, or of the flush after a write."""
     category = record.category
-    if category & (DISCARD | WRITE_ZEROES | PC | NOTIFY):
+    if category & (PC | NOTIFY):
         return False
     if record.bytes:
         return record.sector < 2**63
+    if category & (DISCARD | WRITE_ZEROES):
+        return False
     match ACTIONS.get(record.number):
         case "Q" | "I" | "A":
             return bool(category & FLUSH)

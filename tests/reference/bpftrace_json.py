@@ -97,14 +97,23 @@ def _event_name(name: str, phase: str) -> str | None:
 
 
 def is_used_block_event(name: str, values: dict[str, Any]) -> bool:
-    """A write or a read with data, a flush, or the completion of a write that was flushed."""
-    if name not in BLOCKS or set("DZ") & set(values["rwbs"]):
+    """Something with a place, a flush, or the completion of a write that was flushed. Not what manages zones."""
+    if name not in BLOCKS:
+        return False
+    rwbs = values["rwbs"].removeprefix("F")
+    is_flush = rwbs != values["rwbs"]
+    operations = ("WZ", "ZA", "W", "R", "D", "F", "N")
+    operation = next((one for one in operations if rwbs.startswith(one)), None)
+    if operation is None and not is_flush:
         return False
     if values["nr_sector"]:
-        return bool(set("WR") & set(values["rwbs"]))
+        return True
+    if operation in ("WZ", "R", "D") or (operation == "N" and not is_flush):
+        return False
     if name == "block_rq_complete":
-        return "R" not in values["rwbs"] and bool(set("WF") & set(values["rwbs"]))
-    return values["rwbs"].startswith("FF" if name == "block_rq_issue" else "F")
+        return True
+    # The request of a flush is no write.
+    return is_flush and (name != "block_rq_issue" or operation in (None, "F", "N"))
 
 
 def rows(data: bytes) -> list[Row]:

@@ -108,8 +108,8 @@ def _key(bio: Row, journals: set[int], paths: dict[int, str]) -> Key:
     thread = bio["comm"], bio["process"]
     if bio["sync_id"] is not None:
         return "sync", *thread, bio["cgroup"], None, paths[bio["sync_id"]]
-    if bio["direction"] == "read":
-        return "read", *thread, bio["cgroup"], bio["writers"], None
+    if bio["direction"] not in ("write", "flush"):
+        return bio["direction"], *thread, bio["cgroup"], bio["writers"], None
     if bio["tid"] in journals:
         return "journal", *thread, None, bio["writers"], None
     cgroup = bio["cgroup"]

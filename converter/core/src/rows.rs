@@ -932,6 +932,12 @@ impl Bio {
         direction_of(self.flags, folios, self.extent.bytes)
     }
 
+    /// The data that are in flight with it. A discard moves none.
+    pub fn moved_bytes(&self) -> u64 {
+        let moves = matches!(self.direction(), Direction::Write | Direction::Read | Direction::Unknown);
+        if moves { self.extent.bytes } else { 0 }
+    }
+
     /// From the issue to the completion.
     pub fn device(&self) -> Option<i64> {
         self.issue.zip(self.complete).map(|(issue, complete)| complete - issue)
@@ -953,7 +959,7 @@ impl Bio {
     fn origin(&self) -> Value {
         match self.sync_id {
             Some(_) => Value::Word("sync"),
-            None if self.is_request || self.direction() == Direction::Read => Value::Null,
+            None if self.is_request || !self.direction().is_writeback() => Value::Null,
             None => Value::Word("background"),
         }
     }

@@ -25,6 +25,7 @@ enum Subject {
     Bios(Dev, u32),
     /// Reads to a device by their sector. No event of a file system reports them, so a log of the block layer is the only one that does.
     Reads(Dev, u32),
+    OtherBios(Dev, u32),
     /// Flushes to a device, which are bios without data.
     Flushes(Dev, u32),
     /// All bios that are identified by their address.
@@ -351,6 +352,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
                 Direction::Write => Subject::Bios(dev, event.tid),
                 Direction::Read => Subject::Reads(dev, event.tid),
                 Direction::Flush => Subject::Flushes(dev, event.tid),
+                Direction::Discard | Direction::Zeroes | Direction::Unknown => Subject::OtherBios(dev, event.tid),
             };
             Some((subject, 1))
         }

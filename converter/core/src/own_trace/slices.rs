@@ -463,7 +463,7 @@ impl Reader<'_> {
         values[at!(Bio, "is_request")] = Value::Bool(singles.is_request);
         values[at!(Bio, "origin")] = match has_owner {
             true => Value::Word("sync"),
-            false if singles.is_request || direction == Direction::Read => Value::Null,
+            false if singles.is_request || !direction.is_writeback() => Value::Null,
             false => Value::Word("background"),
         };
         let mut bio = rebuild::bio(values, ts, singles.is_request).ok_or(NOT_REBUILT)?;

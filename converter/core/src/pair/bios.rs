@@ -415,10 +415,11 @@ impl Bios {
 
     /// Adds a bio to the load of its device, at its submit.
     pub(super) fn add_load(&mut self, slot: Slot) {
-        let Bio { dev, extent, bio_id, .. } = self[slot].row;
+        let Bio { dev, bio_id, .. } = self[slot].row;
+        let bytes = self[slot].row.moved_bytes();
         let load = self.loads.get_or_default(dev);
         load.bios += 1;
-        load.bytes += extent.bytes;
+        load.bytes += bytes;
         let lost_after = load.completions + u64::from(load.bios) + MAX_OVERTAKEN;
         load.submits.push_back(Submit { slot, bio_id, lost_after });
         self[slot].row.in_flight_at_submit = (load.bios, load.bytes);
@@ -427,12 +428,13 @@ impl Bios {
 
     /// Removes a bio from the load of its device: at its completion, or when that is taken for lost.
     pub(super) fn remove_load(&mut self, slot: Slot) {
-        let Bio { dev, extent, .. } = self[slot].row;
+        let dev = self[slot].row.dev;
+        let bytes = self[slot].row.moved_bytes();
         let is_counted = std::mem::take(&mut self[slot].is_counted);
         let load = self.loads.get_or_default(dev);
         if is_counted {
             load.bios -= 1;
-            load.bytes -= extent.bytes;
+            load.bytes -= bytes;
         }
         self[slot].row.in_flight_at_complete = (load.bios, load.bytes);
     }
@@ -821,6 +823,7 @@ impl Pairer {
             for decided in [
                 self.block_queue.forget((dev, sector), bytes, slot),
                 self.read_queue.forget((dev, sector), bytes, slot),
+                self.other_queue.forget((dev, sector), bytes, slot),
             ] {
                 self.end_decided(decided, out)?;
             }

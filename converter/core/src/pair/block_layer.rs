@@ -5,7 +5,7 @@ use super::block_requests::Stage;
 use super::{NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Decided, Issue, sectors};
 use crate::error::Result;
-use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::bio_flags::{BioFlags, Direction, Traffic};
 use crate::event::{Dev, Event, NO_ID, UNKNOWN_TASK};
 use crate::losses::Reason;
 use crate::names::NameId;
@@ -15,9 +15,13 @@ use crate::rows::Confidence;
 pub(super) const MAX_LAST_REMAPS: usize = 65_536;
 
 impl Pairer {
-    /// The queue of reads, or of writes.
+    /// The queue of writes, of reads, or of all others.
     pub(super) fn queue_of(&mut self, flags: BioFlags) -> &mut BlockQueue<Slot> {
-        if flags.contains(BioFlags::READ) { &mut self.read_queue } else { &mut self.block_queue }
+        match flags.traffic() {
+            Traffic::Writes => &mut self.block_queue,
+            Traffic::Reads => &mut self.read_queue,
+            Traffic::Others => &mut self.other_queue,
+        }
     }
 
     /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
@@ -34,7 +38,8 @@ impl Pairer {
         match flags.direction(bytes) {
             Direction::Flush => return self.flush_submit(e, dev, flags, out),
             Direction::Write => self.sees_block_submits = true,
-            Direction::Read => {}
+            Direction::Read | Direction::Discard | Direction::Zeroes => {}
+            Direction::Unknown => self.doubt_bytes(e),
         }
         let decided = self.queue_of(flags).decide(dev, sector);
         self.end_decided(decided, out)?;
@@ -43,14 +48,14 @@ impl Pairer {
             self.queue_of(flags).queue(target, bytes, flags, e.ts, NO_SLOT);
             return Ok(());
         }
-        if !flags.contains(BioFlags::READ) && self.bios.is_in_flight_at(target) {
+        if flags.is_write() && self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
             self.bios.note_flags(target, flags);
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
             return Ok(());
         }
-        if !flags.contains(BioFlags::READ) && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
+        if flags.is_write() && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
             // So has this one, but its submit was lost.
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
@@ -59,6 +64,14 @@ impl Pairer {
         let slot = self.open_block_bio(e, target, bytes, flags);
         self.queue_of(flags).queue(target, bytes, flags, e.ts, slot);
         Ok(())
+    }
+
+    /// The thread of an event submits something that the kernel does not name. It may write data.
+    fn doubt_bytes(&mut self, e: &Event) {
+        let task = self.tasks.id_of(e);
+        if let Some(request) = self.open_request_without_id(task) {
+            self.requests[request].row.bio_lost = true;
+        }
     }
 
     /// Opens a bio, or a request, that its own thread begins.
@@ -84,7 +97,7 @@ impl Pairer {
             self.open_request_without_id(task)
         };
         let request = open
-            .filter(|_| is_by_submitter && direction != Direction::Read)
+            .filter(|_| is_by_submitter && direction.is_writeback())
             .filter(|&slot| self.requests[slot].row.start.is_some())
             // Probes have reported all bios of the sync, so this one is of another kind.
             .filter(|&slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios)
@@ -170,7 +183,7 @@ impl Pairer {
         queue.queue_remapped(dev, sector, bytes, e.ts, NO_SLOT);
         let gaps = queue.issue(dev, sector, bytes, e.ts);
         let range = sector..sector.saturating_add(sectors(bytes));
-        if !flags.contains(BioFlags::READ) {
+        if flags.is_write() {
             self.bios.issue(dev, range.clone(), e.ts);
         }
         self.bios.issue_below(dev, range, e.ts);
@@ -180,10 +193,10 @@ impl Pairer {
 
     /// Whether the log of the current event says what becomes of the bios in a range of sectors.
     fn is_authoritative_at(&mut self, dev: Dev, sector: i64, bytes: u64, flags: BioFlags) -> bool {
-        let is_read = flags.contains(BioFlags::READ);
+        let is_write = flags.is_write();
         let queued = self.queue_of(flags).find(dev, sector, bytes, |slot| slot != NO_SLOT);
         // The file system's own event may have reported the bio.
-        let of_file_system = || self.bios.oldest_in_flight_at((dev, sector)).filter(|_| !is_read);
+        let of_file_system = || self.bios.oldest_in_flight_at((dev, sector)).filter(|_| is_write);
         let flush = || self.flushes.oldest(dev).filter(|_| bytes == 0);
         match queued.or_else(of_file_system).or_else(flush) {
             Some(slot) => self.provenance.completable.contains(self.bios[slot].log),
@@ -199,7 +212,7 @@ impl Pairer {
         if !is_bio {
             self.block_requests.note_completion(dev);
         }
-        if bytes == 0 && flags.contains(BioFlags::FLUSH) {
+        if bytes == 0 && flags.is_flush_request() {
             return self.flush_done(dev, (ts, error), out);
         }
         if bytes == 0 {
@@ -232,8 +245,7 @@ impl Pairer {
 
     /// Whether a file system or probes report the bios of a device, and the block layer too.
     fn sees_own_bios_on(&self, dev: Dev, flags: BioFlags) -> bool {
-        let is_write = !flags.contains(BioFlags::READ);
-        is_write && (self.sees_bios || self.probes.sees_bios) && self.block_queue.has_seen(Some(dev))
+        flags.is_write() && (self.sees_bios || self.probes.sees_bios) && self.block_queue.has_seen(Some(dev))
     }
 
     /// A request is done, all of it. Its completion may have ended it before.
@@ -304,7 +316,7 @@ impl Pairer {
     /// the partition, and the next event of the thread redirects the bio from there to the disk's sector.
     pub(super) fn block_remap(&mut self, e: &Event, from: (Dev, i64), to: (Dev, i64), bytes: u64, flags: BioFlags) {
         let task = self.tasks.id_of(e);
-        let is_read = flags.contains(BioFlags::READ);
+        let is_write = flags.is_write();
         let named = (to.0, from.1);
         if self.last_remaps.len() >= MAX_LAST_REMAPS {
             self.last_remaps.clear();
@@ -322,7 +334,7 @@ impl Pairer {
         }
         self.devices_below.add(from.0, to.0);
         let queued = self.queue_of(flags).find(from.0, from.1, 0, |_| true);
-        let of_file_system = self.bios.oldest_in_flight_at(from).filter(|_| !is_read);
+        let of_file_system = self.bios.oldest_in_flight_at(from).filter(|_| is_write);
         let submitted = of_file_system.or(queued.filter(|&slot: &Slot| slot != NO_SLOT));
         let is_redirected = self.bios.redirect(from, to, submitted)
             || continued.is_some() && self.bios.redirect(named, to, None)

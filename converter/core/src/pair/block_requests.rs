@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use super::{NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{Completion, Gap};
 use crate::error::Result;
-use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::bio_flags::{BioFlags, Traffic};
 use crate::event::{Dev, Event};
 use crate::location::Location;
 use crate::losses::Reason;
@@ -23,16 +23,16 @@ const MAX_HELD: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct BlockRequests {
-    /// Devices to which the log records submits, and whether these are reads.
-    submits: HashSet<(Dev, bool), FixedState>,
+    /// Devices to which the log records submits, of each kind.
+    submits: HashSet<(Dev, Traffic), FixedState>,
     /// The drivers of devices to which submits of writes are recorded, by their numbers.
     drivers: HashSet<u32, FixedState>,
     /// Devices whose requests have completions in the log.
     completions: HashSet<Dev, FixedState>,
     /// Those of them on which a bio has completed that was submitted in the log.
-    completed: HashSet<(Dev, bool), FixedState>,
-    /// The first log that reports requests of a device without their bios, by device and whether they are reads. Others report the same ones.
-    logs: HashMap<(Dev, bool), usize, FixedState>,
+    completed: HashSet<(Dev, Traffic), FixedState>,
+    /// The first log that reports requests of a device without their bios, by device and kind. Others report the same ones.
+    logs: HashMap<(Dev, Traffic), usize, FixedState>,
     held: Vec<HeldRequest>,
     /// Rows are no longer held back.
     is_certain: bool,
@@ -76,24 +76,23 @@ impl BlockRequests {
 impl Pairer {
     /// Notes that the log records submits to a device.
     pub(super) fn note_submits(&mut self, dev: Dev, flags: BioFlags) {
-        let is_read = flags.contains(BioFlags::READ);
-        self.block_requests.submits.insert((dev, is_read));
-        if !is_read {
+        self.block_requests.submits.insert((dev, flags.traffic()));
+        if flags.is_write() {
             self.block_requests.drivers.insert(dev.major());
         }
     }
 
     /// Notes that a bio has completed that was submitted in the log.
     pub(super) fn note_completed(&mut self, dev: Dev, flags: BioFlags) {
-        self.block_requests.completed.insert((dev, flags.contains(BioFlags::READ)));
+        self.block_requests.completed.insert((dev, flags.traffic()));
     }
 
     /// Whether requests of a device that no bio covers are rows. The bios of writes are known where a file system or probes report them.
     pub(super) fn makes_requests_of(&mut self, dev: Dev, flags: BioFlags) -> bool {
-        let is_read = flags.contains(BioFlags::READ);
-        let are_known = !is_read && (self.sees_bios || self.probes.sees_bios);
+        let traffic = flags.traffic();
+        let are_known = traffic == Traffic::Writes && (self.sees_bios || self.probes.sees_bios);
         let log = self.provenance.log;
-        !are_known && *self.block_requests.logs.entry((dev, is_read)).or_insert(log) == log
+        !are_known && *self.block_requests.logs.entry((dev, traffic)).or_insert(log) == log
     }
 
     /// Opens a row for each part of a request that no bio covers.
@@ -162,9 +161,9 @@ impl Pairer {
     /// Takes note of a request without a known bio. If its submit was lost, and the request of a file system is not known either, any one
     /// that is open may be that. Until a bio has completed that was submitted in the log, it may have begun before the log.
     fn note_lost_submit(&mut self, dev: Dev, flags: BioFlags, request: Slot) {
-        let key = (dev, flags.contains(BioFlags::READ));
+        let key = (dev, flags.traffic());
         let BlockRequests { submits, completed, .. } = &self.block_requests;
-        if request == NO_SLOT && !key.1 && submits.contains(&key) && completed.contains(&key) {
+        if request == NO_SLOT && key.1 == Traffic::Writes && submits.contains(&key) && completed.contains(&key) {
             self.orphans.of_sectors += 1;
         }
     }
@@ -175,17 +174,17 @@ impl Pairer {
         if !bio.row.is_request {
             return out.sink.bio(&bio.row, out.names);
         }
-        let is_read = bio.row.direction() == Direction::Read;
-        let are_known = !is_read && (self.sees_bios || self.probes.sees_bios);
+        let traffic = traffic_of(&bio.row);
+        let are_known = traffic == Traffic::Writes && (self.sees_bios || self.probes.sees_bios);
         if are_known {
             return Ok(());
         }
-        let key = (bio.row.dev, is_read);
+        let key = (bio.row.dev, traffic);
         let began_before = bio.row.submit.is_none() && !self.block_requests.completed.contains(&key);
         let held = HeldRequest { row: bio.row.clone(), location: bio.location, began_before };
         let requests = &mut self.block_requests;
         requests.is_certain |= !requests.submits.is_empty() || requests.held.len() >= MAX_HELD;
-        if is_read || requests.is_certain {
+        if traffic != Traffic::Writes || requests.is_certain {
             self.release_requests(out)?;
             return self.write_request(&held, out);
         }
@@ -204,7 +203,7 @@ impl Pairer {
 
     fn write_request(&mut self, held: &HeldRequest, out: &mut Out<'_>) -> Result<()> {
         let &HeldRequest { ref row, location, began_before } = held;
-        let key = (row.dev, row.direction() == Direction::Read);
+        let key = (row.dev, traffic_of(row));
         // What is known by its completion only is a row where nothing else is recorded. Else its bio began before the log, or is a row that
         // was given up.
         if row.submit.is_some() || !self.block_requests.submits.contains(&key) {
@@ -227,4 +226,8 @@ impl Pairer {
     pub(super) fn visit_held_requests(&self, f: &mut dyn FnMut(NameId)) {
         self.block_requests.held.iter().flat_map(|held| [held.row.path, held.row.request_file.0]).for_each(f);
     }
+}
+
+fn traffic_of(row: &Bio) -> Traffic {
+    row.flags.map_or(Traffic::Writes, BioFlags::traffic)
 }

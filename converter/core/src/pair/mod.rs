@@ -129,6 +129,8 @@ pub struct Pairer {
     block_queue: BlockQueue<Slot>,
     /// Those that read.
     read_queue: BlockQueue<Slot>,
+    /// All others, such as discards.
+    other_queue: BlockQueue<Slot>,
     flushes: Flushes,
     torn_lines: TornLines,
     block_requests: BlockRequests,
@@ -200,6 +202,7 @@ impl Pairer {
             bios: Bios::new(),
             block_queue: BlockQueue::new(),
             read_queue: BlockQueue::new(),
+            other_queue: BlockQueue::new(),
             flushes: Flushes::default(),
             torn_lines: TornLines::default(),
             block_requests: BlockRequests::default(),
@@ -406,7 +409,8 @@ impl Pairer {
     /// Takes the bios that the block layer queued before a time and that are not complete.
     fn take_queued_before(&mut self, ts: i64, out: &mut Out<'_>) -> Result<Vec<Slot>> {
         let mut taken = Vec::new();
-        for Decided { completed, lost } in [self.block_queue.take_older(ts), self.read_queue.take_older(ts)] {
+        let queues = [&mut self.block_queue, &mut self.read_queue, &mut self.other_queue];
+        for Decided { completed, lost } in queues.map(|queue| queue.take_older(ts)) {
             self.end_decided(Decided { completed, lost: Vec::new() }, out)?;
             for queued in lost.iter().filter(|queued| queued.bio != NO_SLOT) {
                 self.note_queued(queued);

@@ -1,7 +1,7 @@
 //! Events of the block layer: which of them are used, whatever format they come in.
 
-use super::event_names::EventName;
-use crate::event::bio_flags::BioFlags;
+use super::event_names::BlockEvent;
+use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::{Dev, Kind, NO_SECTOR};
 
 pub(super) const SECTOR_BYTES: u64 = 512;
@@ -19,30 +19,29 @@ pub(super) struct BlockFields<'a> {
 }
 
 impl BlockFields<'_> {
-    /// Makes the event. Writes and reads need a place on the device; flushes have none. Everything else, such as a discard, is not used.
+    /// Makes the event. All but flushes need a place on the device. What manages zones, and commands of drivers, are not used.
     #[inline]
-    pub(super) fn kind(&self, event: EventName) -> Kind {
+    pub(super) fn kind(&self, event: BlockEvent) -> Kind {
         let &Self { dev, bytes, error, .. } = self;
-        let Some(flags) = BioFlags::of_operation(self.rwbs) else { return Kind::Other };
+        let Some(flags) = BioFlags::of_rwbs(self.rwbs) else { return Kind::Other };
         let has_place = self.sector.is_some() && bytes > 0;
-        let is_read = flags.contains(BioFlags::READ);
-        let is_flush = bytes == 0 && flags.contains(BioFlags::PREFLUSH) && !is_read;
+        let is_flush = bytes == 0 && flags.direction(bytes) == Direction::Flush;
         let sector = self.sector.unwrap_or(NO_SECTOR);
         match (event, self.from) {
-            (EventName::BlockSubmit, _) if has_place || is_flush => Kind::BlockSubmit { dev, sector, bytes, flags },
-            (EventName::BlockInsert, _) if has_place || is_flush => Kind::BlockInsert { dev, sector, bytes, flags },
-            (EventName::BlockIssue, _) if has_place || flags.contains(BioFlags::FLUSH) => {
+            (BlockEvent::Submit, _) if has_place || is_flush => Kind::BlockSubmit { dev, sector, bytes, flags },
+            (BlockEvent::Insert, _) if has_place || is_flush => Kind::BlockInsert { dev, sector, bytes, flags },
+            (BlockEvent::Issue, _) if has_place || flags.is_flush_request() => {
                 Kind::BlockIssue { dev, sector, bytes, flags }
             }
             // A write is complete without a length when the flush after it is done, and so is a flush.
-            (EventName::BlockComplete, _) if has_place || bytes == 0 && !is_read => {
+            (BlockEvent::Complete, _) if has_place || bytes == 0 && flags.is_write() => {
                 Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false }
             }
-            (EventName::BlockBioComplete, _) if has_place || is_flush => {
+            (BlockEvent::BioComplete, _) if has_place || is_flush => {
                 Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: true }
             }
-            (EventName::BlockDone, _) if self.sector.is_some() => Kind::BlockDone { dev, sector, flags },
-            (EventName::BlockRemap, Some((from_dev, from_sector))) if has_place || is_flush => {
+            (BlockEvent::Done, _) if self.sector.is_some() => Kind::BlockDone { dev, sector, flags },
+            (BlockEvent::Remap, Some((from_dev, from_sector))) if has_place || is_flush => {
                 Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags }
             }
             _ => Kind::Other,

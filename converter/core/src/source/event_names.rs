@@ -68,6 +68,21 @@ pub(super) fn errno_of_status(status: i64) -> Option<i32> {
 /// The kernel returns no larger one.
 const MAX_ERRNO: i32 = 4095;
 
+/// What happens to a bio or a request in the block layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockEvent {
+    Submit,
+    /// A request begins, or enters the queue of the scheduler.
+    Insert,
+    Issue,
+    Complete,
+    /// A request is done, all of it.
+    Done,
+    /// One bio is complete, on a device without requests of its own, such as that of a device mapper.
+    BioComplete,
+    Remap,
+}
+
 /// The meaning of an event name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventName {
@@ -103,16 +118,7 @@ pub(super) enum EventName {
     FastCommitStop,
     /// A thread that writes pauses, because too much page cache is dirty.
     Throttle,
-    BlockSubmit,
-    /// A request begins, or enters the queue of the scheduler.
-    BlockInsert,
-    BlockIssue,
-    BlockComplete,
-    /// A request is done, all of it.
-    BlockDone,
-    /// One bio is complete, on a device without requests of its own, such as that of a device mapper.
-    BlockBioComplete,
-    BlockRemap,
+    Block(BlockEvent),
     Enter(Op),
     Exit(Op),
     /// A marker that the application wrote to the ring buffer.
@@ -156,26 +162,26 @@ impl EventName {
             b"writeback_start" => Some(Self::WorkStart),
             b"writeback_written" => Some(Self::WorkEnd),
             b"balance_dirty_pages" => Some(Self::Throttle),
-            b"block_bio_queue" => Some(Self::BlockSubmit),
-            b"block_io_start" | b"block_rq_insert" => Some(Self::BlockInsert),
-            b"block_rq_issue" => Some(Self::BlockIssue),
-            b"block_io_done" => Some(Self::BlockDone),
-            b"block_rq_complete" => Some(Self::BlockComplete),
-            b"block_bio_complete" => Some(Self::BlockBioComplete),
-            b"block_bio_remap" => Some(Self::BlockRemap),
+            b"block_bio_queue" => Some(Self::Block(BlockEvent::Submit)),
+            b"block_io_start" | b"block_rq_insert" => Some(Self::Block(BlockEvent::Insert)),
+            b"block_rq_issue" => Some(Self::Block(BlockEvent::Issue)),
+            b"block_io_done" => Some(Self::Block(BlockEvent::Done)),
+            b"block_rq_complete" => Some(Self::Block(BlockEvent::Complete)),
+            b"block_bio_complete" => Some(Self::Block(BlockEvent::BioComplete)),
+            b"block_bio_remap" => Some(Self::Block(BlockEvent::Remap)),
             MARKER => Some(Self::Mark),
-            _ => Self::parse(name).or_else(|| Self::of_action(name)),
+            _ => Self::parse(name).or_else(|| Self::of_action(name).map(Self::Block)),
         }
     }
 
     /// The event of an action of blktrace, by its letter.
-    pub(super) fn of_action(letter: &[u8]) -> Option<Self> {
+    pub(super) fn of_action(letter: &[u8]) -> Option<BlockEvent> {
         match letter {
-            b"Q" => Some(Self::BlockSubmit),
-            b"I" => Some(Self::BlockInsert),
-            b"D" => Some(Self::BlockIssue),
-            b"C" => Some(Self::BlockComplete),
-            b"A" => Some(Self::BlockRemap),
+            b"Q" => Some(BlockEvent::Submit),
+            b"I" => Some(BlockEvent::Insert),
+            b"D" => Some(BlockEvent::Issue),
+            b"C" => Some(BlockEvent::Complete),
+            b"A" => Some(BlockEvent::Remap),
             _ => None,
         }
     }
@@ -192,20 +198,20 @@ impl EventName {
             Self::End | Self::EndWithoutId => 6,
             Self::WbStart => 7,
             Self::WbEnd => 8,
-            Self::BlockSubmit => 10,
-            Self::BlockComplete | Self::BlockBioComplete => 11,
-            Self::BlockRemap => 12,
+            Self::Block(BlockEvent::Submit) => 10,
+            Self::Block(BlockEvent::Complete | BlockEvent::BioComplete) => 11,
+            Self::Block(BlockEvent::Remap) => 12,
             Self::WaitStart(_) => 13,
             Self::WaitEnd(_) => 14,
             Self::Mark => 15,
             Self::CommitStart => 16,
             Self::CommitEnd => 17,
-            Self::BlockIssue => 18,
+            Self::Block(BlockEvent::Issue) => 18,
             Self::WorkStart | Self::WorkEnd | Self::FastCommitStart | Self::FastCommitStop | Self::Throttle => 19,
             Self::CommitStep(_) => 20,
             Self::Switch | Self::Wake | Self::LockWait | Self::LockWaitEnd => 21,
-            Self::BlockInsert => 22,
-            Self::BlockDone => 23,
+            Self::Block(BlockEvent::Insert) => 22,
+            Self::Block(BlockEvent::Done) => 23,
         }
     }
 
@@ -222,11 +228,9 @@ impl EventName {
             Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
             Self::CommitStart | Self::CommitEnd | Self::CommitStep(_) => &["dev", "transaction"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
-            Self::BlockSubmit | Self::BlockInsert | Self::BlockIssue | Self::BlockComplete | Self::BlockBioComplete => {
-                &["dev", "sector", "bytes"]
-            }
-            Self::BlockDone => &["dev", "sector"],
-            Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
+            Self::Block(BlockEvent::Done) => &["dev", "sector"],
+            Self::Block(BlockEvent::Remap) => &["dev", "sector", "bytes", "from_dev", "from_sector"],
+            Self::Block(_) => &["dev", "sector", "bytes"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) => &["ret"],
             Self::EndWithoutId => &["ret", "dev", "ino", "datasync"],
@@ -242,20 +246,6 @@ impl EventName {
             | Self::LockWait
             | Self::LockWaitEnd => &[],
         }
-    }
-
-    /// Whether it is an event of the block layer.
-    pub(super) fn is_of_block_layer(self) -> bool {
-        matches!(
-            self,
-            Self::BlockSubmit
-                | Self::BlockInsert
-                | Self::BlockIssue
-                | Self::BlockComplete
-                | Self::BlockBioComplete
-                | Self::BlockDone
-                | Self::BlockRemap
-        )
     }
 
     fn parse_wait(name: &[u8]) -> Option<Self> {

@@ -326,7 +326,7 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
     // The fields of an event that was not used are as the tracer has them.
     let has_dev = object.get("dev").is_none_or(Value::is_string);
-    if event.is_of_block_layer() && (BioFlags::of_operation(rwbs).is_none() || !has_dev) {
+    if matches!(event, EventName::Block(_)) && (BioFlags::of_rwbs(rwbs).is_none() || !has_dev) {
         return Some(Kind::Other);
     }
     let is_true = |key| object.get(key).and_then(Value::as_bool) == Some(true);
@@ -412,13 +412,7 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             ino: unsigned(object, "ino").unwrap_or(0),
             datasync: unsigned(object, "datasync").map(|datasync| datasync == 1),
         },
-        EventName::BlockSubmit
-        | EventName::BlockInsert
-        | EventName::BlockIssue
-        | EventName::BlockComplete
-        | EventName::BlockBioComplete
-        | EventName::BlockDone
-        | EventName::BlockRemap => {
+        EventName::Block(event) => {
             // The kernel's own `bytes` are those of a command that is no read and no write.
             let sectors = unsigned(object, "nr_sector").and_then(|sectors| sectors.checked_mul(SECTOR_BYTES));
             let Some(bytes) = sectors.or(unsigned(object, "bytes")) else { return Some(Kind::Other) };

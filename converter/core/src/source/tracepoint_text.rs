@@ -10,7 +10,7 @@ use crate::names::NameId;
 use crate::source::bpftrace_text::{device, whole_sectors};
 use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::dynamic_events::{self, DynamicEvent, ProbeFields};
-use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
+use crate::source::event_names::{BlockEvent, EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
 use crate::source::reserved_names::other_event_name;
 use crate::source::torn::facts_of_tracepoint;
@@ -266,13 +266,8 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::Switch => "its data has no `prev_pid=N prev_state=STATE next_pid=N`",
             EventName::Wake => "its data has no `pid=N`",
             EventName::LockWait | EventName::LockWaitEnd => "its data is not that of a lock",
-            EventName::BlockSubmit
-            | EventName::BlockInsert
-            | EventName::BlockIssue
-            | EventName::BlockComplete
-            | EventName::BlockBioComplete
-            | EventName::BlockDone => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
-            EventName::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
+            EventName::Block(BlockEvent::Remap) => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
+            EventName::Block(_) => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
         },
     }
 }

@@ -6,7 +6,7 @@ use super::block_event::{BlockFields, SECTOR_BYTES};
 use super::bpftrace_text::{sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{DynamicEvent, throttle, work_start};
-use super::event_names::{EventName, MARKER, errno, errno_of_status};
+use super::event_names::{BlockEvent, EventName, MARKER, errno, errno_of_status};
 use super::{escape, markers};
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
@@ -180,7 +180,7 @@ impl Tracepoint {
             EventName::Enter(_) => name.starts_with(b"sys_enter_"),
             EventName::Exit(_) => name.starts_with(b"sys_exit_"),
             EventName::Start | EventName::End => name.starts_with(b"sync_"),
-            event if event.is_of_block_layer() => name.starts_with(b"block_"),
+            event if matches!(event, EventName::Block(_)) => name.starts_with(b"block_"),
             _ => true,
         };
         is_tracepoint.then_some(Self::Named(event))
@@ -200,7 +200,7 @@ impl Tracepoint {
         match self {
             Self::RawEnter | Self::RawExit => b"raw_syscalls",
             Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
-            Self::Named(event) if event.is_of_block_layer() => b"block",
+            Self::Named(event) if matches!(event, EventName::Block(_)) => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_)) => b"jbd2",
@@ -242,13 +242,8 @@ impl Tracepoint {
                 EventName::WorkStart => &[SbDev, Reason],
                 EventName::FastCommitStart | EventName::FastCommitStop => &[Dev],
                 EventName::Throttle => &[Pause],
-                EventName::BlockSubmit
-                | EventName::BlockInsert
-                | EventName::BlockIssue
-                | EventName::BlockComplete
-                | EventName::BlockBioComplete
-                | EventName::BlockDone => &[Dev, Sector, Sectors, Rwbs],
-                EventName::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
+                EventName::Block(BlockEvent::Remap) => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
+                EventName::Block(_) => &[Dev, Sector, Sectors, Rwbs],
                 _ => &[],
             },
         }
@@ -257,18 +252,18 @@ impl Tracepoint {
     /// Names of the tracepoint fields that the event stores. All others become extras.
     pub(super) fn fields(self, kind: Kind) -> &'static [&'static str] {
         match (self, kind) {
-            // An unused event, such as a discard, keeps all of its fields.
+            // An unused event, such as the reset of a zone, keeps all of its fields.
             // The low-level log holds all fields of a dynamic event.
             (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => &[],
             (Self::RawExit, _) => &["ret"],
             (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len", "dev", "ino"],
             // The log has all ones as the tracer prints them.
-            (Self::Named(EventName::BlockRemap), kind) if kind.is_without_sector() => {
+            (Self::Named(EventName::Block(BlockEvent::Remap)), kind) if kind.is_without_sector() => {
                 &["dev", "bytes", "old_dev", "old_sector"]
             }
             (Self::Named(_), kind) if kind.is_without_sector() => &["dev", "bytes"],
             // The source device and sector have other names in the tracepoint.
-            (Self::Named(EventName::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
+            (Self::Named(EventName::Block(BlockEvent::Remap)), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
             (Self::Named(EventName::WaitStart(_) | EventName::WaitEnd(_)), _) => &["id", "tid"],
             (Self::Named(event), _) => event.fields(),
         }
@@ -404,15 +399,9 @@ impl Tracepoint {
                 ino: number(Field::Ino).unwrap_or(0),
                 datasync: number(Field::Datasync).map(|datasync| datasync != 0),
             },
-            EventName::BlockSubmit
-            | EventName::BlockInsert
-            | EventName::BlockIssue
-            | EventName::BlockComplete
-            | EventName::BlockBioComplete
-            | EventName::BlockDone
-            | EventName::BlockRemap => {
+            EventName::Block(event) => {
                 let from = match event {
-                    EventName::BlockRemap => Some((fields.dev(Field::FromDev)?, number(Field::FromSector)?)),
+                    BlockEvent::Remap => Some((fields.dev(Field::FromDev)?, number(Field::FromSector)?)),
                     _ => None,
                 };
                 let block = BlockFields {

@@ -27,14 +27,17 @@ pub(super) enum Cause {
     Unknown,
     Background,
     Read,
+    Other,
 }
 
 impl Cause {
-    pub(super) const COUNT: usize = 5;
+    pub(super) const COUNT: usize = 6;
 
     fn of(bio: &Bio, names: &Names) -> Self {
-        if bio.direction() == Direction::Read {
-            return Self::Read;
+        match bio.direction() {
+            Direction::Read => return Self::Read,
+            Direction::Discard | Direction::Zeroes | Direction::Unknown => return Self::Other,
+            Direction::Write | Direction::Flush => {}
         }
         if bio.sync_id.is_some() {
             return Self::Sync;
@@ -131,6 +134,8 @@ impl PerfettoTrace {
                 (_, Direction::Flush) => "flush ".to_owned(),
                 (Some(bytes), Direction::Read) => format!("read {} ", human::size(bytes)),
                 (Some(bytes), Direction::Write) => human::size(bytes) + " ",
+                (Some(bytes), Direction::Unknown) => format!("unnamed {} ", human::size(bytes)),
+                (Some(bytes), direction) => format!("{} {} ", direction.name(), human::size(bytes)),
                 (None, _) => String::new(),
             };
             match file {

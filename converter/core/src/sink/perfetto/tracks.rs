@@ -389,6 +389,11 @@ impl PerfettoTrace {
             ),
             Cause::Background => ("background writeback", "background", "Bios that no sync request caused."),
             Cause::Read => ("reads", "read", "Bios that read. They use the device too, so syncs may wait behind them."),
+            Cause::Other => (
+                "discards and zeroes",
+                "other",
+                "Bios that discard sectors or fill them with zeroes, and those that the kernel does not name. Syncs may wait behind them.",
+            ),
         };
         let group = self.devices[device].group;
         let uuid = self.merged_track(group, cause as i64, name, merge_key, description)?;

@@ -10,7 +10,7 @@ use super::json::{Shape, Value};
 use crate::event::{Dev, Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::bpftrace_text::device;
-use crate::source::event_names::{EventName, extra_key, is_background};
+use crate::source::event_names::{BlockEvent, EventName, extra_key, is_background};
 use crate::source::reserved_names::other_event_name;
 use crate::source::torn::JsonKeys;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
@@ -318,15 +318,10 @@ fn missing_field(event: EventName) -> &'static str {
         EventName::StartWithoutId => "its `ino` or `ret` is not a number",
         EventName::EndWithoutId => "the end of a file system's sync has no `ret`; print (\"ret\", args.ret)",
         EventName::Enter(_) | EventName::Exit(_) => "its `ret` is not a number",
-        EventName::BlockSubmit
-        | EventName::BlockInsert
-        | EventName::BlockIssue
-        | EventName::BlockComplete
-        | EventName::BlockBioComplete
-        | EventName::BlockDone => "its `dev`, `sector`, `nr_sector` or `rwbs` is missing or out of range",
-        EventName::BlockRemap => {
+        EventName::Block(BlockEvent::Remap) => {
             "its `dev`, `sector`, `nr_sector`, `rwbs`, `old_dev` or `old_sector` is missing or out of range"
         }
+        EventName::Block(_) => "its `dev`, `sector`, `nr_sector` or `rwbs` is missing or out of range",
         _ => "it has the name of a tracepoint of the patch, and a field of that is missing or out of range",
     }
 }

@@ -124,13 +124,7 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::FastCommitStart
         | EventName::FastCommitStop
         | EventName::Throttle
-        | EventName::BlockSubmit
-        | EventName::BlockInsert
-        | EventName::BlockIssue
-        | EventName::BlockComplete
-        | EventName::BlockBioComplete
-        | EventName::BlockDone
-        | EventName::BlockRemap
+        | EventName::Block(_)
         | EventName::Mark => "not an event of this format",
     }
 }

@@ -457,13 +457,13 @@ mod tests {
             dev,
             sector,
             bytes,
-            flags: BioFlags::of_rwbs(rwbs.as_bytes()),
+            flags: BioFlags::of_rwbs(rwbs.as_bytes()).unwrap(),
         };
         let complete = |(dev, sector, bytes), rwbs: &str, error| Kind::BlockComplete {
             dev,
             sector,
             bytes,
-            flags: BioFlags::of_rwbs(rwbs.as_bytes()),
+            flags: BioFlags::of_rwbs(rwbs.as_bytes()).unwrap(),
             error,
             is_bio: false,
         };
@@ -523,7 +523,7 @@ mod tests {
             ),
             (
                 "block_rq_issue: 254,16 WS 4096 () 8 + 8 be,0,4 [wl]",
-                Kind::BlockIssue { dev, sector: 8, bytes: 4096, flags: BioFlags::of_rwbs(b"WS") },
+                Kind::BlockIssue { dev, sector: 8, bytes: 4096, flags: BioFlags::of_rwbs(b"WS").unwrap() },
                 "rwbs=WS;cmd=;nr_sector=8;ioprio=be,0,4;data_comm=wl",
             ),
             (
@@ -532,7 +532,7 @@ mod tests {
                     dev,
                     sector: 8,
                     bytes: 4096,
-                    flags: BioFlags::of_rwbs(b"WFSM"),
+                    flags: BioFlags::of_rwbs(b"WFSM").unwrap(),
                     error: Some(0),
                     is_bio: false,
                 },
@@ -551,7 +551,7 @@ mod tests {
                     bytes: 4096,
                     from_dev: Dev::new(254, 1),
                     from_sector: 36,
-                    flags: BioFlags::of_rwbs(b"W"),
+                    flags: BioFlags::of_rwbs(b"W").unwrap(),
                 },
                 "rwbs=W;nr_sector=8",
             ),
