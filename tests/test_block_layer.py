@@ -405,11 +405,13 @@ def test_requests_without_a_submit_are_rows_next_to_those_with_one(tmp_path: Pat
         (2000, True, None, 10_000_000, 8192, "fio"),
         (3000, False, 10_000, 9_990_000, 8192, "fio"),
     ]
-    assert [(row["reason"], row["count"]) for row in rows["loss"]] == [("unmatched_complete", 2)]
+    # The first one had been queued before the log. The second one may have been, or its submit was lost.
+    losses = {row["reason"]: row["count"] for row in rows["loss"]}
+    assert losses == {"other_completion": 1, "unmatched_complete": 1}
 
 
 def test_a_part_of_a_request_without_a_submit_is_a_row(tmp_path: Path) -> None:
-    """The request has 16 sectors, and only 8 of them were queued."""
+    """The request has 16 sectors, and only 8 of them were queued in the log."""
     rows = tables(
         convert(
             tmp_path,
@@ -423,7 +425,7 @@ def test_a_part_of_a_request_without_a_submit_is_a_row(tmp_path: Path) -> None:
     found = [(row["sector"], row["bytes"], row["is_request"], row["dur_ns"]) for row in rows["bio"]]
     assert sorted(found) == [(8, 4096, False, 900_000), (16, 4096, True, 890_000)]
     assert [(row["reason"], row["severity"]) for row in rows["loss"]] == [
-        ("unmatched_complete", "loss")
+        ("other_completion", "info")
     ]
 
 
@@ -490,8 +492,9 @@ def test_the_begin_and_the_end_of_requests_of_new_kernels(tmp_path: Path) -> Non
 """
     (bio,) = tables(convert(tmp_path, text.encode()))["bio"]
     columns = ("ts_ns", "dur_ns", "queue_ns", "device_ns", "bytes", "sync_id", "is_request")
+    # Nothing says how large the request has become after its begin.
     assert tuple(bio[c] for c in columns) == (
-        100_000_100_000, 10_020_000, None, None, 4096, 1, True,
+        100_000_100_000, 10_020_000, None, None, None, 1, True,
     )  # fmt: skip
     # With the other events of the request, they say nothing new.
     both = text.replace(
@@ -780,11 +783,11 @@ def test_one_request_answers_all_flushes_that_wait(tmp_path: Path) -> None:
         )
     )
     found = [(row["comm"], row["queue_ns"], row["dur_ns"]) for row in rows["bio"]]
-    # The completion of the last bio is not in the log; that of its request is.
+    # The completion of the last bio is not in the log. That of its request is, and comes a moment before.
     assert sorted(found) == [
         ("a", 2_000, 5_001_000),
         ("b", 1_000, 5_001_000),
-        ("c", 5_000_000, 8_997_000),
+        ("c", 5_000_000, None),
     ]
 
 

@@ -164,8 +164,18 @@ pub(crate) struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     New,
-    /// A bio that was queued before and is redirected to another device.
-    Remapped,
+    /// A bio that was queued before, on this device, and is redirected to another one.
+    Remapped(Dev),
+}
+
+/// A bio that will be queued again, on another device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Redirected<T> {
+    pub(crate) from: Dev,
+    pub(crate) bytes: u64,
+    pub(crate) flags: BioFlags,
+    /// The bio in flight that is redirected as a whole, if it is known, and its number.
+    pub(crate) whole: Option<(T, u64)>,
 }
 
 /// The bios that the block layer has in flight, by device and sector. `T` identifies a bio for the caller.
@@ -174,8 +184,8 @@ pub(crate) struct BlockQueue<T> {
     devices: ByDevice<DeviceQueue<T>>,
     /// Places in `devices` of those that have bios in flight, and of some that no longer have.
     busy: Vec<usize>,
-    /// Where redirected bios will be queued next, and their sizes.
-    remap_targets: BTreeMap<(Dev, i64), u64>,
+    /// Where redirected bios will be queued next.
+    remap_targets: BTreeMap<(Dev, i64), Redirected<T>>,
     remap_order: VecDeque<(Dev, i64)>,
 }
 
@@ -493,7 +503,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Whether a bio that is queued at this sector is new. A remap announces its target once.
     pub(crate) fn arrival(&mut self, dev: Dev, sector: i64) -> Arrival {
-        if self.remap_targets.remove(&(dev, sector)).is_some() { Arrival::Remapped } else { Arrival::New }
+        self.remap_targets.remove(&(dev, sector)).map_or(Arrival::New, |redirected| Arrival::Remapped(redirected.from))
     }
 
     pub(crate) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, ts: i64, bio: T) {
@@ -545,9 +555,9 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         bios.min_by_key(|(place, _)| *place).map(|(_, queued)| queued.bio)
     }
 
-    /// Announces that a bio of this size will be queued again, at another device and sector.
-    pub(crate) fn remap(&mut self, target: (Dev, i64), bytes: u64) {
-        if self.remap_targets.insert(target, bytes).is_none() {
+    /// Announces that a bio will be queued again, at another device and sector.
+    pub(crate) fn remap(&mut self, target: (Dev, i64), redirected: Redirected<T>) {
+        if self.remap_targets.insert(target, redirected).is_none() {
             self.remap_order.push_back(target);
             if self.remap_order.len() > MAX_REMAPS
                 && let Some(old) = self.remap_order.pop_front()
@@ -562,21 +572,23 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         self.remap_targets.remove(&target);
     }
 
-    /// Queues, as `bio`, what was redirected to a range of sectors. A kernel need not report that it is queued there.
-    pub(crate) fn queue_remapped(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64, bio: T) {
+    /// Removes and returns what was redirected to a range of sectors. A kernel need not report that it is queued there.
+    pub(crate) fn take_redirected(&mut self, dev: Dev, sector: i64, bytes: u64) -> Vec<((Dev, i64), Redirected<T>)> {
         if self.remap_targets.is_empty() {
-            return;
+            return Vec::new();
         }
         let end = sector.saturating_add(sectors(bytes));
         let before = self.remap_targets.range((dev, i64::MIN)..(dev, sector)).next_back();
-        let reaches = |&(&(_, start), &bytes): &(&(Dev, i64), &u64)| start.saturating_add(sectors(bytes)) > sector;
+        let reaches = |&(&(_, start), redirected): &(&(Dev, i64), &Redirected<T>)| {
+            start.saturating_add(sectors(redirected.bytes)) > sector
+        };
         let within = self.remap_targets.range((dev, sector)..(dev, end));
-        let targets: Vec<((Dev, i64), u64)> =
+        let targets: Vec<((Dev, i64), Redirected<T>)> =
             before.filter(reaches).into_iter().chain(within).map(|(k, v)| (*k, *v)).collect();
-        for (target, bytes) in targets {
-            self.remap_targets.remove(&target);
-            self.queue(target, bytes, BioFlags::default(), ts, bio);
+        for (target, _) in &targets {
+            self.remap_targets.remove(target);
         }
+        targets
     }
 
     /// Issues a request with the bios in a range of sectors: those that have not been issued. Without them it is issued again. Returns the parts
@@ -646,18 +658,32 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Completes the oldest bio that begins at a sector: the request that began with it is done, whatever its size. Without FUA in `flags`, a
     /// bio with FUA has been written then, and is complete when the request of the flush after it is done.
-    pub(crate) fn complete_at(&mut self, (dev, sector): (Dev, i64), flags: BioFlags, ts: i64) -> Option<Completed<T>> {
-        let device = self.devices.get_mut(dev)?;
-        if device.undecided.contains(&sector) {
-            return None;
-        }
+    pub(crate) fn complete_at(&mut self, (dev, sector): (Dev, i64), flags: BioFlags, ts: i64) -> Ended<T> {
+        let mut ended = Ended { done: Vec::new(), gaps: Vec::new(), is_known: false };
+        let Some(device) = self.devices.get_mut(dev) else { return ended };
+        ended.is_known = device.undecided.contains(&sector);
         let is_hit = |start: i64, queued: &QueuedBio<T>| start == sector && queued.queued_ts <= ts;
         let places = device.places_in(sector, sector.saturating_add(1), is_hit);
-        device.change(*places.first()?, ts, |queued| {
-            let is_first = queued.left_bytes > 0;
-            queued.unflushed = u32::from(is_first && queued.fua && !flags.contains(BioFlags::FUA));
-            queued.left_bytes = 0;
-        })
+        let Some(&first) = places.first().filter(|_| !ended.is_known) else { return ended };
+        ended.is_known = true;
+        let mut places = vec![first];
+        let issue =
+            device.at_sector(sector).into_iter().find(|(place, _)| *place == first).and_then(|(_, bio)| bio.issue);
+        if let Some(Issue { last_sector, last_end, .. }) = issue.filter(|issue| issue.last_sector == sector) {
+            // What was merged into the request is done with it.
+            let sectors = last_sector..last_end;
+            let (found, _) = device.all_in(&sectors, false, |queued| queued.queued_ts <= ts);
+            let merged = found.iter().filter(|bio| bio.place.start > sector && bio.is_issued_as(&sectors));
+            places.extend(merged.map(|bio| bio.place));
+        }
+        for place in places {
+            ended.done.extend(device.change(place, ts, |queued| {
+                let is_first = queued.left_bytes > 0;
+                queued.unflushed = u32::from(is_first && queued.fua && !flags.contains(BioFlags::FUA));
+                queued.left_bytes = 0;
+            }));
+        }
+        ended
     }
 
     /// Completes one bio, flushed and whole: its own event says that it has ended. The kernel may have advanced the bio past what it split off,
@@ -1022,12 +1048,15 @@ mod tests {
     #[test]
     fn a_remap_announces_its_target_once() {
         let mut queue: BlockQueue<u32> = BlockQueue::new();
-        queue.remap((DISK, 8), 4096);
-        assert_eq!(queue.arrival(DISK, 8), Arrival::Remapped);
+        let from = Dev(253 << 20);
+        let redirected = |bytes| Redirected { from, bytes, flags: NONE, whole: Some((7, 1)) };
+        queue.remap((DISK, 8), redirected(4096));
+        assert_eq!(queue.arrival(DISK, 8), Arrival::Remapped(from));
         assert_eq!(queue.arrival(DISK, 8), Arrival::New);
-        // Not reported there, it is queued when a request for a part of it comes.
-        queue.remap((DISK, 8), 8192);
-        queue.queue_remapped(DISK, 16, 4096, 10, 7);
-        assert_eq!((queue.gaps(DISK, 8, 8192), queue.arrival(DISK, 8)), (vec![], Arrival::New));
+        // Not reported there, it is found when a request for a part of it comes.
+        queue.remap((DISK, 8), redirected(8192));
+        assert_eq!(queue.take_redirected(DISK, 24, 4096), []);
+        assert_eq!(queue.take_redirected(DISK, 16, 4096), [((DISK, 8), redirected(8192))]);
+        assert_eq!(queue.arrival(DISK, 8), Arrival::New);
     }
 }

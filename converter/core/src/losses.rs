@@ -60,6 +60,8 @@ reasons! {
         "completions of a bio that is not in flight: its submit was lost, or the line is in the log twice"
     NeverCompleted "never_completed" Loss
         "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it"
+    FlushEndUnknown "flush_end_unknown" Info
+        "flushes of several queues of a device at once whose ends cannot be told apart: which is whose is not recorded"
     NeverSubmitted "never_submitted" Loss
         "bios to which folios were added and whose submit is not in the log"
     FoliosMissing "folios_missing" Loss

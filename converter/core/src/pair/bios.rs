@@ -45,6 +45,10 @@ pub(super) struct OpenBio {
     pub(super) parts_left: u32,
     /// It counts as in flight on its device.
     is_counted: bool,
+    /// Where the block layer's queue has it, if that is not where it was submitted.
+    pub(super) queued_at: Option<(Dev, i64)>,
+    /// It began before the log, or may have.
+    pub(super) began_before: bool,
     /// The block layer has queued it, before any submit of it.
     is_queued: bool,
     /// A line that said something of it, or of whose it is, may be torn.
@@ -70,6 +74,10 @@ pub(super) struct EarlyComplete {
 }
 
 impl OpenBio {
+    pub(super) fn is_redirected(&self) -> bool {
+        self.is_redirected
+    }
+
     /// Makes it a bio of background writeback.
     pub(super) fn detach(&mut self) {
         self.request = NO_SLOT;
@@ -195,6 +203,7 @@ impl Bios {
             (bio.foreign_bytes, bio.size, bio.done) = (0, 0, None);
             (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             (bio.is_torn, bio.lacks_folios) = (false, false);
+            (bio.queued_at, bio.began_before) = (None, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -217,6 +226,8 @@ impl Bios {
             is_queued: false,
             is_torn: false,
             lacks_folios: false,
+            queued_at: None,
+            began_before: false,
             other_share: None,
             foreign_bytes: 0,
             size: 0,
@@ -818,12 +829,14 @@ impl Pairer {
         };
         let done = bio.done.filter(|_| reason == Reason::NeverCompleted);
         if reason == Reason::NeverCompleted {
+            let place = self.bios[slot].queued_at.unwrap_or((dev, sector));
             self.bios.remove_load(slot);
+            self.doubt_size(slot);
             // The block layer may still have it: its request has waited long enough, not the bio itself.
             for decided in [
-                self.block_queue.forget((dev, sector), bytes, slot),
-                self.read_queue.forget((dev, sector), bytes, slot),
-                self.other_queue.forget((dev, sector), bytes, slot),
+                self.block_queue.forget(place, bytes, slot),
+                self.read_queue.forget(place, bytes, slot),
+                self.other_queue.forget(place, bytes, slot),
             ] {
                 self.end_decided(decided, out)?;
             }

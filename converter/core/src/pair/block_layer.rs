@@ -3,16 +3,18 @@
 use super::bios::set_issue;
 use super::block_requests::Stage;
 use super::{NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Decided, Issue, sectors};
+use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Decided, Issue, Redirected, sectors};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
 use crate::event::{Dev, Event, NO_ID, UNKNOWN_TASK};
 use crate::losses::Reason;
 use crate::names::NameId;
-use crate::rows::Confidence;
+use crate::rows::{Bio, Confidence};
 
 /// Threads whose last remap is kept.
 pub(super) const MAX_LAST_REMAPS: usize = 65_536;
+/// Devices of one request that are told apart.
+const MAX_DEVICES: usize = 8;
 
 impl Pairer {
     /// The queue of writes, of reads, or of all others.
@@ -43,7 +45,8 @@ impl Pairer {
         }
         let decided = self.queue_of(flags).decide(dev, sector);
         self.end_decided(decided, out)?;
-        if self.queue_of(flags).arrival(dev, sector) == Arrival::Remapped {
+        if let Arrival::Remapped(from) = self.queue_of(flags).arrival(dev, sector) {
+            self.queues_below.insert(from);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
             self.queue_of(flags).queue(target, bytes, flags, e.ts, NO_SLOT);
             return Ok(());
@@ -61,8 +64,62 @@ impl Pairer {
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
             return Ok(());
         }
+        if flags.is_write()
+            && let Some(upper) = self.bio_above(e, dev, Direction::Write)
+        {
+            // No remap says so, but it is a part of what the file system has submitted.
+            self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
+            let Bio { dev: from, sector: from_sector, extent, .. } = self.bios[upper].row;
+            if extent.bytes == bytes {
+                self.bios.redirect((from, from_sector), target, Some(upper));
+            }
+            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
+            return Ok(());
+        }
         let slot = self.open_block_bio(e, target, bytes, flags);
         self.queue_of(flags).queue(target, bytes, flags, e.ts, slot);
+        Ok(())
+    }
+
+    /// The bio in flight that a thread has submitted to the device of its file system, if a submit to another device carries that out: the
+    /// device of the file system has no requests of its own, so it is stacked on others. Its remaps are not in the log.
+    pub(super) fn bio_above(&self, e: &Event, dev: Dev, direction: Direction) -> Option<Slot> {
+        let request =
+            self.tasks.open_request(self.tasks.id_of(e)).filter(|&slot| self.requests[slot].row.id == NO_ID)?;
+        let open = &self.requests[request];
+        let own = open.row.dev;
+        let (slot, bio_id) = open.newest_on_own?;
+        let row = &self.bios[slot].row;
+        let is_in_flight = row.bio_id == bio_id && row.complete.is_none() && row.direction() == direction;
+        (own != dev && is_in_flight && !self.block_requests.sees_requests_of(own)).then_some(slot)
+    }
+
+    /// Queues what was redirected to a range of sectors and is not reported there. If the device above never reports that, a bio is no copy:
+    /// it goes on as it is, as those of a multipath NVMe device do, and ends with its request.
+    fn queue_redirected(
+        &mut self,
+        (dev, sector): (Dev, i64),
+        bytes: u64,
+        flags: BioFlags,
+        ts: i64,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        for (target, redirected) in self.queue_of(flags).take_redirected(dev, sector, bytes) {
+            let Redirected { from, bytes, flags, whole } = redirected;
+            let is_same = |&(slot, bio_id): &(Slot, u64)| {
+                let bio = &self.bios[slot];
+                bio.row.bio_id == bio_id && bio.row.complete.is_none() && bio.queued_at.is_none()
+            };
+            let Some((slot, _)) = whole.filter(|_| !self.queues_below.contains(&from)).filter(is_same) else {
+                self.queue_of(flags).queue(target, bytes, BioFlags::default(), ts, NO_SLOT);
+                continue;
+            };
+            let Bio { dev, sector, submit, .. } = self.bios[slot].row;
+            let decided = self.queue_of(flags).forget((dev, sector), bytes, slot);
+            self.end_decided(decided, out)?;
+            self.bios[slot].queued_at = Some(target);
+            self.queue_of(flags).queue(target, bytes, flags, submit.unwrap_or(ts), slot);
+        }
         Ok(())
     }
 
@@ -107,6 +164,7 @@ impl Pairer {
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let row = &mut self.bios[slot].row;
+        let bio_id = row.bio_id;
         row.submit = Some(e.ts);
         row.commit_id = commit_id;
         row.sector = target.1;
@@ -117,10 +175,16 @@ impl Pairer {
         if let Some(request) = request {
             let open = &mut self.requests[request];
             open.extend_to(e.ts);
+            if target.0 == open.row.dev {
+                open.newest_on_own = Some((slot, bio_id));
+            }
             if direction == Direction::Flush {
                 // A request without data writes nothing back.
                 open.row.bios -= 1;
             } else {
+                if !open.devices.contains(&target.0) && open.devices.len() < MAX_DEVICES {
+                    open.devices.push(target.0);
+                }
                 open.row.extent.bytes += bytes;
                 open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
             }
@@ -152,16 +216,24 @@ impl Pairer {
     }
 
     /// A request begins, or enters the queue of the scheduler.
-    pub(super) fn block_insert(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags) {
+    pub(super) fn block_insert(
+        &mut self,
+        e: &Event,
+        (dev, sector): (Dev, i64),
+        bytes: u64,
+        flags: BioFlags,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
         self.block_requests.sees_inserts = true;
+        self.block_requests.note_request(dev);
         // A flush is a row from its issue on.
         if bytes == 0 || !self.is_authoritative_at(dev, sector, bytes, flags) {
-            return;
+            return Ok(());
         }
-        let queue = self.queue_of(flags);
-        queue.queue_remapped(dev, sector, bytes, e.ts, NO_SLOT);
-        let gaps = queue.gaps(dev, sector, bytes);
+        self.queue_redirected((dev, sector), bytes, flags, e.ts, out)?;
+        let gaps = self.queue_of(flags).gaps(dev, sector, bytes);
         self.open_requests(e, (dev, sector, bytes), gaps, (flags, Stage::Inserted));
+        Ok(())
     }
 
     /// A request is handed to the driver: of bios that the block layer reports, or that the file system reports with their sector.
@@ -173,15 +245,15 @@ impl Pairer {
         flags: BioFlags,
         out: &mut Out<'_>,
     ) -> Result<()> {
+        self.block_requests.note_request(dev);
         if !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
         }
         if bytes == 0 {
             return self.flush_issue(e, dev, flags, out);
         }
-        let queue = self.queue_of(flags);
-        queue.queue_remapped(dev, sector, bytes, e.ts, NO_SLOT);
-        let gaps = queue.issue(dev, sector, bytes, e.ts);
+        self.queue_redirected((dev, sector), bytes, flags, e.ts, out)?;
+        let gaps = self.queue_of(flags).issue(dev, sector, bytes, e.ts);
         let range = sector..sector.saturating_add(sectors(bytes));
         if flags.is_write() {
             self.bios.issue(dev, range.clone(), e.ts);
@@ -210,6 +282,7 @@ impl Pairer {
             return Ok(());
         }
         if !is_bio {
+            self.block_requests.note_request(dev);
             self.block_requests.note_completion(dev);
         }
         if bytes == 0 && flags.is_flush_request() {
@@ -220,14 +293,24 @@ impl Pairer {
             let done = if is_bio { None } else { self.block_queue.complete_flush(completion) };
             return match done {
                 Some(done) => self.end_completed(done, out),
+                None if sector > 0 && !is_bio => self.second_end((dev, sector), ts, out),
                 None => self.flush_complete(completion, out),
             };
         }
-        if !is_bio && !flags.contains(BioFlags::READ) {
+        if !is_bio && flags.is_write() {
             self.bios.note_done(dev, sector..sector.saturating_add(sectors(bytes)), ts, error);
         }
-        self.queue_of(flags).queue_remapped(dev, sector, bytes, ts, NO_SLOT);
+        self.queue_redirected((dev, sector), bytes, flags, ts, out)?;
+        if flags.is_write() && !is_bio {
+            self.block_requests.note_end((dev, sector));
+        }
         let ended = self.queue_of(flags).complete(completion);
+        if !ended.gaps.is_empty() {
+            // Something was merged into a request that only its begin has shown.
+            for done in ended.done.iter().filter(|done| done.bio != NO_SLOT && done.issue.is_none()) {
+                self.doubt_bytes_of(done.bio);
+            }
+        }
         if ended.is_known {
             self.note_completed(dev, flags);
         }
@@ -241,6 +324,37 @@ impl Pairer {
             return self.lose(Reason::UnmatchedComplete, ts, out, what);
         }
         self.complete_requests(completion, ended.gaps, out)
+    }
+
+    /// A request is done once more, without a length. That is the end of a write with a flush, after which nothing follows. Without the first
+    /// end, it is that of an unknown write.
+    fn second_end(&mut self, (dev, sector): (Dev, i64), ts: i64, out: &mut Out<'_>) -> Result<()> {
+        if self.block_requests.take_end((dev, sector)) {
+            return Ok(());
+        }
+        let what = || format!("completion of dev {dev} sector {sector} without a length");
+        if self.block_requests.has_completed(dev, Traffic::Writes) {
+            self.orphans.of_sectors += 1;
+            return self.lose(Reason::UnmatchedComplete, ts, out, what);
+        }
+        self.count(Reason::OtherCompletion, ts, self.location(), what);
+        Ok(())
+    }
+
+    /// Nothing says how much was merged into a request after its begin, so its size, and that of its sync, are not known.
+    pub(super) fn doubt_size(&mut self, slot: Slot) {
+        let row = &self.bios[slot].row;
+        if row.is_request && row.issue.is_none() && !row.queue_unknown {
+            self.bios[slot].row.extent.size_unknown = self.bios[slot].row.extent.bytes > 0;
+            self.doubt_bytes_of(slot);
+        }
+    }
+
+    fn doubt_bytes_of(&mut self, slot: Slot) {
+        let bio = &self.bios[slot];
+        if bio.row.is_request && bio.request != NO_SLOT && bio.row.extent.bytes > 0 {
+            self.requests[bio.request].row.extent.size_unknown = true;
+        }
     }
 
     /// Whether a file system or probes report the bios of a device, and the block layer too.
@@ -263,10 +377,24 @@ impl Pairer {
         if self.block_requests.sees_completions_of(dev) {
             return Ok(());
         }
-        match self.queue_of(flags).complete_at((dev, sector), flags, e.ts) {
-            Some(done) => self.end_completed(done, out),
-            None => Ok(()),
+        self.block_requests.note_request(dev);
+        let ended = self.queue_of(flags).complete_at((dev, sector), flags, e.ts);
+        if !ended.is_known {
+            // A file system or probes may have reported the bios.
+            let is_of_queue = sector > 0 && flags.is_write() && !self.sees_bios && !self.probes.sees_bios;
+            return if is_of_queue { self.second_end((dev, sector), e.ts, out) } else { Ok(()) };
         }
+        self.note_completed(dev, flags);
+        if flags.is_write() {
+            self.block_requests.note_end((dev, sector));
+        }
+        for done in ended.done {
+            if done.bio != NO_SLOT && done.issue.is_none() {
+                self.doubt_size(done.bio);
+            }
+            self.end_completed(done, out)?;
+        }
+        Ok(())
     }
 
     fn end_completed(&mut self, done: Completed<Slot>, out: &mut Out<'_>) -> Result<()> {
@@ -336,6 +464,7 @@ impl Pairer {
         let queued = self.queue_of(flags).find(from.0, from.1, 0, |_| true);
         let of_file_system = self.bios.oldest_in_flight_at(from).filter(|_| is_write);
         let submitted = of_file_system.or(queued.filter(|&slot: &Slot| slot != NO_SLOT));
+        let was_redirected = submitted.is_some_and(|slot| self.bios[slot].is_redirected());
         let is_redirected = self.bios.redirect(from, to, submitted)
             || continued.is_some() && self.bios.redirect(named, to, None)
             // The patch names the disk at the submit too.
@@ -343,7 +472,17 @@ impl Pairer {
                 && submitted.is_none()
                 && self.bios.just_submitted_at(named, e.tid).is_some_and(|slot| self.bios.redirect(named, to, Some(slot)));
         if is_redirected || queued.is_some() || of_file_system.is_some() {
-            self.queue_of(flags).remap(to, bytes);
+            let is_whole = |&slot: &Slot| {
+                let row = &self.bios[slot].row;
+                (row.dev, row.sector) == from && row.extent.bytes == bytes && from.0 != to.0
+            };
+            let whole = queued.filter(|&slot| slot != NO_SLOT && of_file_system.is_none()).filter(is_whole);
+            let whole = whole.map(|slot| (slot, self.bios[slot].row.bio_id));
+            if was_redirected && whole.is_some() {
+                // It has several copies.
+                self.queues_below.insert(from.0);
+            }
+            self.queue_of(flags).remap(to, Redirected { from: from.0, bytes, flags, whole });
         }
     }
 }

@@ -20,6 +20,8 @@ use crate::rows::{Bio, Confidence};
 
 /// Complete rows that are held back until it is certain that no event of a file system reports bios.
 const MAX_HELD: usize = 4096;
+/// Ends of writes that are kept.
+const MAX_ENDED: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(super) struct BlockRequests {
@@ -29,6 +31,10 @@ pub(super) struct BlockRequests {
     drivers: HashSet<u32, FixedState>,
     /// Devices whose requests have completions in the log.
     completions: HashSet<Dev, FixedState>,
+    /// Devices that have requests. One without them is stacked on others.
+    requests: HashSet<Dev, FixedState>,
+    /// Where writes have ended lately. One with a flush ends once more.
+    ended: HashSet<(Dev, i64), FixedState>,
     /// Those of them on which a bio has completed that was submitted in the log.
     completed: HashSet<(Dev, Traffic), FixedState>,
     /// The first log that reports requests of a device without their bios, by device and kind. Others report the same ones.
@@ -66,6 +72,32 @@ impl BlockRequests {
 
     pub(super) fn note_completion(&mut self, dev: Dev) {
         self.completions.insert(dev);
+    }
+
+    pub(super) fn note_request(&mut self, dev: Dev) {
+        self.requests.insert(dev);
+    }
+
+    pub(super) fn sees_requests_of(&self, dev: Dev) -> bool {
+        self.requests.contains(&dev)
+    }
+
+    /// Notes that a write has ended.
+    pub(super) fn note_end(&mut self, place: (Dev, i64)) {
+        if self.ended.len() >= MAX_ENDED {
+            self.ended.clear();
+        }
+        self.ended.insert(place);
+    }
+
+    /// Whether a write has ended there lately, and not once more since.
+    pub(super) fn take_end(&mut self, place: (Dev, i64)) -> bool {
+        self.ended.remove(&place)
+    }
+
+    /// Whether a bio has completed that was submitted in the log.
+    pub(super) fn has_completed(&self, dev: Dev, traffic: Traffic) -> bool {
+        self.completed.contains(&(dev, traffic))
     }
 
     pub(super) fn sees_completions_of(&self, dev: Dev) -> bool {
@@ -129,10 +161,12 @@ impl Pairer {
     ) -> Slot {
         // Any thread may hand a request to the driver, so whose it is then follows only where those that are inserted are recorded: the
         // others go straight to the driver.
+        let began_before = stage == Stage::Issued && !self.block_requests.has_completed(target.0, flags.traffic());
         let is_by_submitter = may_be_of_thread && (stage == Stage::Inserted || self.block_requests.sees_inserts);
         let slot = self.open_block_bio_of(e, target, bytes, flags, is_by_submitter);
         let bio = &mut self.bios[slot];
         bio.row.is_request = true;
+        bio.began_before = began_before;
         bio.row.queue_unknown = stage == Stage::Issued;
         bio.row.confidence = Confidence::Inferred;
         slot
@@ -153,6 +187,7 @@ impl Pairer {
             self.note_lost_submit(dev, flags, NO_SLOT);
             let slot = self.open_unknown_block_bio((dev, sector), bytes, flags, ts);
             self.bios[slot].row.is_request = true;
+            self.bios[slot].began_before = !self.block_requests.has_completed(dev, flags.traffic());
             self.end_block_bio(slot, ts, (None, error), out)?;
         }
         Ok(())
@@ -179,9 +214,7 @@ impl Pairer {
         if are_known {
             return Ok(());
         }
-        let key = (bio.row.dev, traffic);
-        let began_before = bio.row.submit.is_none() && !self.block_requests.completed.contains(&key);
-        let held = HeldRequest { row: bio.row.clone(), location: bio.location, began_before };
+        let held = HeldRequest { row: bio.row.clone(), location: bio.location, began_before: bio.began_before };
         let requests = &mut self.block_requests;
         requests.is_certain |= !requests.submits.is_empty() || requests.held.len() >= MAX_HELD;
         if traffic != Traffic::Writes || requests.is_certain {

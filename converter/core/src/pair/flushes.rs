@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use super::bios::set_issue;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{Completion, Issue};
 use crate::error::Result;
-use crate::event::bio_flags::BioFlags;
+use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::{Dev, Event, NO_SECTOR};
 use crate::losses::Reason;
 
@@ -21,23 +22,44 @@ struct Flush {
     is_issued: bool,
     /// When the device had emptied its cache, and how often it has since the issue. The bio is complete a moment later.
     flushed: Option<Flushed>,
-    times_flushed: u8,
+    times_flushed: u32,
+    /// So many may be done before the bio is complete: those of other queues of the device may be among them.
+    max_times: u32,
+    /// Another queue flushed at the same time, so which end is its own is not known.
+    is_overlapped: bool,
+    /// Its end may have been taken for that of another one.
+    is_doubtful: bool,
 }
 
 /// When a cache flush was done, and its error.
 type Flushed = (i64, Option<i32>);
 
-/// So many cache flushes may be done before the bio that waited for one of them is complete: those of other queues of the device may be among
-/// them.
-const MAX_TIMES_FLUSHED: u8 = 2;
+/// How often each cache flush that runs at the issue of a flush may be done before the bio that waits is complete.
+const TIMES_OF_EACH: u32 = 2;
+/// The same where bios end with completions of their own: then that of the bio was lost.
+const TIMES_OF_LOST: u32 = 4;
 
 #[derive(Debug, Default)]
 struct Device {
     in_flight: VecDeque<Flush>,
-    /// Flushes that were redirected to it and are not queued there yet.
-    redirected: u32,
+    /// The devices of flushes that were redirected to it and are not queued there yet.
+    redirected: VecDeque<Dev>,
     /// Cache flushes that the device works on. Each of its queues has one at a time.
     running: u32,
+    /// Bios have ended with a completion of their own, so others without one have lost it.
+    sees_ends: bool,
+}
+
+impl Device {
+    /// Removes the oldest flush in flight that `is_wanted`. If several are, and more than one queue flushed, the end may be that of any.
+    fn take_first(&mut self, is_wanted: impl Fn(&Flush) -> bool) -> Option<Flush> {
+        let mut wanted = self.in_flight.iter().enumerate().filter(|(_, flush)| is_wanted(flush));
+        let (at, _) = wanted.next()?;
+        if wanted.next().is_some() && self.in_flight.iter().any(|flush| is_wanted(flush) && flush.is_overlapped) {
+            self.in_flight.iter_mut().filter(|flush| is_wanted(flush)).for_each(|flush| flush.is_doubtful = true);
+        }
+        self.in_flight.remove(at)
+    }
 }
 
 /// The flushes in flight, by device.
@@ -47,7 +69,16 @@ pub(super) struct Flushes(Map<Dev, Device>);
 impl Flushes {
     fn add(&mut self, dev: Dev, slot: Slot, is_request: bool) -> Option<Slot> {
         let in_flight = &mut self.0.entry(dev).or_default().in_flight;
-        in_flight.push_back(Flush { slot, is_request, is_issued: false, flushed: None, times_flushed: 0 });
+        in_flight.push_back(Flush {
+            slot,
+            is_request,
+            is_issued: false,
+            flushed: None,
+            times_flushed: 0,
+            max_times: TIMES_OF_EACH,
+            is_overlapped: false,
+            is_doubtful: false,
+        });
         if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front().map(|flush| flush.slot) } else { None }
     }
 
@@ -57,14 +88,19 @@ impl Flushes {
         slots.find(|&slot| slot != NO_SLOT)
     }
 
-    /// Removes those whose cache flush is certainly done, with that time: it is not one that still runs.
-    fn take_flushed(&mut self, dev: Dev) -> Vec<(Slot, Flushed)> {
+    /// Removes those whose cache flush is certainly done, with that time, if it is known: it is not one that still runs.
+    fn take_flushed(&mut self, dev: Dev) -> Vec<(Slot, Option<Flushed>)> {
         let Some(device) = self.0.get_mut(&dev) else { return Vec::new() };
         let mut flushed = Vec::new();
-        let may_run = |flush: &Flush| device.running > 0 && flush.times_flushed < MAX_TIMES_FLUSHED;
+        let sees_ends = device.sees_ends;
+        let may_run = |flush: &Flush| match sees_ends {
+            true => flush.times_flushed < flush.max_times.saturating_mul(TIMES_OF_LOST),
+            false => device.running > 0 && flush.times_flushed < flush.max_times,
+        };
         device.in_flight.retain(|flush| {
             let done = flush.flushed.filter(|_| !may_run(flush));
-            flushed.extend(done.map(|done| (flush.slot, done)));
+            let is_known = !flush.is_overlapped && !flush.is_doubtful && !sees_ends;
+            flushed.extend(done.map(|done| (flush.slot, Some(done).filter(|_| is_known))));
             done.is_none()
         });
         flushed
@@ -74,8 +110,11 @@ impl Flushes {
     pub(super) fn take_all(&mut self) -> Vec<(Slot, Option<Flushed>)> {
         let mut devices: Vec<_> = self.0.drain().collect();
         devices.sort_unstable_by_key(|(dev, _)| *dev);
-        let flushes = devices.into_iter().flat_map(|(_, device)| device.in_flight);
-        flushes.filter(|flush| flush.slot != NO_SLOT).map(|flush| (flush.slot, flush.flushed)).collect()
+        let flushes = devices.into_iter().flat_map(|(_, device)| {
+            let is_known = move |flush: &Flush| !flush.is_overlapped && !flush.is_doubtful && !device.sees_ends;
+            device.in_flight.into_iter().map(move |flush| (flush.slot, flush.flushed.filter(|_| is_known(&flush))))
+        });
+        flushes.filter(|(slot, _)| *slot != NO_SLOT).collect()
     }
 }
 
@@ -84,8 +123,13 @@ impl Pairer {
     pub(super) fn flush_submit(&mut self, e: &Event, dev: Dev, flags: BioFlags, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
         let device = self.flushes.0.entry(dev).or_default();
-        if let Some(left) = device.redirected.checked_sub(1) {
-            device.redirected = left;
+        if let Some(from) = device.redirected.pop_front() {
+            self.queues_below.insert(from);
+            self.flushes.add(dev, NO_SLOT, false);
+            self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
+            return Ok(());
+        }
+        if self.bio_above(e, dev, Direction::Flush).is_some() {
             self.flushes.add(dev, NO_SLOT, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
@@ -110,13 +154,34 @@ impl Pairer {
     /// A flush is redirected to the device below.
     pub(super) fn flush_remap(&mut self, from: Dev, to: Dev) {
         if from != to && self.flushes.0.get(&from).is_some_and(|device| !device.in_flight.is_empty()) {
-            self.flushes.0.entry(to).or_default().redirected += 1;
+            let redirected = &mut self.flushes.0.entry(to).or_default().redirected;
+            redirected.push_back(from);
+            if redirected.len() > MAX_IN_FLIGHT {
+                redirected.pop_front();
+            }
+        }
+    }
+
+    /// Moves flushes to the device that they were redirected to, if the device above never reports that they are queued there.
+    fn take_redirected_flushes(&mut self, dev: Dev) {
+        let Some(device) = self.flushes.0.get_mut(&dev).filter(|device| !device.redirected.is_empty()) else { return };
+        for from in std::mem::take(&mut device.redirected) {
+            let is_copied = self.queues_below.contains(&from);
+            let upper = self.flushes.0.get_mut(&from).filter(|_| !is_copied && from != dev);
+            let moved = upper.and_then(|upper| upper.in_flight.pop_front());
+            if let Some(device) = self.flushes.0.get_mut(&dev) {
+                device.in_flight.extend(moved);
+                if is_copied {
+                    device.redirected.push_back(from);
+                }
+            }
         }
     }
 
     /// The request of a flush is handed to the driver. It is for all flushes that wait.
     pub(super) fn flush_issue(&mut self, e: &Event, dev: Dev, flags: BioFlags, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
+        self.take_redirected_flushes(dev);
         let is_waiting = |device: &Device| device.in_flight.iter().any(|flush| !flush.is_issued);
         let is_known = self.flushes.0.get(&dev).is_some_and(is_waiting)
             // It is for the bio of a write that asks for a flush.
@@ -128,6 +193,10 @@ impl Pairer {
         device.running = device.running.saturating_add(1);
         for flush in &mut device.in_flight {
             let is_first = !std::mem::replace(&mut flush.is_issued, true);
+            flush.is_overlapped |= device.running > 1;
+            if is_first {
+                flush.max_times = device.running.saturating_mul(TIMES_OF_EACH);
+            }
             if flush.slot == NO_SLOT {
                 continue;
             }
@@ -145,15 +214,18 @@ impl Pairer {
     /// The device has emptied its cache.
     pub(super) fn flush_done(&mut self, dev: Dev, done: Flushed, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
+        self.take_redirected_flushes(dev);
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        // Without its issue, it may have been that of any.
+        let is_unknown = device.running == 0;
         device.running = device.running.saturating_sub(1);
         for flush in device.in_flight.iter_mut().filter(|flush| flush.is_issued) {
             flush.flushed = Some(done);
             flush.times_flushed = flush.times_flushed.saturating_add(1);
+            flush.is_overlapped |= is_unknown;
         }
-        let request = device.in_flight.iter().position(|flush| flush.is_issued && flush.is_request);
-        let request = request.and_then(|at| device.in_flight.remove(at));
-        request.map_or(Ok(()), |request| self.end_flush(request.slot, done, out))
+        let request = device.take_first(|flush| flush.is_issued && flush.is_request);
+        request.map_or(Ok(()), |request| self.end_flush(&request, done, out))
     }
 
     /// A bio without data is complete, or the flush after a write that nothing is known of.
@@ -165,32 +237,67 @@ impl Pairer {
         }
         let sees_issues = self.phases_seen.issues;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
-        let oldest = |is_wanted: fn(&Flush) -> bool| device.in_flight.iter().position(is_wanted);
-        let at = oldest(|flush| flush.flushed.is_some()).or_else(|| oldest(|flush| flush.is_issued));
+        let flush = device.take_first(|flush| flush.flushed.is_some());
+        let flush = flush.or_else(|| device.take_first(|flush| flush.is_issued));
         // A device of a device mapper has no requests, so nothing issues its flushes; and not every recording has the issues of others.
-        let at = at.or_else(|| oldest(|_| true).filter(|_| completion.is_bio || !sees_issues));
-        let Some(flush) = at.and_then(|at| device.in_flight.remove(at)) else { return Ok(()) };
-        self.end_flush(flush.slot, (ts, error), out)
+        let is_any = completion.is_bio || !sees_issues;
+        let flush = flush.or_else(|| if is_any { device.take_first(|_| true) } else { None });
+        let Some(flush) = flush else { return Ok(()) };
+        device.sees_ends = true;
+        if device.in_flight.is_empty() && !self.block_queue.is_flushing(dev) {
+            // Nothing is left to flush for. The end of a cache flush may have been lost.
+            device.running = 0;
+        }
+        self.end_flush(&flush, (ts, error), out)
     }
 
     /// Ends the flushes whose own completion has not come.
     fn end_flushed(&mut self, dev: Dev, out: &mut Out<'_>) -> Result<()> {
-        let flushed = self.flushes.take_flushed(dev);
-        flushed.into_iter().try_for_each(|(slot, done)| self.end_flush(slot, done, out))
+        for (slot, done) in self.flushes.take_flushed(dev) {
+            match done {
+                _ if slot == NO_SLOT => {}
+                Some((ts, error)) => self.end_block_bio(slot, ts, (None, error), out)?,
+                None if self.flushes.0.get(&dev).is_some_and(|device| device.sees_ends) => {
+                    self.give_up_flush(slot, out)?;
+                }
+                None => self.leave_flush_open(slot, out)?,
+            }
+        }
+        Ok(())
     }
 
     /// Ends what is in flight at the end of the inputs.
     pub(super) fn finish_flushes(&mut self, out: &mut Out<'_>) -> Result<()> {
         for (slot, flushed) in self.flushes.take_all() {
             match flushed {
-                Some(done) => self.end_flush(slot, done, out)?,
-                None => self.give_up_bio(slot, out)?,
+                Some((ts, error)) => self.end_block_bio(slot, ts, (None, error), out)?,
+                None => self.give_up_flush(slot, out)?,
             }
         }
         Ok(())
     }
 
-    fn end_flush(&mut self, slot: Slot, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
-        if slot == NO_SLOT { Ok(()) } else { self.end_block_bio(slot, ts, (None, error), out) }
+    fn end_flush(&mut self, flush: &Flush, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
+        match flush.slot {
+            NO_SLOT => Ok(()),
+            slot if flush.is_doubtful => self.leave_flush_open(slot, out),
+            slot => self.end_block_bio(slot, ts, (None, error), out),
+        }
+    }
+
+    fn give_up_flush(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        let issue = self.bios[slot].issue;
+        set_issue(&mut self.bios[slot].row, issue);
+        self.give_up_bio(slot, out)
+    }
+
+    /// Writes a flush whose end is in the log, although which one it is is not known.
+    fn leave_flush_open(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        self.bios.remove_load(slot);
+        let issue = self.bios[slot].issue;
+        set_issue(&mut self.bios[slot].row, issue);
+        let (ts, location, dev) = (self.bios[slot].row.ts(), self.bios[slot].location, self.bios[slot].row.dev);
+        self.count(Reason::FlushEndUnknown, ts, location, || format!("a flush of dev {dev}"));
+        self.close_bio(slot, out)
     }
 }

@@ -57,7 +57,7 @@ mod waits;
 mod write_waits;
 pub mod writes;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
@@ -133,6 +133,8 @@ pub struct Pairer {
     other_queue: BlockQueue<Slot>,
     flushes: Flushes,
     torn_lines: TornLines,
+    /// Devices whose bios are queued once more after a remap: as copies, on the devices below.
+    queues_below: HashSet<Dev, FixedState>,
     block_requests: BlockRequests,
     devices_below: DevicesBelow,
     /// By thread: from which device and to where it has redirected a bio last.
@@ -205,6 +207,7 @@ impl Pairer {
             other_queue: BlockQueue::new(),
             flushes: Flushes::default(),
             torn_lines: TornLines::default(),
+            queues_below: HashSet::default(),
             block_requests: BlockRequests::default(),
             devices_below,
             last_remaps: Map::default(),
@@ -299,8 +302,7 @@ impl Pairer {
                 self.block_submit(event, (dev, sector), bytes, flags, out)
             }
             Kind::BlockInsert { dev, sector, bytes, flags } => {
-                self.block_insert(event, (dev, sector), bytes, flags);
-                Ok(())
+                self.block_insert(event, (dev, sector), bytes, flags, out)
             }
             Kind::BlockIssue { dev, sector, bytes, flags } => {
                 self.phases_seen.issues = true;

@@ -48,6 +48,10 @@ pub(super) struct OpenRequest {
     pub(super) bio_ids: Vec<u64>,
     /// Its bios that are not complete.
     pub(super) open_bios: Vec<Slot>,
+    /// Devices to which it has submitted bios that the block layer reports, the first ones.
+    pub(super) devices: Vec<Dev>,
+    /// Its newest bio to the device of its file system, and the `bio_id` of that.
+    pub(super) newest_on_own: Option<(Slot, u64)>,
     /// Waits without their end, as indexes into the row's waits.
     pub(super) open_waits: OpenWaits,
     /// An end of a wait was lost: [of the journal, of a flush].
@@ -195,6 +199,8 @@ impl Requests {
                 highest_before: 0,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
+                devices: Vec::new(),
+                newest_on_own: None,
                 open_waits: OpenWaits::default(),
                 torn_waits: [false; 2],
                 watch: Watch::default(),
@@ -678,7 +684,13 @@ impl Pairer {
         let row = &mut open.row;
         (row.extent.ranges, row.extent.span) = open.ranges.summary();
         // Whose bios came before the first event of a request that probes report is not known.
-        let sees_bios = if open.probe.is_some() && row.start.is_none() {
+        let by_block_layer = row.id == NO_ID && open.probe.is_none();
+        let is_stacked = open.devices.len() > 1
+            && open.devices.iter().any(|&dev| !self.block_requests.sees_requests_of(dev) && dev != row.dev);
+        let sees_bios = if (open.probe.is_some() || by_block_layer) && row.start.is_none() {
+            false
+        } else if is_stacked {
+            // Some of its bios may be those of others of them, on the device below.
             false
         } else {
             let has_requests = self.block_requests.sees_inserts && !self.sees_bios && !self.probes.sees_bios;

@@ -466,7 +466,12 @@ Processed 9 events and lost 2 chunks!
         assert!(matches!(batch.events[1].kind, Kind::SyncEnd { id: NO_ID, ret: 0, ino: 19, .. }));
         assert_eq!(
             batch.events[6].kind,
-            Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096, flags: BioFlags::of_rwbs(b"WS").unwrap() }
+            Kind::BlockSubmit {
+                dev: Dev::new(254, 16),
+                sector: 8,
+                bytes: 4096,
+                flags: BioFlags::of_rwbs(b"WS").unwrap()
+            }
         );
         let stacks: Vec<_> = batch
             .extras

@@ -266,7 +266,9 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::Switch => "its data has no `prev_pid=N prev_state=STATE next_pid=N`",
             EventName::Wake => "its data has no `pid=N`",
             EventName::LockWait | EventName::LockWaitEnd => "its data is not that of a lock",
-            EventName::Block(BlockEvent::Remap) => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
+            EventName::Block(BlockEvent::Remap) => {
+                "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`"
+            }
             EventName::Block(_) => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
         },
     }

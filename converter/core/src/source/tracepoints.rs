@@ -263,7 +263,9 @@ impl Tracepoint {
             }
             (Self::Named(_), kind) if kind.is_without_sector() => &["dev", "bytes"],
             // The source device and sector have other names in the tracepoint.
-            (Self::Named(EventName::Block(BlockEvent::Remap)), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
+            (Self::Named(EventName::Block(BlockEvent::Remap)), _) => {
+                &["dev", "sector", "bytes", "old_dev", "old_sector"]
+            }
             (Self::Named(EventName::WaitStart(_) | EventName::WaitEnd(_)), _) => &["id", "tid"],
             (Self::Named(event), _) => event.fields(),
         }
