@@ -120,12 +120,14 @@ def test_a_discard_of_blktrace_is_a_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_an_append_to_a_zone_is_written_data(source: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [524_288, 524_800])
+def test_an_append_to_a_zone_is_written_data(at: int, source: str, tmp_path: Path) -> None:
+    """The device chooses the place in the zone, and the completion names it."""
     events: list[Event] = [
         (0, "wl-559", *ENTER),
         (100, "wl-559", QUEUED, "8,0 ZAS 524288 + 64 [wl]"),
         (110, "wl-559", ISSUED, "8,0 ZAS 32768 () 524288 + 64 [wl]"),
-        (1000, "swapper/0-0", COMPLETED, "8,0 ZAS () 524288 + 64 [0]"),
+        (1000, "swapper/0-0", COMPLETED, f"8,0 ZAS () {at} + 64 [0]"),
         (2100, "wl-559", *EXIT),
     ]
     rows = rows_of(tmp_path, events, source)
@@ -133,6 +135,7 @@ def test_an_append_to_a_zone_is_written_data(source: str, tmp_path: Path) -> Non
     assert (bio["direction"], bio["rwbs"], bio["bytes"]) == ("write", "ZAS", 32768)
     assert (bio["dur_ns"], bio["sync_id"]) == (900_000, 1)
     assert (rows["sync"][0]["bytes"], rows["sync"][0]["bios"]) == (32768, 1)
+    assert [row for row in rows["loss"] if row["severity"] == "loss"] == []
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -31,6 +31,8 @@ struct QueuedBio<T> {
     /// Bytes that have not been handed to the driver.
     unissued_bytes: u64,
     fua: bool,
+    /// It begins at a zone, and the device chooses the place in that.
+    is_append: bool,
     /// The device flushes before or after it.
     is_flushed: bool,
     /// Parts whose data are written and that wait for a flush of the device.
@@ -527,6 +529,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
             left_bytes: bytes,
             unissued_bytes: bytes,
             fua: flags.contains(BioFlags::FUA),
+            is_append: flags.is_zone_append(),
             is_flushed: flags.contains(BioFlags::FUA) || flags.contains(BioFlags::PREFLUSH),
             unflushed: 0,
             issue: None,
@@ -553,6 +556,14 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         let end = sector.saturating_add(sectors(bytes).max(1));
         let bios = self.devices.get(dev)?.oldest_in(sector, end, |_, bio| is_wanted(bio.bio));
         bios.min_by_key(|(place, _)| *place).map(|(_, queued)| queued.bio)
+    }
+
+    /// Where an append to a zone was queued that is complete at a sector: at the nearest zone before it, with this size.
+    pub(crate) fn append_at(&self, dev: Dev, sector: i64, bytes: u64) -> Option<i64> {
+        let by_sector = self.devices.get(dev)?.classes.get(class_of(sectors(bytes)))?;
+        let before = by_sector.range(..=sector).rev().take(MAX_COMPARED);
+        let is_it = |bio: &&QueuedBio<T>| bio.is_append && bio.bytes == bytes && bio.is_open();
+        before.filter(|(_, bios)| bios.iter().take(MAX_COMPARED).find(is_it).is_some()).map(|(&start, _)| start).next()
     }
 
     /// Announces that a bio will be queued again, at another device and sector.

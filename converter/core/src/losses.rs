@@ -60,8 +60,6 @@ reasons! {
         "completions of a bio that is not in flight: its submit was lost, or the line is in the log twice"
     NeverCompleted "never_completed" Loss
         "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it"
-    FlushEndUnknown "flush_end_unknown" Info
-        "flushes of several queues of a device at once whose ends cannot be told apart: which is whose is not recorded"
     NeverSubmitted "never_submitted" Loss
         "bios to which folios were added and whose submit is not in the log"
     FoliosMissing "folios_missing" Loss
@@ -110,6 +108,8 @@ reasons! {
         "completions of parts and mirrors of other bios, of bios whose submits the recorder leaves out, such as reads and flushes, and of what was in flight when the log began"
     EndedByRequest "ended_by_request" Info
         "bios whose own completion is not in the log; they end with their request in the block layer, which is complete some microseconds before them"
+    FlushEndUnknown "flush_end_unknown" Info
+        "flushes of several queues of a device at once whose ends cannot be told apart: which is whose is not recorded"
     FilteredOut "filtered_out" Info
         "requests and unmatched calls that the filter excludes"
     FilterUnknown "filter_unknown" Info

@@ -38,7 +38,7 @@ impl Pairer {
         let (dev, sector) = target;
         self.note_submits(dev, flags);
         match flags.direction(bytes) {
-            Direction::Flush => return self.flush_submit(e, dev, flags, out),
+            Direction::Flush => return self.flush_submit(e, target, flags, out),
             Direction::Write => self.sees_block_submits = true,
             Direction::Read | Direction::Discard | Direction::Zeroes => {}
             Direction::Unknown => self.doubt_bytes(e),
@@ -277,6 +277,12 @@ impl Pairer {
     }
 
     pub(super) fn block_complete(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
+        let mut completion = *completion;
+        if completion.flags.is_zone_append() {
+            let Completion { dev, sector, bytes, .. } = completion;
+            completion.sector = self.block_queue.append_at(dev, sector, bytes).unwrap_or(sector);
+        }
+        let completion = &completion;
         let &Completion { dev, sector, bytes, ts, flags, is_bio, error } = completion;
         if !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
@@ -293,7 +299,9 @@ impl Pairer {
             let done = if is_bio { None } else { self.block_queue.complete_flush(completion) };
             return match done {
                 Some(done) => self.end_completed(done, out),
-                None if sector > 0 && !is_bio => self.second_end((dev, sector), ts, out),
+                None if sector > 0 && !is_bio && !self.flushes.are_at((dev, sector)) => {
+                    self.second_end((dev, sector), ts, out)
+                }
                 None => self.flush_complete(completion, out),
             };
         }
@@ -333,7 +341,8 @@ impl Pairer {
             return Ok(());
         }
         let what = || format!("completion of dev {dev} sector {sector} without a length");
-        if self.block_requests.has_completed(dev, Traffic::Writes) {
+        // Where submits are not recorded, it may be that of a flush, which a device mapper gives a sector.
+        if self.block_requests.sees_writes_to(dev) && self.block_requests.has_completed(dev, Traffic::Writes) {
             self.orphans.of_sectors += 1;
             return self.lose(Reason::UnmatchedComplete, ts, out, what);
         }
@@ -453,7 +462,7 @@ impl Pairer {
         let continued = last.filter(|&(upper, target)| target == named && from.0 != to.0 && upper != from.0);
         // An empty flush is redirected to a partition and not from there.
         if bytes == 0 {
-            return self.flush_remap(from.0, to.0);
+            return self.flush_remap(from.0, to);
         }
         if let Some((upper, _)) = continued {
             self.queue_of(flags).take_back_remap(named);

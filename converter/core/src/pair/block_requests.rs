@@ -95,6 +95,11 @@ impl BlockRequests {
         self.ended.remove(&place)
     }
 
+    /// Whether the log records submits of writes to a device.
+    pub(super) fn sees_writes_to(&self, dev: Dev) -> bool {
+        self.submits.contains(&(dev, Traffic::Writes))
+    }
+
     /// Whether a bio has completed that was submitted in the log.
     pub(super) fn has_completed(&self, dev: Dev, traffic: Traffic) -> bool {
         self.completed.contains(&(dev, traffic))

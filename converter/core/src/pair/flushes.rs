@@ -17,6 +17,8 @@ const MAX_IN_FLIGHT: usize = 4096;
 struct Flush {
     /// `NO_SLOT`: a bio of another device that was redirected.
     slot: Slot,
+    /// A device mapper flushes with the sector of the write that asks for it. Others have none.
+    sector: Option<i64>,
     /// The bios that it is for are not in the log.
     is_request: bool,
     is_issued: bool,
@@ -67,10 +69,11 @@ impl Device {
 pub(super) struct Flushes(Map<Dev, Device>);
 
 impl Flushes {
-    fn add(&mut self, dev: Dev, slot: Slot, is_request: bool) -> Option<Slot> {
+    fn add(&mut self, (dev, sector): (Dev, i64), slot: Slot, is_request: bool) -> Option<Slot> {
         let in_flight = &mut self.0.entry(dev).or_default().in_flight;
         in_flight.push_back(Flush {
             slot,
+            sector: Some(sector).filter(|&sector| sector > 0),
             is_request,
             is_issued: false,
             flushed: None,
@@ -80,6 +83,11 @@ impl Flushes {
             is_doubtful: false,
         });
         if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front().map(|flush| flush.slot) } else { None }
+    }
+
+    /// Whether flushes of a place are in flight.
+    pub(super) fn are_at(&self, (dev, sector): (Dev, i64)) -> bool {
+        self.0.get(&dev).is_some_and(|device| device.in_flight.iter().any(|flush| flush.sector == Some(sector)))
     }
 
     /// The oldest flush in flight on a device that has a row.
@@ -120,39 +128,59 @@ impl Flushes {
 
 impl Pairer {
     /// A bio without data asks for a flush.
-    pub(super) fn flush_submit(&mut self, e: &Event, dev: Dev, flags: BioFlags, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn flush_submit(
+        &mut self,
+        e: &Event,
+        target: (Dev, i64),
+        flags: BioFlags,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let (dev, sector) = target;
+        if sector > 0 {
+            self.block_requests.note_end(target);
+        }
         self.end_flushed(dev, out)?;
         let device = self.flushes.0.entry(dev).or_default();
         if let Some(from) = device.redirected.pop_front() {
             self.queues_below.insert(from);
-            self.flushes.add(dev, NO_SLOT, false);
+            self.flushes.add(target, NO_SLOT, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
         if self.bio_above(e, dev, Direction::Flush).is_some() {
-            self.flushes.add(dev, NO_SLOT, false);
+            self.flushes.add(target, NO_SLOT, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
         // Probes report the flushes of syncs as waits.
         if self.probes.sees_bios {
-            self.flushes.add(dev, NO_SLOT, false);
+            self.flushes.add(target, NO_SLOT, false);
             return Ok(());
         }
-        self.open_flush(e, dev, flags, false, out)
+        self.open_flush(e, target, flags, false, out)
     }
 
-    fn open_flush(&mut self, e: &Event, dev: Dev, flags: BioFlags, is_request: bool, out: &mut Out<'_>) -> Result<()> {
+    fn open_flush(
+        &mut self,
+        e: &Event,
+        target: (Dev, i64),
+        flags: BioFlags,
+        is_request: bool,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
         let is_by_submitter = !is_request || self.block_requests.sees_inserts;
-        let slot = self.open_block_bio_of(e, (dev, NO_SECTOR), 0, flags, is_by_submitter);
+        let slot = self.open_block_bio_of(e, (target.0, NO_SECTOR), 0, flags, is_by_submitter);
         let row = &mut self.bios[slot].row;
         (row.is_request, row.queue_unknown) = (is_request, is_request);
-        let lost = self.flushes.add(dev, slot, is_request).filter(|&lost| lost != NO_SLOT);
+        let lost = self.flushes.add(target, slot, is_request).filter(|&lost| lost != NO_SLOT);
         lost.map_or(Ok(()), |lost| self.give_up_bio(lost, out))
     }
 
     /// A flush is redirected to the device below.
-    pub(super) fn flush_remap(&mut self, from: Dev, to: Dev) {
+    pub(super) fn flush_remap(&mut self, from: Dev, (to, sector): (Dev, i64)) {
+        if sector > 0 {
+            self.block_requests.note_end((to, sector));
+        }
         if from != to && self.flushes.0.get(&from).is_some_and(|device| !device.in_flight.is_empty()) {
             let redirected = &mut self.flushes.0.entry(to).or_default().redirected;
             redirected.push_back(from);
@@ -187,7 +215,7 @@ impl Pairer {
             // It is for the bio of a write that asks for a flush.
             || self.block_queue.is_flushing(dev);
         if !is_known && self.makes_requests_of(dev, flags) {
-            self.open_flush(e, dev, flags, true, out)?;
+            self.open_flush(e, (dev, NO_SECTOR), flags, true, out)?;
         }
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
         device.running = device.running.saturating_add(1);
@@ -231,17 +259,19 @@ impl Pairer {
     /// A bio without data is complete, or the flush after a write that nothing is known of.
     pub(super) fn flush_complete(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
         let &Completion { dev, sector, ts, error, .. } = completion;
-        // A bio without data has no sector, so this one had data, and is complete with the flush after it.
-        if sector > 0 {
-            return Ok(());
-        }
+        let of_place = Some(sector).filter(|&sector| sector > 0);
         let sees_issues = self.phases_seen.issues;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
-        let flush = device.take_first(|flush| flush.flushed.is_some());
-        let flush = flush.or_else(|| device.take_first(|flush| flush.is_issued));
+        let flush = match of_place {
+            // What has no flush there had data, and is complete with the flush after it.
+            Some(_) => device.take_first(|flush| flush.sector == of_place),
+            None => device.take_first(|flush| flush.flushed.is_some() && flush.sector.is_none()),
+        };
+        let flush = flush
+            .or_else(|| device.take_first(|flush| flush.is_issued && flush.sector.is_none() && of_place.is_none()));
         // A device of a device mapper has no requests, so nothing issues its flushes; and not every recording has the issues of others.
-        let is_any = completion.is_bio || !sees_issues;
-        let flush = flush.or_else(|| if is_any { device.take_first(|_| true) } else { None });
+        let is_any = of_place.is_none() && (completion.is_bio || !sees_issues);
+        let flush = flush.or_else(|| if is_any { device.take_first(|flush| flush.sector.is_none()) } else { None });
         let Some(flush) = flush else { return Ok(()) };
         device.sees_ends = true;
         if device.in_flight.is_empty() && !self.block_queue.is_flushing(dev) {
