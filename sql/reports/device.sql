@@ -4,7 +4,7 @@
 -- adjacent sectors that were issued to one device at the same moment. It is at
 -- the device from its issue to its completion; from its submit, if the issue is
 -- not recorded. A write that asks for a flush before it keeps the device busy
--- from its submit on, although its request is not there yet. A write is sync if
+-- from its submit on, although its request comes later. A write is sync if
 -- its flags have an S, so somebody waits for it. Reads and discards use the
 -- device too, so they count where the input has them. An input whose bios have
 -- no known device gives no rows.

@@ -109,7 +109,7 @@ reasons! {
     EndedByRequest "ended_by_request" Info
         "bios whose own completion is not in the log; they end with their request in the block layer, which is complete some microseconds before them"
     FlushEndUnknown "flush_end_unknown" Info
-        "flushes of several queues of a device at once whose ends cannot be told apart: which is whose is not recorded"
+        "flushes of several queues of a device at once whose ends cannot be distinguished: which is whose is not recorded"
     FilteredOut "filtered_out" Info
         "requests and unmatched calls that the filter excludes"
     FilterUnknown "filter_unknown" Info

@@ -13,7 +13,7 @@ use crate::rows::{Bio, Confidence};
 
 /// Threads whose last remap is kept.
 pub(super) const MAX_LAST_REMAPS: usize = 65_536;
-/// Devices of one request that are told apart.
+/// Devices of one request that are distinguished.
 const MAX_DEVICES: usize = 8;
 
 impl Pairer {
@@ -95,7 +95,7 @@ impl Pairer {
     }
 
     /// Queues what was redirected to a range of sectors and is not reported there. If the device above never reports that, a bio is no copy:
-    /// it goes on as it is, as those of a multipath NVMe device do, and ends with its request.
+    /// it continues unchanged, like those of a multipath NVMe device, and ends with its request.
     fn queue_redirected(
         &mut self,
         (dev, sector): (Dev, i64),

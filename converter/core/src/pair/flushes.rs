@@ -13,6 +13,7 @@ use crate::losses::Reason;
 /// Flushes in flight that are kept for each device.
 const MAX_IN_FLIGHT: usize = 4096;
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 #[derive(Debug)]
 struct Flush {
     /// `NO_SLOT`: a bio of another device that was redirected.
@@ -25,7 +26,7 @@ struct Flush {
     /// When the device had emptied its cache, and how often it has since the issue. The bio is complete a moment later.
     flushed: Option<Flushed>,
     times_flushed: u32,
-    /// So many may be done before the bio is complete: those of other queues of the device may be among them.
+    /// The largest number that may be done before the bio is complete: those of other queues of the device may be among them.
     max_times: u32,
     /// Another queue flushed at the same time, so which end is its own is not known.
     is_overlapped: bool,
@@ -101,9 +102,12 @@ impl Flushes {
         let Some(device) = self.0.get_mut(&dev) else { return Vec::new() };
         let mut flushed = Vec::new();
         let sees_ends = device.sees_ends;
-        let may_run = |flush: &Flush| match sees_ends {
-            true => flush.times_flushed < flush.max_times.saturating_mul(TIMES_OF_LOST),
-            false => device.running > 0 && flush.times_flushed < flush.max_times,
+        let may_run = |flush: &Flush| {
+            if sees_ends {
+                flush.times_flushed < flush.max_times.saturating_mul(TIMES_OF_LOST)
+            } else {
+                device.running > 0 && flush.times_flushed < flush.max_times
+            }
         };
         device.in_flight.retain(|flush| {
             let done = flush.flushed.filter(|_| !may_run(flush));

@@ -180,7 +180,7 @@ impl Tracepoint {
             EventName::Enter(_) => name.starts_with(b"sys_enter_"),
             EventName::Exit(_) => name.starts_with(b"sys_exit_"),
             EventName::Start | EventName::End => name.starts_with(b"sync_"),
-            event if matches!(event, EventName::Block(_)) => name.starts_with(b"block_"),
+            EventName::Block(_) => name.starts_with(b"block_"),
             _ => true,
         };
         is_tracepoint.then_some(Self::Named(event))
@@ -200,7 +200,7 @@ impl Tracepoint {
         match self {
             Self::RawEnter | Self::RawExit => b"raw_syscalls",
             Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
-            Self::Named(event) if matches!(event, EventName::Block(_)) => b"block",
+            Self::Named(EventName::Block(_)) => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_)) => b"jbd2",
