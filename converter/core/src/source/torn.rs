@@ -6,7 +6,7 @@ use memchr::memmem;
 use super::batch::Batch;
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::DynamicEvent;
-use super::event_names::EventName;
+use super::event_names::{BlockEvent, EventName};
 use super::tracepoints::Tracepoint;
 use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::names::NameId;
@@ -18,7 +18,7 @@ pub(super) fn facts_of(event: Option<EventName>) -> &'static [TornFact] {
     match event {
         // It may have been any event of a format with few.
         None => &[TornFact::Any],
-        Some(E::AddFolio | E::Submit | E::BlockSubmit) => &[TornFact::Pages],
+        Some(E::AddFolio | E::Submit | E::Block(BlockEvent::Submit)) => &[TornFact::Pages],
         Some(E::Enter(_) | E::Exit(_)) => &[TornFact::Call],
         Some(
             E::Start | E::FsStart | E::End | E::StartWithoutId | E::EndWithoutId | E::WaitStart(_) | E::WaitEnd(_),
