@@ -123,8 +123,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   writers_cgroup STRING,
   -- `sync` if the bio belongs to a request, else `background`. If
   -- `syncs_recorded` in `syncline_meta` is `no`, the input shows no sync, and
-  -- `background` says nothing. Null for a read and a discard, and for a request
-  -- of the block layer if it is not known whose it is.
+  -- `background` says nothing. Null for a read and a discard, and if it is not
+  -- known whether the bio belongs to a request: of a request of the block
+  -- layer, and of a bio whose thread may be in a sync without a start in the
+  -- log.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. `inferred` without a request: a line is torn that may have
@@ -167,7 +169,8 @@ WITH
       ) AS request_id,
       extract_arg(arg_set_id, 'debug.incomplete') AS missing,
       extract_arg(arg_set_id, 'debug.rwbs') AS flags,
-      (extract_arg(arg_set_id, 'debug.unsubmitted') IS NOT NULL) AS is_request
+      (extract_arg(arg_set_id, 'debug.unsubmitted') IS NOT NULL) AS is_request,
+      extract_arg(arg_set_id, 'debug.origin_unknown') AS origin_unknown
     FROM slice
     CROSS JOIN _syncline_known AS known
     WHERE
@@ -275,6 +278,7 @@ SELECT
   CASE
     WHEN owner IS NOT NULL THEN 'sync'
     WHEN NOT is_request
+    AND origin_unknown IS NULL
     AND direction IN ('write', 'flush') THEN 'background'
   END AS origin,
   -- The trace holds the confidence only if it is not exact.

@@ -864,6 +864,8 @@ pub struct Bio {
     pub commit_id: Option<u64>,
     /// A request of the block layer, whose bios are not in the log: it holds any number of them.
     pub is_request: bool,
+    /// It belongs to no request that is known, and its thread may have been in one.
+    pub origin_unknown: bool,
     /// The first that is known of the request is its issue, so that how long it was in the queue is not.
     pub queue_unknown: bool,
     pub id: u64,
@@ -959,7 +961,7 @@ impl Bio {
     fn origin(&self) -> Value {
         match self.sync_id {
             Some(_) => Value::Word("sync"),
-            None if self.is_request || !self.direction().is_writeback() => Value::Null,
+            None if self.is_request || self.origin_unknown || !self.direction().is_writeback() => Value::Null,
             None => Value::Word("background"),
         }
     }

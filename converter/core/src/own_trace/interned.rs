@@ -25,6 +25,7 @@ pub(super) enum Single {
     Open,
     MarkId,
     Unsubmitted,
+    OriginUnknown,
     Full,
     /// The call that the slice of a request stands for too.
     CallId,
@@ -102,6 +103,7 @@ impl AnnotationName {
             "open" => Some(Single::Open),
             "mark_id" => Some(Single::MarkId),
             "unsubmitted" => Some(Single::Unsubmitted),
+            "origin_unknown" => Some(Single::OriginUnknown),
             "full" => Some(Single::Full),
             "call_id" => Some(Single::CallId),
             "track" => Some(Single::Track),

@@ -213,7 +213,7 @@ pub(super) fn request<const N: usize>(
 }
 
 /// `ts` is the start of its slice.
-pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_request: bool) -> Option<Bio> {
+pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, (is_request, origin_unknown): (bool, bool)) -> Option<Bio> {
     let missing = named(v[at!(Bio, "incomplete")], &Missing::ALL, Missing::name);
     let submit = Some(ts).filter(|_| missing != Some(Missing::Start));
     let id = id(v[at!(Bio, "id")]);
@@ -234,6 +234,7 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_request: bool) -> 
         sync_id: int(v[at!(Bio, "sync_id")]).map(|id| id as u64),
         commit_id: int(v[at!(Bio, "commit_id")]).map(|id| id as u64),
         is_request,
+        origin_unknown,
         queue_unknown,
         id,
         address: match v[at!(Bio, "bio")] {

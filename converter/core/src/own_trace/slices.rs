@@ -46,6 +46,7 @@ pub(super) struct Singles {
     is_open: bool,
     is_full: bool,
     is_request: bool,
+    origin_unknown: bool,
     call_id: Option<i64>,
     track: Option<i64>,
 }
@@ -463,10 +464,10 @@ impl Reader<'_> {
         values[at!(Bio, "is_request")] = Value::Bool(singles.is_request);
         values[at!(Bio, "origin")] = match has_owner {
             true => Value::Word("sync"),
-            false if singles.is_request || !direction.is_writeback() => Value::Null,
+            false if singles.is_request || singles.origin_unknown || !direction.is_writeback() => Value::Null,
             false => Value::Word("background"),
         };
-        let mut bio = rebuild::bio(values, ts, singles.is_request).ok_or(NOT_REBUILT)?;
+        let mut bio = rebuild::bio(values, ts, (singles.is_request, singles.origin_unknown)).ok_or(NOT_REBUILT)?;
         bio.request_file.0 = file;
         bio.in_flight_at_submit = (number(at_submit[0]), at_submit[1].unwrap_or_default());
         bio.in_flight_at_complete = (number(counters[0]), counters[1].unwrap_or_default());
@@ -632,6 +633,7 @@ impl Singles {
             Single::Open => self.is_open = int(value)? == 1,
             Single::Full => self.is_full = int(value)? == 1,
             Single::Unsubmitted => self.is_request = int(value)? == 1,
+            Single::OriginUnknown => self.origin_unknown = int(value)? == 1,
             Single::CallId => self.call_id = Some(int(value)?),
             Single::Track => self.track = Some(int(value)?),
             Single::Unused => {}

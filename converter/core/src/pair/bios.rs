@@ -57,6 +57,8 @@ pub(super) struct OpenBio {
     pub(super) lacks_folios: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
     pub(super) other_share: Option<(Slot, u64)>,
+    /// Nothing of it is of a sync, whatever its thread is in.
+    pub(super) is_background: bool,
     /// Bytes that other requests had added at its address when it was begun, and that were not submitted.
     pub(super) foreign_bytes: u64,
     /// Its size, with the shares of other requests, if probes report it.
@@ -181,6 +183,11 @@ impl Bios {
         id
     }
 
+    /// The `bio_id` of the next bio.
+    pub(super) fn next_bio_id(&self) -> u64 {
+        self.next_bio_id
+    }
+
     /// Whether a bio may have this address, by those that have been seen: the kernel's memory has the same upper half.
     pub(super) fn may_be_address(&self, address: u64) -> bool {
         [self.addresses.0, self.addresses.1].iter().any(|seen| seen >> 32 == address >> 32)
@@ -204,6 +211,7 @@ impl Bios {
             (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             (bio.is_torn, bio.lacks_folios) = (false, false);
             (bio.queued_at, bio.began_before) = (None, false);
+            bio.is_background = false;
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -229,6 +237,7 @@ impl Bios {
             queued_at: None,
             began_before: false,
             other_share: None,
+            is_background: false,
             foreign_bytes: 0,
             size: 0,
             done: None,
@@ -599,6 +608,7 @@ impl Pairer {
             sync_id,
             commit_id: None,
             is_request: false,
+            origin_unknown: false,
             queue_unknown: false,
             id,
             address,

@@ -153,17 +153,20 @@ impl Pairer {
         } else {
             self.open_request_without_id(task)
         };
-        let request = open
-            .filter(|_| is_by_submitter && direction.is_writeback())
-            .filter(|&slot| self.requests[slot].row.start.is_some())
-            // Probes have reported all bios of the sync, so this one is of another kind.
-            .filter(|&slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios)
-            .filter(|&slot| !self.may_have_ended(slot, e.ts))
-            // After the end of every log that reports the thread it is unknown whether it is still in the request.
-            .filter(|_| self.provenance.thread_is_covered);
+        // Where probes report bios, they have reported all of those of a sync, so this one is of another kind.
+        let may_have = |slot: Slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios;
+        // After the end of every log that reports the thread it is unknown whether it is still in the request.
+        let is_in = |slot: Slot| {
+            let has_start = self.requests[slot].row.start.is_some();
+            has_start && self.provenance.thread_is_covered && !self.may_have_ended(slot, e.ts)
+        };
+        let of_thread = open.filter(|&slot| is_by_submitter && direction.is_writeback() && may_have(slot));
+        let request = of_thread.filter(|&slot| is_in(slot));
+        let is_unknown = of_thread.is_some() || open.is_none() && self.is_in_call_without_request(task);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let row = &mut self.bios[slot].row;
+        row.origin_unknown = request.is_none() && is_unknown && is_by_submitter && direction.is_writeback();
         let bio_id = row.bio_id;
         row.submit = Some(e.ts);
         row.commit_id = commit_id;

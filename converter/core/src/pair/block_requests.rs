@@ -211,8 +211,11 @@ impl Pairer {
     /// Passes on the row of a bio, unless it is a request whose bios a file system may report yet.
     pub(super) fn write_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         let bio = &self.bios[slot];
-        if !bio.row.is_request {
+        if !bio.row.is_request && bio.row.sync_id.is_some() {
             return out.sink.bio(&bio.row, out.names);
+        }
+        if !bio.row.is_request {
+            return self.write_without_owner(slot, out);
         }
         let traffic = traffic_of(&bio.row);
         let are_known = traffic == Traffic::Writes && (self.sees_bios || self.probes.sees_bios);

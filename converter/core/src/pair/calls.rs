@@ -45,6 +45,7 @@ impl Pairer {
             return Ok(());
         }
         self.leave_request(task_id, out)?;
+        self.decide_origins(task_id, false, out)?;
         self.enter_next_call(task_id, out)?;
         if self.torn_lines.have_been {
             self.end_torn_call(task_id);
@@ -129,6 +130,7 @@ impl Pairer {
         };
         let task = self.tasks.get_mut(task_id);
         let Some(group) = task.zip(at).and_then(|(task, at)| task.groups.get_mut(at)) else {
+            self.decide_origins(task_id, true, out)?;
             if self.leave_lost_call(task_id, op, out)? {
                 return Ok(());
             }
@@ -157,6 +159,7 @@ impl Pairer {
         if untimed {
             self.count(Reason::DurationMissing, e.ts, self.location(), || op.name().to_owned());
         }
+        self.decide_origins(task_id, false, out)?;
         self.flush(task_id, out)
     }
 
@@ -202,6 +205,7 @@ impl Pairer {
         let Kind::CallExit { op, .. } = e.kind else { return Ok(()) };
         self.leave_request(task_id, out)?;
         self.lose(Reason::UnmatchedExit, e.ts, out, || format!("{} exit", op.name()))?;
+        self.decide_origins(task_id, true, out)?;
         if self.tasks.may_overlap(task_id) {
             return Ok(());
         }

@@ -19,6 +19,7 @@
 //! - `bios`: bios that the file system reports, by address
 //! - `files`: which file the page cache in a bio is of
 //! - `ends`: ends of requests without an id
+//! - `origins`: bios of threads that may be in a sync without a start
 //! - `lost_bios`: what shows that events of bios were lost
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
@@ -45,6 +46,7 @@ mod lost_bios;
 mod lost_calls;
 mod marks;
 mod names_in_use;
+mod origins;
 mod phases;
 mod probe_bios;
 mod probe_request;
@@ -180,6 +182,8 @@ pub struct Pairer {
     now_before: i64,
     /// Of the current event.
     provenance: Provenance,
+    /// Rows of bios that wait until it is known whether their threads were in a sync.
+    waiting_origins: usize,
     /// When expired bios and calls were last looked for.
     last_sweep: i64,
     locations: Arc<Locations>,
@@ -239,6 +243,7 @@ impl Pairer {
             now: i64::MIN,
             now_before: i64::MIN,
             provenance: Provenance::of_single_log(Location::default()),
+            waiting_origins: 0,
             last_sweep: i64::MIN,
             locations,
             losses: Losses::default(),
@@ -373,6 +378,7 @@ impl Pairer {
             self.give_up_bio(slot, out)?;
         }
         self.release_requests(out)?;
+        self.expire_origins(i64::MAX, out)?;
         let groups = self.tasks.by_id.values().flat_map(|task| &task.groups);
         let mut open: Vec<(u64, Slot)> =
             groups.flat_map(|group| &group.requests).map(|&slot| (self.requests[slot].row.sync_id, slot)).collect();
@@ -403,6 +409,7 @@ impl Pairer {
                 self.give_up_bio(slot, out)?;
             }
             self.expire_calls(out)?;
+            self.expire_origins(self.now.saturating_sub(LINGER_NS), out)?;
             self.probes.filling.expire(self.now);
         }
         Ok(())

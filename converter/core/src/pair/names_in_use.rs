@@ -12,6 +12,7 @@ impl Pairer {
         self.files.visit_names(f);
         self.write_waits.visit_names(f);
         self.visit_held_requests(f);
+        self.tasks.by_id.values().for_each(|task| task.origins.visit_names(f));
         self.requests.rows().for_each(|row| visit_request(row, f));
         let groups = self.tasks.by_id.values().flat_map(|task| &task.groups);
         groups.filter_map(|group| group.call.as_ref()).for_each(|call| visit_call(call, f));

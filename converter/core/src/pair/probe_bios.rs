@@ -170,6 +170,8 @@ impl Pairer {
             let slot = self.open_probe_bio(e, address, request, &folios, share);
             let bio = &mut self.bios[slot];
             (bio.parts_left, bio.other_share, bio.size) = (parts_left, last_share, bytes);
+            bio.is_background = role == BioRole::NotPageCache;
+            bio.row.origin_unknown &= !bio.is_background;
             bio.row.flags = flags;
             bio.row.extent.offsets_unknown |= are_folios_lost;
             last_share = Some((slot, bio.row.bio_id));
@@ -194,9 +196,11 @@ impl Pairer {
 
     /// Opens a bio with these folios. `bytes` is its size.
     fn open_probe_bio(&mut self, e: &Event, address: u64, request: Slot, folios: &[Folio], bytes: u64) -> Slot {
+        let is_unknown = request == NO_SLOT && self.is_in_call_without_request(self.tasks.id_of(e));
         let slot = self.open_bio_of(e, NO_ID, address, request);
         let bio = &mut self.bios[slot];
         bio.by_probe = true;
+        bio.row.origin_unknown = is_unknown;
         bio.file = folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
         for folio in folios {
             bio.pages.add(folio.dev, folio.ino);

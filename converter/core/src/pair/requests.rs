@@ -160,6 +160,11 @@ impl Requests {
         id
     }
 
+    /// Whether the log has had a request.
+    pub(super) fn has_been_any(&self) -> bool {
+        self.next_sync_id > 1
+    }
+
     /// Stores a new request.
     fn open(&mut self, row: Request, task: u32, location: Location) -> Slot {
         let id = row.id;
@@ -533,6 +538,7 @@ impl Pairer {
         open.row.last_event = open.row.last_event.max(e.ts);
         open.over = true;
         let (has_start, has_open_bios, owner) = (open.row.start.is_some(), !open.open_bios.is_empty(), open.task);
+        self.decide_origins(owner, !has_start, out)?;
         self.requests.in_flight -= u32::from(has_start);
         self.requests[slot].row.in_flight.1 = self.requests.in_flight;
         self.requests.unlink(slot);
@@ -581,6 +587,7 @@ impl Pairer {
     pub(super) fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
+        self.decide_origins_at(e, task_id, out)?;
         self.take_back_call(task_id);
         self.leave_write_waits(task_id, e.ts);
         let process = self.process(e.pid);
@@ -683,11 +690,10 @@ impl Pairer {
         open.settled = true;
         let row = &mut open.row;
         (row.extent.ranges, row.extent.span) = open.ranges.summary();
-        // Whose bios came before the first event of a request that probes report is not known.
-        let by_block_layer = row.id == NO_ID && open.probe.is_none();
         let is_stacked = open.devices.len() > 1
             && open.devices.iter().any(|&dev| !self.block_requests.sees_requests_of(dev) && dev != row.dev);
-        let sees_bios = if (open.probe.is_some() || by_block_layer) && row.start.is_none() {
+        // Whose bios came before the first event of a request without an id is not known.
+        let sees_bios = if row.start.is_none() {
             false
         } else if is_stacked {
             // Some of its bios may be those of others of them, on the device below.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::torn::TornTask;
+use super::origins::Origins;
 use super::{Map, Slot};
 use crate::event::{Dev, Event, Op, UNKNOWN_TASK};
 use crate::location::Location;
@@ -142,6 +143,8 @@ pub(super) struct Task {
     pub(super) without_call: u32,
     /// The bio that it has added a folio to last, and its `bio_id`.
     pub(super) last_filled: Option<(Slot, u64)>,
+    /// Its bios that belong to no request.
+    pub(super) origins: Origins,
 }
 
 /// Which calls of a process are its requests' and have returned, as far as that was guessed. What is left after a guess is no surer than the

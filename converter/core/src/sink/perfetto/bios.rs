@@ -45,7 +45,7 @@ impl Cause {
         let comm = names.get(bio.comm);
         if JOURNALS.iter().any(|journal| comm.starts_with(journal)) {
             Self::Journal
-        } else if bio.is_request || bio.id == NO_ID && bio.ino == 0 {
+        } else if bio.is_request || bio.origin_unknown || bio.id == NO_ID && bio.ino == 0 {
             // Nothing says which sync it is of, nor that it is of none.
             Self::Unknown
         } else {
@@ -103,6 +103,9 @@ impl PerfettoTrace {
             row_values(b, &values, left_out, ids.bio, (interner, ids, names));
             if bio.is_request {
                 value(b, ids.unsubmitted, Value::Int(1), interner, names);
+            }
+            if bio.origin_unknown {
+                value(b, ids.origin_unknown, Value::Int(1), interner, names);
             }
             if let Some(iid) = name_iid {
                 string_value(b, ids.device, iid);

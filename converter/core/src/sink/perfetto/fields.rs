@@ -68,6 +68,8 @@ pub(super) struct AnnotationNames {
     pub(super) text: u64,
     /// Of a bio: `Bio::is_request`.
     pub(super) unsubmitted: u64,
+    /// Of a bio: `Bio::origin_unknown`.
+    pub(super) origin_unknown: u64,
     /// Of a row that holds all its values.
     pub(super) full: u64,
     /// For people: what was written, and where the time went.
@@ -100,6 +102,7 @@ impl AnnotationNames {
             "amount",
             "time",
             "track",
+            "origin_unknown",
         ]);
         Self {
             sync,
@@ -117,6 +120,7 @@ impl AnnotationNames {
             amount: single + 6,
             time: single + 7,
             track: single + 8,
+            origin_unknown: single + 9,
             device: 0,
         }
     }

@@ -1,0 +1,146 @@
+//! Bios of threads that may be in a sync whose start is not in the log: the start was lost, or the log begins within the sync.
+//!
+//! What the thread does next decides. The end of a sync function without its start, or the exit of a call without its entry, says that the
+//! thread was in a sync, and nothing says since when: whose its bios before that are is not known. The start of a sync, or the entry of a
+//! call, says that it was in none. So the row of a bio without an owner waits for the next such event of its thread.
+
+use std::collections::VecDeque;
+
+use super::{Out, Pairer, Slot};
+use crate::error::Result;
+use crate::event::bio_flags::Direction;
+use crate::event::probe::Probe;
+use crate::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
+use crate::names::NameId;
+use crate::rows::Bio;
+
+/// Rows that wait for the next event of one thread, and of all. The oldest ones of more are background writeback.
+const MAX_OF_THREAD: usize = 4096;
+const MAX_WAITING: usize = 16_384;
+/// What the names of threads begin with that write what others have changed, and make no sync.
+const WRITERS: [&[u8]; 2] = [b"jbd2/", b"kworker/"];
+
+/// What is known of the bios of a thread that belong to no request, by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    /// Whether the bios before this one are of a sync is decided.
+    decided: u64,
+    /// These may be of the sync that had no start, when that was last decided.
+    unknown: (u64, u64),
+    /// Complete rows that wait for a decision.
+    waiting: VecDeque<Bio>,
+}
+
+impl Origins {
+    /// Visits every name of the rows that wait.
+    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        self.waiting.iter().map(|row| row.path).for_each(f);
+    }
+}
+
+/// Marks a row: whether it is of a sync is not known.
+fn forget_origin(row: &mut Bio) {
+    (row.origin_unknown, row.ino, row.path) = (true, 0, NameId::NONE);
+}
+
+impl Pairer {
+    /// Whether a thread is in a sync call, and nothing of a request in it is in the log: its file system reports none, or the start was lost.
+    pub(super) fn is_in_call_without_request(&self, task: u32) -> bool {
+        let groups = self.tasks.by_id.get(&task).map(|task| &task.groups);
+        self.tasks.is_in_call(task)
+            && groups.and_then(|groups| groups.back()).is_some_and(|last| last.requests.is_empty())
+    }
+
+    /// Notes that a thread begins a request or a call, or ends one. `was_in_sync`: nothing in the log has said that it was in the one that ends.
+    pub(super) fn decide_origins(&mut self, task_id: u32, was_in_sync: bool, out: &mut Out<'_>) -> Result<()> {
+        let next = self.bios.next_bio_id();
+        let origins = &mut self.tasks.by_id.entry(task_id).or_default().origins;
+        if origins.decided == next {
+            return Ok(());
+        }
+        if was_in_sync {
+            origins.unknown = (origins.decided, next);
+        }
+        origins.decided = next;
+        if origins.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut waiting = std::mem::take(&mut origins.waiting);
+        self.waiting_origins -= waiting.len();
+        for row in &mut waiting {
+            if was_in_sync {
+                forget_origin(row);
+            }
+            out.sink.bio(row, out.names)?;
+        }
+        waiting.clear();
+        self.tasks.by_id.entry(task_id).or_default().origins.waiting = waiting;
+        Ok(())
+    }
+
+    /// The same for the first event of a request.
+    pub(super) fn decide_origins_at(&mut self, e: &Event, task_id: u32, out: &mut Out<'_>) -> Result<()> {
+        let is_start = matches!(e.kind, Kind::SyncStart { .. } | Kind::Probe(Probe::SyncEnter { .. }));
+        self.decide_origins(task_id, !is_start, out)
+    }
+
+    /// Passes on the row of a bio without an owner, as soon as it is known whether its thread was in a sync.
+    pub(super) fn write_without_owner(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        let bio = &mut self.bios[slot];
+        let (direction, row) = (bio.row.direction(), &mut bio.row);
+        // Where a file system or probes report bios, what only the block layer reports is of another kind.
+        let is_other_kind =
+            row.address == 0 && direction == Direction::Write && (self.sees_bios || self.probes.sees_bios);
+        row.origin_unknown &= !is_other_kind;
+        if row.origin_unknown {
+            forget_origin(row);
+            return out.sink.bio(row, out.names);
+        }
+        let task_id = self.tasks.id(row.tid, row.pid);
+        // An id says whose a bio is.
+        let is_decided = row.id != NO_ID || bio.is_background || task_id == UNKNOWN_TASK || is_other_kind;
+        if is_decided || direction == Direction::Read {
+            return out.sink.bio(row, out.names);
+        }
+        let task = self.tasks.by_id.entry(task_id).or_default();
+        let (origins, bio_id) = (&mut task.origins, row.bio_id);
+        if bio_id < origins.decided {
+            if (origins.unknown.0..origins.unknown.1).contains(&bio_id) {
+                forget_origin(row);
+            }
+            return out.sink.bio(row, out.names);
+        }
+        let (comm, shows_syncs) = (out.names.get(row.comm), self.sees_calls || self.requests.has_been_any());
+        if shows_syncs && !task.has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer)) {
+            return out.sink.bio(row, out.names);
+        }
+        let is_full = self.waiting_origins >= MAX_WAITING || origins.waiting.len() >= MAX_OF_THREAD;
+        if is_full && let Some(oldest) = origins.waiting.pop_front() {
+            self.waiting_origins -= 1;
+            out.sink.bio(&oldest, out.names)?;
+        }
+        if is_full && origins.waiting.is_empty() {
+            return out.sink.bio(row, out.names);
+        }
+        self.waiting_origins += 1;
+        origins.waiting.push_back(row.clone());
+        Ok(())
+    }
+
+    /// Passes on the rows that have waited since before a time.
+    pub(super) fn expire_origins(&mut self, before: i64, out: &mut Out<'_>) -> Result<()> {
+        if self.waiting_origins == 0 {
+            return Ok(());
+        }
+        let mut due = Vec::new();
+        for task in self.tasks.by_id.values_mut() {
+            let waiting = &mut task.origins.waiting;
+            while let Some(row) = waiting.pop_front_if(|row| row.complete.unwrap_or(row.ts()) < before) {
+                due.push(row);
+            }
+        }
+        self.waiting_origins -= due.len();
+        due.sort_unstable_by_key(|row| row.bio_id);
+        due.iter().try_for_each(|row| out.sink.bio(row, out.names))
+    }
+}
