@@ -139,6 +139,7 @@ class Request:
     call_lost: bool = False  # it may have been made in a call whose entry is not in the log
     lost_op: str | None = None
     orphans_before: int = 0  # completions of unknown bios before its first event
+    early_orphans_before: int = 0  # those of them before the first bio of the log
     bio_lost: bool = False  # a bio of it may be missing from the log altogether
     highest_before: int = 0  # the highest id of the requests that had ended at its start
     in_call: Call | None = (
@@ -640,6 +641,7 @@ class Pairing:
         self.first_ts = 0
         # Completions of bios that are not in the log.
         self.orphans = 0
+        self.early_orphans = 0  # completions before the first bio of the log
         self.addresses: tuple[int, ...] = ()  # the lowest and the highest one of a bio
         self.last_complete: tuple[int, int] | None = None
         self.torn_lines = torn.TornLines(self)
@@ -963,6 +965,7 @@ class Pairing:
         request.begins_with_bio = event.kind in ("folio", "submit")
         request.orphans_before = self.orphans
         request.start = event if event.kind == "start" else None
+        request.early_orphans_before = self.early_orphans
         if not self.pid_is_process and not self.open_calls(event):
             self.await_call(request, event)
         free = [call for call in self.open_calls(event) if call.request is None]
@@ -1041,7 +1044,10 @@ class Pairing:
             self.losses.add_event("damaged_id", event)
             request.damaged = True
         request.end = event
-        request.bio_lost = request.start is not None and self.orphans > request.orphans_before
+        # If the log has no bio until now, one of the completions may be that of its bio, as well as of one that began before the log.
+        is_early = not self.addresses and self.early_orphans > request.early_orphans_before
+        may_lack_a_bio = is_early or self.orphans > request.orphans_before
+        request.bio_lost = request.start is not None and may_lack_a_bio
         self.close(request, event)
 
     # bios
@@ -1165,8 +1171,12 @@ class Pairing:
         """
         address = event.fields.get("bio", 0)
         is_possible = address == 0 or address >> 32 in {bound >> 32 for bound in self.addresses}
-        if is_possible and self.last_complete != (address, event.ts):
+        if self.last_complete == (address, event.ts):
+            return
+        if is_possible:
             self.orphans += 1
+        elif not self.addresses:
+            self.early_orphans += 1
 
 
 def waits(request: Request | None) -> str:

@@ -57,6 +57,8 @@ pub(super) struct OpenBio {
     pub(super) lacks_folios: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
     pub(super) other_share: Option<(Slot, u64)>,
+    /// Probes report it, and the patch would too: where it does, its own submit was lost, or is before the beginning of the log.
+    pub(super) is_of_patch: bool,
     /// Nothing of it is of a sync, whatever its thread is in.
     pub(super) is_background: bool,
     /// Bytes that other requests had added at its address when it was begun, and that were not submitted.
@@ -193,6 +195,11 @@ impl Bios {
         [self.addresses.0, self.addresses.1].iter().any(|seen| seen >> 32 == address >> 32)
     }
 
+    /// Whether the log has named a bio by its address, other than by its completion.
+    pub(super) fn have_addresses(&self) -> bool {
+        self.addresses.0 <= self.addresses.1
+    }
+
     fn store(&mut self, row: Bio, location: Location, log: usize, request: Slot) -> Slot {
         if row.address != 0 {
             self.addresses = (self.addresses.0.min(row.address), self.addresses.1.max(row.address));
@@ -211,7 +218,7 @@ impl Bios {
             (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             (bio.is_torn, bio.lacks_folios) = (false, false);
             (bio.queued_at, bio.began_before) = (None, false);
-            bio.is_background = false;
+            (bio.is_background, bio.is_of_patch) = (false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -238,6 +245,7 @@ impl Bios {
             began_before: false,
             other_share: None,
             is_background: false,
+            is_of_patch: false,
             foreign_bytes: 0,
             size: 0,
             done: None,
@@ -870,6 +878,16 @@ impl Pairer {
 
     /// Writes the row of a bio, and settles its request if that has waited for it.
     pub(super) fn close_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        let bio = &mut self.bios[slot];
+        if bio.is_of_patch
+            && self.sees_bios
+            && let Some(submit) = bio.row.submit.take()
+        {
+            // The time of another event of the submit is not that of a complete recording.
+            bio.row.first_event = submit;
+            let (address, location) = (bio.row.address, bio.location);
+            self.lose_at(Reason::NeverSubmitted, submit, location, out, || format!("bio_submit bio 0x{address:x}"))?;
+        }
         let process = self.process(self.bios[slot].row.pid);
         let bio = &mut self.bios[slot];
         (bio.row.process, bio.row.cgroup) = (process.name, process.cgroup);

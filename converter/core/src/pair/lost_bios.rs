@@ -15,6 +15,8 @@ const CLOCK_SKEW_NS: i64 = 100_000;
 pub(super) struct Orphans {
     /// By its address, with the ids of requests.
     pub(super) of_addresses: u64,
+    /// The same before the first bio of the log: if one follows, they are of bios that began before the log.
+    pub(super) before_bios: u64,
     /// By its device and sector, without ids.
     pub(super) of_sectors: u64,
 }
@@ -107,9 +109,13 @@ impl Pairer {
     /// Takes note of a completion of a bio that is not in the log. A torn line has an address that no bio has, and a line that is there twice is
     /// of a bio that is known.
     pub(super) fn note_orphan(&mut self, address: u64, ts: i64) {
-        let is_possible = address == 0 || self.bios.may_be_address(address);
-        if is_possible && self.last_complete != Some((address, ts)) {
+        if self.last_complete == Some((address, ts)) {
+            return;
+        }
+        if address == 0 || self.bios.may_be_address(address) {
             self.orphans.of_addresses += 1;
+        } else if !self.bios.have_addresses() {
+            self.orphans.before_bios += 1;
         }
     }
 
@@ -122,7 +128,9 @@ impl Pairer {
         if open.row.id == NO_ID {
             self.orphans.of_sectors != open.orphans_at_start.of_sectors
         } else {
+            let is_possible = !self.bios.have_addresses();
             self.orphans.of_addresses != open.orphans_at_start.of_addresses
+                || is_possible && self.orphans.before_bios != open.orphans_at_start.before_bios
         }
     }
 }

@@ -133,7 +133,8 @@ impl Pairer {
                 return Ok(());
             }
             self.give_up_bio(before, out)?;
-        } else if before.is_some() && role != BioRole::Read {
+        } else if (before.is_some() || self.bios.filling_at(address).is_some()) && role != BioRole::Read {
+            // The patch's events report it, from its first folio on.
             self.count(Reason::Duplicate, e.ts, self.location(), what);
             return Ok(());
         }
@@ -171,6 +172,8 @@ impl Pairer {
             let bio = &mut self.bios[slot];
             (bio.parts_left, bio.other_share, bio.size) = (parts_left, last_share, bytes);
             bio.is_background = role == BioRole::NotPageCache;
+            // The patch reports all bios of page cache.
+            bio.is_of_patch = role == BioRole::PageCache;
             bio.row.origin_unknown &= !bio.is_background;
             bio.row.flags = flags;
             bio.row.extent.offsets_unknown |= are_folios_lost;
@@ -436,6 +439,7 @@ impl Pairer {
         if is_of_sync {
             return Ok(());
         }
+        self.probes.unknown_ends += 1;
         self.count(Reason::OtherCompletion, e.ts, self.location(), || format!("completion of bio 0x{address:x}"));
         Ok(())
     }

@@ -39,6 +39,8 @@ pub(super) struct ProbeRequest {
     /// The files that these functions sync, or have synced.
     pub(super) files: Vec<(Dev, u64)>,
     pub(super) whole_fs: bool,
+    /// It waits for flushes as for other bios, of which the submits are reported.
+    pub(super) flushes_are_bios: bool,
     /// Addresses at which its thread has added folios. Most of these bios have been submitted since.
     pub(super) filled: Vec<u64>,
     /// Open waits in an open wait of the same kind.
@@ -49,6 +51,8 @@ pub(super) struct ProbeRequest {
     pub(super) has_journal_bio: bool,
     /// The start of a wait for a commit in the open fast commit was lost.
     pub(super) has_torn_wait: bool,
+    /// The completions of unknown bios when it entered that.
+    pub(super) ends_before: u64,
     /// Another thread was in a fast commit when this one entered it.
     pub(super) other_in_fast_commit: bool,
 }

@@ -29,6 +29,8 @@ pub(super) struct Probes {
     pub(super) open: Vec<(Slot, u64)>,
     /// The length of `open` at which those that have ended are removed.
     sweep_at: usize,
+    /// Completions of bios that are not known.
+    pub(super) unknown_ends: u64,
     /// Probes report bios, and folios.
     pub(super) sees_bios: bool,
     pub(super) sees_folios: bool,
@@ -121,6 +123,7 @@ impl Pairer {
         };
         self.files.see(dev, ino, generation, path);
         let is_on_disk = reported_waits(out.names.get(fs), false) != (false, false);
+        let is_btrfs = out.names.get(fs) == b"btrfs";
         let entered = SyncFunction { name: function, file: (dev, ino), is_on_disk };
         let task = self.tasks.id_of(e);
         if let Some(slot) = self.tasks.open_request(task) {
@@ -134,6 +137,7 @@ impl Pairer {
                         (row.dev, row.ino) = (dev, ino);
                     }
                     if fs.is_some() {
+                        state.flushes_are_bios = is_btrfs;
                         row.fs = fs;
                         row.waits_known = reported_waits(out.names.get(fs), state.whole_fs);
                     }
@@ -157,7 +161,7 @@ impl Pairer {
         let slot = self.open_request(e, NO_ID, out)?;
         self.requests.in_flight += 1;
         let in_flight = self.requests.in_flight;
-        let mut state = ProbeRequest::new(whole_fs);
+        let mut state = ProbeRequest { flushes_are_bios: is_btrfs, ..ProbeRequest::new(whole_fs) };
         state.enter(entered);
         let is_apart = self.provenance.is_apart;
         let open = &mut self.requests[slot];
@@ -238,6 +242,7 @@ impl Pairer {
             open.row.waits_known = reported_waits(fs.as_bytes(), open.row.ino == 0);
         }
         let Some(state) = &mut open.probe else { return };
+        state.flushes_are_bios |= site.file_system() == Some("btrfs");
         if open.open_waits.is_waiting(wait) {
             // f2fs sends a flush in the function in which it waits for one.
             state.inner_waits[wait as usize] += 1;
@@ -245,6 +250,7 @@ impl Pairer {
         }
         if wait == WaitKind::FastCommit {
             (state.has_journal_bio, state.has_torn_wait, state.other_in_fast_commit) = (false, false, others_commit);
+            state.ends_before = self.probes.unknown_ends;
         }
         self.begin_wait(e, slot, wait, transaction);
     }
@@ -276,11 +282,15 @@ impl Pairer {
         let open = &mut self.requests[slot];
         let Some(state) = open.probe.as_mut().filter(|_| wait == WaitKind::FastCommit) else { return Ok(()) };
         // The function makes a fast commit, waits for that of another thread, or asks for a full commit and waits for it.
-        if state.has_torn_wait {
+        let has_inner = open.row.waits[at + 1..].iter().any(|inner| inner.wait == WaitKind::CommitWait);
+        // A bio that completes in it may be one of the journal, whose submit was lost.
+        let sees_all = self.probes.sees_bios && state.ends_before == self.probes.unknown_ends;
+        let may_lack_a_bio = !state.has_journal_bio && !sees_all;
+        if state.has_torn_wait || may_lack_a_bio && !has_inner {
             open.torn_waits[0] = true;
             add(&mut open.evidence.torn, (open.row.waits[at].start, open.row.waits[at].end));
             state.no_waits.push(at);
-        } else if open.row.waits[at + 1..].iter().any(|inner| inner.wait == WaitKind::CommitWait) {
+        } else if has_inner {
             state.no_waits.push(at);
         } else if !state.has_journal_bio {
             if state.other_in_fast_commit {

@@ -488,10 +488,8 @@ impl Pairer {
     pub(super) fn ends_request_with_id(&mut self, task_id: u32) -> bool {
         let Some(task) = self.tasks.get_mut(task_id) else { return false };
         let is_nested = std::mem::take(&mut task.has_nested_start);
-        let is_inside = task.open_request.is_some_and(|slot| {
-            let row = &self.requests[slot].row;
-            row.id != NO_ID && row.start.is_some()
-        });
+        // The start of that may be lost, or before the beginning of the log.
+        let is_inside = task.open_request.is_some_and(|slot| self.requests[slot].row.id != NO_ID);
         is_nested || is_inside || task.open_request.is_none() && task.has_ended_with_id
     }
 
@@ -764,8 +762,12 @@ impl Pairer {
     /// Keeps the waits that have both ends and are inside of the request. Returns the others, by their starts.
     fn settle_waits(&mut self, slot: Slot) -> Vec<(WaitKind, i64)> {
         let has_waits = self.has_waits;
+        // A flush of btrfs is known by its bio.
+        let lacks_flushes = |probe: &ProbeRequest| probe.flushes_are_bios && !self.probes.sees_bios;
+        let lacks_flushes = self.requests[slot].probe.as_ref().is_some_and(lacks_flushes);
         let open = &mut self.requests[slot];
         let row = &mut open.row;
+        row.waits_known.1 &= !lacks_flushes;
         let (from, to) = (row.start.unwrap_or(i64::MIN), row.end.unwrap_or(i64::MAX));
         let mut open_waits = open.open_waits.take().into_iter().peekable();
         let (mut at, mut torn) = (0, Vec::new());
