@@ -77,6 +77,19 @@ def test_a_completion_after_the_sync_is_not_that_of_its_bio(tmp_path: Path) -> N
     assert losses(converted) == {"never_completed": 1, "unmatched_complete": 1}
 
 
+def test_a_completion_before_any_bio_may_be_that_of_a_bio_without_events(tmp_path: Path) -> None:
+    """Neither folios nor submits are recorded, or those of the first sync were lost: its completion may be of its bio."""
+    converted = checked(tmp_path, without(20, 25, 30, 500020, 500030))
+    for sync in converted["sync"]:
+        assert values(sync, *SIZES, "bios", *LENGTHS) == (None,) * 9
+        assert sync["incomplete"] == "bio"
+    # A bio that is in the log before the sync ends says that the completions before it are of bios that began before the log.
+    other = f"{BEGIN + 1_005_000} 9 jbd2 bio_submit id 0 bio 0xff11000000896f40\n".encode()
+    converted = checked(tmp_path, without(20, 25, 30, until=1010) + other)
+    (sync,) = converted["sync"]
+    assert values(sync, "bytes", "bios", "writeback_ns", "incomplete") == (0, 0, 0, None)
+
+
 def test_a_bio_without_its_folios_has_no_known_size(tmp_path: Path) -> None:
     converted = checked(tmp_path, without(20, 25, until=1010))
     (sync,), (bio,) = converted["sync"], converted["bio"]

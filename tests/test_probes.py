@@ -742,6 +742,38 @@ def test_without_events_of_bios_their_number_is_unknown(tmp_path: Path) -> None:
     only(rows["sync"], bytes=None, bios=None, folios=None, writeback_ns=None)
 
 
+PATCHED = f"id=4 bio=0x{BIO:x}"
+PATCH = {
+    "start": "sync_start: id=4 start=0 end=9 datasync=0 dev=254,16 ino=7 op=fsync fs=ext4 path=/d/f",
+    "folio": f"bio_add_folio: {PATCHED} start=0 len=4096 dev=254,16 ino=7",
+    "submit": f"bio_submit: {PATCHED} dev=254,16 sector=8 bytes=4096 opf=0x801 origin=sync",
+    "complete": f"bio_complete: bio=0x{BIO:x} status=0",
+    "end": "sync_end: id=4 ret=0",
+}
+
+
+@pytest.mark.parametrize("lost", [(), ("submit",), ("folio", "submit")])
+def test_a_submit_of_the_patch_that_only_a_probe_reports(
+    lost: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The probe is some time later, so when the bio was submitted is not known. It is one bio."""
+    case: Case = [
+        (3, PATCH["submit"].replace("id=4", "id=0").replace(f"{BIO:x}", f"{BIO + 64:x}")),
+        (1, PATCH["start"]),
+        (1, PATCH["folio"]),
+        (1, PATCH["submit"]),
+        (1, submit(4096)),
+        (9, done()),
+        (9, PATCH["complete"]),
+        (1, PATCH["end"]),
+    ]
+    rows = converted(tmp_path, [line for line in case if line[1] not in [PATCH[name] for name in lost]])
+    (bio,) = (row for row in rows["bio"] if int(row["bio"], 16) == BIO)
+    assert (bio["incomplete"], bio["dur_ns"]) == (("start", None) if lost else (None, 3000))
+    only(rows["sync"], incomplete="bio" if lost else None)
+    assert losses(rows).get("never_submitted", 0) == (1 if lost else 0)
+
+
 # Waits.
 
 
@@ -770,7 +802,9 @@ def test_waits_have_the_names_of_the_patch(tmp_path: Path) -> None:
         )
         assert waits(rows) == [want], event
         journal = 0 if want[0] == "flush" else 1000
-        only(rows["sync"], journal_ns=journal, flush_ns=1000 - journal)
+        # btrfs submits its flushes as bios, and the log has no submit.
+        flush = None if function == "btrfs_sync_file" else 1000 - journal
+        only(rows["sync"], journal_ns=journal, flush_ns=flush)
     # Those of other threads are in no request, and no loss.
     rows = converted(tmp_path, [(1, enter()), (2, begin("flush")), (2, end("flush")), (1, leave())])
     assert waits(rows) == []
@@ -804,6 +838,14 @@ def test_a_flush_of_btrfs_lasts_until_its_bio_is_complete(tmp_path: Path) -> Non
     )
     assert waits(rows) == [("flush", 1000, None)]
     only(rows["sync"], flush_ns=1000)
+    # Without any submit in the log, nothing says that there was none.
+    sync: Case = [(1, enter(function="btrfs_sync_file")), (1, leave())]
+    rows = converted(tmp_path, [(2, begin("flush")), (2, end("flush")), *sync])
+    only(rows["sync"], flush_ns=None)
+    # With one, of whatever thread, there was none.
+    other: Case = [(2, submit(4096)), (9, done()), (2, begin("flush")), (2, end("flush"))]
+    rows = converted(tmp_path, [*other, *sync])
+    only(rows["sync"], flush_ns=0)
 
 
 def test_the_three_ends_of_a_fast_commit(tmp_path: Path) -> None:
@@ -828,11 +870,15 @@ def test_the_three_ends_of_a_fast_commit(tmp_path: Path) -> None:
     assert waits(rows) == [("commit wait", 1000, 5)]
     only(rows["sync"], journal_ns=1000)
     # Nothing to do.
-    rows = converted(
-        tmp_path, [(1, enter()), (1, begin(*fast)), (1, end("fc_commit")), (1, leave())]
-    )
+    nothing: Case = [(1, enter()), (1, begin(*fast)), (1, end("fc_commit")), (1, leave())]
+    rows = converted(tmp_path, [(2, submit(4096, bio=BIO + 64)), (9, done(BIO + 64)), *nothing])
     assert waits(rows) == []
     assert rows["sync"][0]["journal_ns"] == 0
+    # A bio completes in it whose submit is not in the log, or no submit is: it may have written to the journal.
+    for lost in ([*own[:2], *own[3:], *nothing[2:]], nothing):
+        rows = converted(tmp_path, lost)
+        assert waits(rows) == []
+        only(rows["sync"], journal_ns=None, other_ns=None)
     # Another thread's.
     other: Case = [
         (2, enter(8)),

@@ -836,8 +836,8 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     requests = [request for request in world.requests if lines_with_id(request)]
     requests.sort(key=lambda request: order[id(first(lines_with_id(request)))])
     sync_id = {id(request): number for number, request in enumerate(requests, 1)}
-    # Completions of bios that are not in the log, unless no bio is in the log before them. All
-    # addresses are of one region of memory.
+    # Completions of bios that are not in the log. Those before the first bio of the log count for
+    # requests that end before it. All addresses are of one region of memory.
     first_bio = min(
         (order[id(first(opening_lines(bio)))] for bio in world.bios if opening_lines(bio)),
         default=len(order),
@@ -847,7 +847,6 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         for bio in world.bios
         if is_logged(bio.complete) and not opening_lines(bio)
     ]
-    orphans = [number for number in orphans if number > first_bio]
     bios = sorted(
         filter(opening_lines, world.bios), key=lambda bio: order[id(first(opening_lines(bio)))]
     )
@@ -924,7 +923,9 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         outlived = any(bio_outlives(bio) for bio in logged_bios)
         if outlived and not call and request.ret >= 0:
             row["confidence"] = "inferred"
-        if start and end and any(order[id(opening)] < at < order[id(end)] for at in orphans):
+        is_early = bool(end) and order[id(end)] < first_bio
+        counting = [at for at in orphans if at > first_bio or is_early]
+        if start and end and any(order[id(opening)] < at < order[id(end)] for at in counting):
             unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
             row |= dict.fromkeys((*SIZES, *unknown))
             row["incomplete"] = row["incomplete"] or "bio"
