@@ -767,7 +767,9 @@ def test_a_submit_of_the_patch_that_only_a_probe_reports(
         (9, PATCH["complete"]),
         (1, PATCH["end"]),
     ]
-    rows = converted(tmp_path, [line for line in case if line[1] not in [PATCH[name] for name in lost]])
+    rows = converted(
+        tmp_path, [line for line in case if line[1] not in [PATCH[name] for name in lost]]
+    )
     (bio,) = (row for row in rows["bio"] if int(row["bio"], 16) == BIO)
     assert (bio["incomplete"], bio["dur_ns"]) == (("start", None) if lost else (None, 3000))
     only(rows["sync"], incomplete="bio" if lost else None)

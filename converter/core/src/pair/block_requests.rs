@@ -50,6 +50,8 @@ pub(super) struct BlockRequests {
 #[derive(Debug)]
 struct HeldRequest {
     row: Bio,
+    /// The request that it belongs to, which may have been written since.
+    request: Slot,
     location: Location,
     /// It was in flight when the log began.
     began_before: bool,
@@ -220,9 +222,16 @@ impl Pairer {
         let traffic = traffic_of(&bio.row);
         let are_known = traffic == Traffic::Writes && (self.sees_bios || self.probes.sees_bios);
         if are_known {
+            let (request, row) = (bio.request, bio.row.clone());
+            self.take_back(request, &row);
             return Ok(());
         }
-        let held = HeldRequest { row: bio.row.clone(), location: bio.location, began_before: bio.began_before };
+        let held = HeldRequest {
+            row: bio.row.clone(),
+            request: bio.request,
+            location: bio.location,
+            began_before: bio.began_before,
+        };
         let requests = &mut self.block_requests;
         requests.is_certain |= !requests.submits.is_empty() || requests.held.len() >= MAX_HELD;
         if traffic != Traffic::Writes || requests.is_certain {
@@ -237,13 +246,26 @@ impl Pairer {
     pub(super) fn release_requests(&mut self, out: &mut Out<'_>) -> Result<()> {
         let held = std::mem::take(&mut self.block_requests.held);
         if self.sees_bios || self.probes.sees_bios {
+            held.iter().for_each(|held| self.take_back(held.request, &held.row));
             return Ok(());
         }
         held.iter().try_for_each(|held| self.write_request(held, out))
     }
 
+    /// A request of the block layer has no row, so it is no bio of its request either.
+    fn take_back(&mut self, request: Slot, bio: &Bio) {
+        if request == NO_SLOT || bio.direction() != Direction::Write {
+            return;
+        }
+        let open = &mut self.requests[request];
+        if bio.sync_id == Some(open.row.sync_id) && !open.settled {
+            open.row.bios -= 1;
+            open.row.extent.bytes -= bio.extent.bytes;
+        }
+    }
+
     fn write_request(&mut self, held: &HeldRequest, out: &mut Out<'_>) -> Result<()> {
-        let &HeldRequest { ref row, location, began_before } = held;
+        let &HeldRequest { ref row, location, began_before, .. } = held;
         let key = (row.dev, traffic_of(row));
         // What is known by its completion only is a row where nothing else is recorded. Else its bio began before the log, or is a row that
         // was given up.

@@ -289,6 +289,7 @@ impl Pairer {
             }
             Kind::BioSubmit { id, bio, sector, dev, background, bytes, flags } => {
                 self.sees_bios = true;
+                self.release_requests(out)?;
                 if background {
                     self.mark_background(event, id);
                 }

@@ -88,15 +88,18 @@ impl Pairer {
     pub(super) fn write_without_owner(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         let bio = &mut self.bios[slot];
         let (direction, row) = (bio.row.direction(), &mut bio.row);
-        // Where a file system or probes report bios, what only the block layer reports is of another kind.
-        let is_other_kind =
-            row.address == 0 && direction == Direction::Write && (self.sees_bios || self.probes.sees_bios);
+        let task_id = self.tasks.id(row.tid, row.pid);
+        // Where a file system or probes report bios, what only the block layer reports is of another kind. Their events of a bio of the
+        // request that the thread is in may be lost: that is known when it ends.
+        let is_other_kind = row.address == 0
+            && direction == Direction::Write
+            && (self.sees_bios || self.probes.sees_bios)
+            && self.tasks.open_request(task_id).is_none();
         row.origin_unknown &= !is_other_kind;
         if row.origin_unknown {
             forget_origin(row);
             return out.sink.bio(row, out.names);
         }
-        let task_id = self.tasks.id(row.tid, row.pid);
         // An id says whose a bio is.
         let is_decided = row.id != NO_ID || bio.is_background || task_id == UNKNOWN_TASK || is_other_kind;
         if is_decided || direction == Direction::Read {

@@ -63,7 +63,13 @@ impl FillingBios {
         folios
     }
 
-    /// Removes and returns the folios at an address that the thread of a request has added.
+    /// The folios at an address that the thread of a request has added.
+    fn of(&self, address: u64, owner: Owner) -> impl Iterator<Item = &Folio> {
+        let folios = self.by_address.get(&address).map(|filling| &filling.folios);
+        folios.into_iter().flatten().filter(move |folio| folio.owner == owner)
+    }
+
+    /// Removes and returns them.
     fn take_of(&mut self, address: u64, owner: Owner) -> Vec<Folio> {
         let Some(filling) = self.by_address.get_mut(&address) else { return Vec::new() };
         let taken: Vec<Folio> = filling.folios.extract_if(.., |folio| folio.owner == owner).collect();
@@ -142,6 +148,7 @@ impl Pairer {
             return Ok(());
         }
         self.probes.sees_bios = true;
+        self.release_requests(out)?;
         let folios = folios_of(&filled, bytes);
         match role {
             BioRole::Copy => *self.probes.copies.entry(task).or_default() += 1,
@@ -285,9 +292,17 @@ impl Pairer {
         }
         let owner = Some((request, open.row.sync_id));
         for address in filled {
-            let folios = self.probes.filling.take_of(address, owner);
-            if !folios.is_empty() {
+            let has = |is_complete| {
+                let mut folios = self.probes.filling.of(address, owner);
+                folios.any(|folio| self.is_page_cache(folio, request, is_complete, out.names))
+            };
+            let (has_own, has_other) = (has(false), has(true));
+            if has_own {
+                let folios = self.probes.filling.take_of(address, owner);
                 self.probe_never_submitted(address, &folios, None, out)?;
+            } else if has_other {
+                // It may have left the bio to be filled further, as f2fs does with what is of no file. Else it has waited for it.
+                self.requests[request].row.bio_lost = true;
             }
         }
         Ok(())

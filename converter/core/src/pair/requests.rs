@@ -536,7 +536,7 @@ impl Pairer {
         open.row.last_event = open.row.last_event.max(e.ts);
         open.over = true;
         let (has_start, has_open_bios, owner) = (open.row.start.is_some(), !open.open_bios.is_empty(), open.task);
-        self.decide_origins(owner, !has_start, out)?;
+        self.decide_origins(owner, !has_start || may_lack_a_bio, out)?;
         self.requests.in_flight -= u32::from(has_start);
         self.requests[slot].row.in_flight.1 = self.requests.in_flight;
         self.requests.unlink(slot);
@@ -701,7 +701,8 @@ impl Pairer {
             // What was merged into a request of somebody else is in no event of the thread, and a device below may be all that is recorded.
             let sees_none = self.block_requests.sees_submits_of(row.dev);
             self.sees_block_submits && (row.bios > 0 || sees_none)
-                || has_requests && row.bios > 0
+                // Probes may still report bios, and then the requests of the block layer are no rows.
+                || has_requests && row.bios > 0 && open.probe.is_none()
                 || open.probe.is_some() && self.probes.sees_bios
         };
         row.bios_unseen = row.id == NO_ID && !sees_bios;
