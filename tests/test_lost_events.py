@@ -293,9 +293,17 @@ def test_no_phase_takes_the_place_of_a_wait_with_one_end(lost: str, tmp_path: Pa
 
 def test_a_fast_commit_with_a_lost_wait_in_it_is_not_known(tmp_path: Path) -> None:
     """Two threads are in a fast commit, and one of them asked for a full commit, as the end of its wait shows."""
+    other = "bio=0xff11000000896f40"
     result = converted(
         tmp_path,
         [
+            # Submits are recorded.
+            (
+                50,
+                9,
+                f"bio: (submit_bio+0x4/0xa6) {other} dev=266338320 sector=8 bytes=4096 opf=2049",
+            ),
+            (60, 0, f"bio_end: (bio_endio+0x4/0x103) {other} status=0"),
             (100, 8, ENTER.replace("ino=12", "ino=13")),
             (110, 8, begin("fc_commit")),
             (200, 7, ENTER),

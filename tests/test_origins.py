@@ -163,3 +163,23 @@ def test_a_trace_says_the_same(tmp_path: Path) -> None:
     query = "SELECT tid, direction, origin, path FROM syncline_bio ORDER BY ts_ns"
     shown = CliRunner().invoke(cli, ["query", str(trace), query, "--format", "csv"])
     assert shown.stdout == "tid,direction,origin,path\n7,write,,\n5,write,background,\n7,flush,,\n"
+
+
+def test_what_only_the_block_layer_reports_of_a_sync_with_an_id(tmp_path: Path) -> None:
+    """The patch reports the bios of files. So another one is of another kind, unless the patch's events of it may be lost."""
+    bio = "bio=0xff11000000896e40"
+    start = "sync_start: id=4 start=0 end=9 datasync=0 dev=8,0 ino=13 op=fsync fs=ext4 path=/d/f"
+    submit = f"bio_submit: id=4 {bio} dev=8,0 sector=5000 bytes=4096 opf=0x801 origin=sync"
+    lines: list[Line] = [
+        (0, "wl-7", start),
+        (10, "wl-7", f"bio_add_folio: id=4 {bio} start=0 len=4096 dev=8,0 ino=13"),
+        (20, "wl-7", submit),
+        (30, "<idle>-0", f"bio_complete: {bio} status=0"),
+        *BIOS[:3],
+        (3100, "wl-7", "sync_end: id=4 ret=0"),
+    ]
+    rows = converted(tmp_path, *lines)
+    assert [row["origin"] for row in rows["bio"] if row["sector"] == 1000] == ["background"]
+    # A completion of no known bio.
+    rows = converted(tmp_path, *lines, (1001, "<idle>-0", f"bio_complete: {bio[:-2]}80 status=0"))
+    assert [row["origin"] for row in rows["bio"] if row["sector"] == 1000] == [None]

@@ -731,6 +731,41 @@ def test_a_log_that_begins_in_a_sync(tmp_path: Path) -> None:
     assert losses(rows)["start_missing"] == 1
 
 
+def test_a_sync_that_leaves_a_bio_without_a_submit(tmp_path: Path) -> None:
+    """Nodes of f2fs (inode 1). Another thread may submit the bio, or the submit was lost and the sync has written it."""
+    start, stop = enter(function="f2fs_sync_file"), leave()
+    own: Case = [(1, start), (1, folio(0)), (1, submit(4096, "f2fs_write_end_io")), (9, done())]
+    nodes = folio(5, ino=1, bio=BIO + 64)
+    rows = converted(tmp_path, [*own, (1, nodes), (1, stop), (9, done(BIO + 64))])
+    only(rows["sync"], incomplete="bio", bios=None, bytes=None, folios=None, after_complete_ns=None)
+    assert losses(rows)["never_submitted"] == 1
+    # With its submit it is a bio of the sync, which does not wait for it.
+    write = submit(4096, "f2fs_write_end_io", BIO + 64, sector=16)
+    rows = converted(tmp_path, [*own, (1, nodes), (1, write), (1, stop), (9, done(BIO + 64))])
+    only(rows["sync"], incomplete=None, bios=2, bytes=8192, folios=2)
+    assert losses(rows).keys() <= {"completed_after_end"}
+
+
+def test_a_request_of_the_block_layer_before_the_first_bio_of_probes(tmp_path: Path) -> None:
+    """The submit of the first bio was lost, so its request of the block layer looked like one of the sync. It is no row, as the log has bios."""
+    what = "254,16 WS 4096 () 8 + 8 be,0,4 [wl]"
+    case: Case = [
+        (1, enter()),
+        (1, folio(0)),
+        (1, f"block_rq_insert: {what}"),
+        (1, f"block_rq_issue: {what}"),
+        (9, "block_rq_complete: 254,16 WS () 8 + 8 be,0,4 [0]"),
+        (9, done()),
+        (1, folio(1, bio=BIO + 64)),
+        (1, submit(4096, bio=BIO + 64, sector=16)),
+        (9, done(BIO + 64)),
+        (1, leave()),
+    ]
+    rows = converted(tmp_path, case)
+    assert sorted(row["bytes"] for row in rows["bio"]) == [4096, 4096]
+    only(rows["sync"], bios=2, bytes=8192, incomplete="bio")
+
+
 def test_a_log_that_ends_in_a_sync(tmp_path: Path) -> None:
     rows = converted(tmp_path, [(1, enter()), (1, folio(0)), (1, submit(4096))])
     only(rows["sync"], incomplete="end", dur_ns=None, writeback_ns=None)

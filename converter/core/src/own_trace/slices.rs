@@ -40,6 +40,7 @@ pub(super) struct Event<'a> {
 
 /// What the arguments of a slice say that are no columns.
 #[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct Singles {
     call_ts: Option<i64>,
     mark_id: Option<i64>,

@@ -246,7 +246,9 @@ impl Pairer {
     pub(super) fn release_requests(&mut self, out: &mut Out<'_>) -> Result<()> {
         let held = std::mem::take(&mut self.block_requests.held);
         if self.sees_bios || self.probes.sees_bios {
-            held.iter().for_each(|held| self.take_back(held.request, &held.row));
+            for held in &held {
+                self.take_back(held.request, &held.row);
+            }
             return Ok(());
         }
         held.iter().try_for_each(|held| self.write_request(held, out))

@@ -77,6 +77,7 @@ use self::journals::Journals;
 use self::lone_calls::LoneCalls;
 use self::lost_bios::Orphans;
 use self::marks::Marks;
+use self::origins::WaitingOrigins;
 use self::probes::Probes;
 use self::requests::Requests;
 use self::tasks::{Exits, Tasks};
@@ -183,7 +184,7 @@ pub struct Pairer {
     /// Of the current event.
     provenance: Provenance,
     /// Rows of bios that wait until it is known whether their threads were in a sync.
-    waiting_origins: usize,
+    waiting_origins: WaitingOrigins,
     /// When expired bios and calls were last looked for.
     last_sweep: i64,
     locations: Arc<Locations>,
@@ -243,7 +244,7 @@ impl Pairer {
             now: i64::MIN,
             now_before: i64::MIN,
             provenance: Provenance::of_single_log(Location::default()),
-            waiting_origins: 0,
+            waiting_origins: WaitingOrigins::default(),
             last_sweep: i64::MIN,
             locations,
             losses: Losses::default(),

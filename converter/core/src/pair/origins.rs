@@ -31,6 +31,14 @@ pub(super) struct Origins {
     waiting: VecDeque<Bio>,
 }
 
+/// The rows that wait, of all threads.
+#[derive(Debug, Default)]
+pub(super) struct WaitingOrigins {
+    rows: usize,
+    /// The threads with such rows, and since when the first one waits. Those that have none any more are among them.
+    threads: VecDeque<(i64, u32)>,
+}
+
 impl Origins {
     /// Visits every name of the rows that wait.
     pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
@@ -66,7 +74,7 @@ impl Pairer {
             return Ok(());
         }
         let mut waiting = std::mem::take(&mut origins.waiting);
-        self.waiting_origins -= waiting.len();
+        self.waiting_origins.rows -= waiting.len();
         for row in &mut waiting {
             if was_in_sync {
                 forget_origin(row);
@@ -117,33 +125,43 @@ impl Pairer {
         if shows_syncs && !task.has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer)) {
             return out.sink.bio(row, out.names);
         }
-        let is_full = self.waiting_origins >= MAX_WAITING || origins.waiting.len() >= MAX_OF_THREAD;
+        let is_full = self.waiting_origins.rows >= MAX_WAITING || origins.waiting.len() >= MAX_OF_THREAD;
         if is_full && let Some(oldest) = origins.waiting.pop_front() {
-            self.waiting_origins -= 1;
+            self.waiting_origins.rows -= 1;
             out.sink.bio(&oldest, out.names)?;
         }
         if is_full && origins.waiting.is_empty() {
             return out.sink.bio(row, out.names);
         }
-        self.waiting_origins += 1;
+        self.waiting_origins.rows += 1;
+        if origins.waiting.is_empty() {
+            self.waiting_origins.threads.push_back((since(row), task_id));
+        }
         origins.waiting.push_back(row.clone());
         Ok(())
     }
 
     /// Passes on the rows that have waited since before a time.
     pub(super) fn expire_origins(&mut self, before: i64, out: &mut Out<'_>) -> Result<()> {
-        if self.waiting_origins == 0 {
-            return Ok(());
-        }
         let mut due = Vec::new();
-        for task in self.tasks.by_id.values_mut() {
+        while let Some(&(_, task_id)) = self.waiting_origins.threads.front().filter(|(since, _)| *since < before) {
+            self.waiting_origins.threads.pop_front();
+            let Some(task) = self.tasks.get_mut(task_id) else { continue };
             let waiting = &mut task.origins.waiting;
-            while let Some(row) = waiting.pop_front_if(|row| row.complete.unwrap_or(row.ts()) < before) {
-                due.push(row);
+            while waiting.front().is_some_and(|row| since(row) < before) {
+                due.extend(waiting.pop_front());
+            }
+            if let Some(row) = waiting.front() {
+                self.waiting_origins.threads.push_back((since(row), task_id));
             }
         }
-        self.waiting_origins -= due.len();
+        self.waiting_origins.rows -= due.len();
         due.sort_unstable_by_key(|row| row.bio_id);
         due.iter().try_for_each(|row| out.sink.bio(row, out.names))
     }
+}
+
+/// Since when a row waits.
+fn since(row: &Bio) -> i64 {
+    row.complete.unwrap_or(row.ts())
 }
