@@ -39,7 +39,7 @@ pub(super) struct ProbeRequest {
     /// The files that these functions sync, or have synced.
     pub(super) files: Vec<(Dev, u64)>,
     pub(super) whole_fs: bool,
-    /// It waits for flushes as for other bios, of which the submits are reported.
+    /// It waits for flushes as for other bios, whose submits are reported.
     pub(super) flushes_are_bios: bool,
     /// Addresses at which its thread has added folios. Most of these bios have been submitted since.
     pub(super) filled: Vec<u64>,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::torn::TornTask;
 use super::origins::Origins;
+use super::torn::TornTask;
 use super::{Map, Slot};
 use crate::event::{Dev, Event, Op, UNKNOWN_TASK};
 use crate::location::Location;
