@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use super::{NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{Completion, Gap};
 use crate::error::Result;
-use crate::event::bio_flags::{BioFlags, Traffic};
+use crate::event::bio_flags::{BioFlags, Direction, Traffic};
 use crate::event::{Dev, Event};
 use crate::location::Location;
 use crate::losses::Reason;
