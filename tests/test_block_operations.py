@@ -52,7 +52,9 @@ def rows_of(folder: Path, events: list[Event], source: str = "ftrace") -> Rows:
         convert_trace(f"{folder}/log.pftrace", f"{folder}/out/")
     else:
         _core.convert([str(log)], f"{folder}/out/")
-    return tables(folder / "out")
+    rows = tables(folder / "out")
+    # A row comes when all of it is known.
+    return {**rows, "bio": sorted(rows["bio"], key=lambda row: row["bio_id"])}
 
 
 def report(folder: Path, name: str) -> list[dict[str, Any]]:

@@ -301,7 +301,7 @@ def test_a_fast_commit_with_a_lost_wait_in_it_is_not_known(tmp_path: Path) -> No
             (
                 50,
                 9,
-                f"bio: (submit_bio+0x4/0xa6) {other} dev=266338320 sector=8 bytes=4096 opf=2049",
+                f"bio: (submit_bio+0x4/0xa6) {other} dev=266338320 sector=8 bytes=4096 opf=2049 end_io=end_bio+0x0/0x1",
             ),
             (60, 0, f"bio_end: (bio_endio+0x4/0x103) {other} status=0"),
             (100, 8, ENTER.replace("ino=12", "ino=13")),
@@ -345,10 +345,12 @@ def test_steps_of_a_commit_end_where_the_next_one_is_recorded(tmp_path: Path) ->
         {"commit flushing": 30},
         {"commit logging": 120},
     )
-    assert whole == before | start | locking | flushing | logging | {"commit wait": 10}
+    # In the last 10 us, the commit is over, and the thread may be ready to run: that is not recorded.
+    around = {"residue": 50 + 10}
+    assert whole == around | start | locking | flushing | logging
     # A step that lacks one bound leaves its time to the wait as a whole.
-    assert waited_for(tmp_path, "commit_flushing") == before | start | logging | {"commit wait": 70}
-    assert waited_for(tmp_path, "commit_logging") == before | start | locking | {"commit wait": 160}
+    assert waited_for(tmp_path, "commit_flushing") == around | start | logging | {"commit wait": 60}
+    assert waited_for(tmp_path, "commit_logging") == around | start | locking | {"commit wait": 150}
     assert waited_for(tmp_path, "end_commit") == before | start | locking | flushing | {
         "commit wait": 130
     }

@@ -57,7 +57,7 @@ JOIN syncline_sync AS sync
   ON sync.run = neighbour.run
   AND sync.sync_id = neighbour.sync_id
 WHERE
-  neighbour.kind IN ('writes', 'reads', 'syncs')
+  neighbour.kind IN ('writes', 'reads', 'discards', 'syncs')
   AND neighbour.share >= 0.05
   AND neighbour.syncs >= 3
 ORDER BY

@@ -27,8 +27,9 @@
 --
 -- Columns:
 --   kind       text   syncs: it syncs files itself. writes: it only writes.
---                     reads: it only reads. kernel: a thread of the kernel, for
---                     an unknown program. unrecorded: nothing recorded.
+--                     reads: it only reads. discards: it only discards or
+--                     zeroes. kernel: a thread of the kernel, for an unknown
+--                     program. unrecorded: nothing recorded.
 --   process    text   Name of the process; where that is not recorded, of the
 --                     thread.
 --   cgroup     text   Its control group. Null if it is not known.
@@ -512,6 +513,7 @@ WITH
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       )
   ),
+  -- Before its first span, a holder was in no state.
   passed AS (
     SELECT
       holder,
@@ -519,7 +521,8 @@ WITH
       way,
       SUM(
         sign
-        * (begun_ns - CASE WHEN end_ns > at_ns THEN end_ns - at_ns ELSE 0 END)
+        * (COALESCE(begun_ns, 0)
+        - CASE WHEN end_ns > at_ns THEN end_ns - at_ns ELSE 0 END)
       ) AS ns
     FROM reached
     WHERE
@@ -741,7 +744,8 @@ WITH
       MIN(process) AS process,
       MIN(cgroup) AS cgroup,
       MIN(CASE WHEN part = 'kernel' THEN 1 ELSE 0 END) AS is_kernel,
-      MIN(CASE WHEN direction = 'read' THEN 1 ELSE 0 END) AS is_reading,
+      MIN(CASE WHEN direction = 'read' THEN 1 ELSE 0 END) AS is_read,
+      MIN(direction IN ('discard', 'zeroes')) AS is_discard,
       COUNT(*) AS bios,
       SUM(bytes) AS bytes
     FROM owned
@@ -771,7 +775,8 @@ WITH
         WHEN cost.neighbour = '' THEN 'unrecorded'
         WHEN own.syncs IS NOT NULL THEN 'syncs'
         WHEN used.is_kernel = 1 THEN 'kernel'
-        WHEN used.is_reading = 1 THEN 'reads'
+        WHEN used.is_read = 1 THEN 'reads'
+        WHEN used.is_discard THEN 'discards'
         ELSE 'writes'
       END AS kind,
       used.process AS process,

@@ -355,7 +355,12 @@ def _neighbours(answer: Answer) -> str:
 def _neighbour(row: Row) -> str:
     # The root says nothing: all processes are below it.
     group = f" in control group {text(row['cgroup'], 'text')}" if row["cgroup"] not in (None, "/") else ""  # fmt: skip
-    does = {"syncs": "which syncs", "writes": "which writes", "reads": "which reads"}
+    does = {
+        "syncs": "which syncs",
+        "writes": "which writes",
+        "reads": "which reads",
+        "discards": "which discards",
+    }
     what = does.get(row["kind"], "for an unknown program")
     way, most_ns = max(
         ((way, row[column]) for column, way in _WAYS.items()), key=lambda one: one[1]

@@ -340,7 +340,7 @@ impl Pairer {
     /// A request is done once more, without a length. That is the end of a write with a flush, after which nothing follows. Without the first
     /// end, it is that of an unknown write.
     fn second_end(&mut self, (dev, sector): (Dev, i64), ts: i64, out: &mut Out<'_>) -> Result<()> {
-        if self.block_requests.take_end((dev, sector)) {
+        if self.block_requests.has_ended((dev, sector)) {
             return Ok(());
         }
         let what = || format!("completion of dev {dev} sector {sector} without a length");

@@ -92,9 +92,9 @@ impl BlockRequests {
         self.ended.insert(place);
     }
 
-    /// Whether a write has ended there lately, and not once more since.
-    pub(super) fn take_end(&mut self, place: (Dev, i64)) -> bool {
-        self.ended.remove(&place)
+    /// Whether a write has ended there. Each recorder of a device may report that it ends once more.
+    pub(super) fn has_ended(&self, place: (Dev, i64)) -> bool {
+        self.ended.contains(&place)
     }
 
     /// Whether the log records submits of writes to a device.

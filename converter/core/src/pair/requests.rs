@@ -690,8 +690,8 @@ impl Pairer {
         (row.extent.ranges, row.extent.span) = open.ranges.summary();
         let is_stacked = open.devices.len() > 1
             && open.devices.iter().any(|&dev| !self.block_requests.sees_requests_of(dev) && dev != row.dev);
-        // Whose bios came before the first event of a request without an id is not known.
-        let sees_bios = if row.start.is_none() {
+        // Without an id, only its thread says which bios a request has, and only from its start on.
+        let sees_bios = if row.start.is_none() || self.tasks.may_overlap(open.task) {
             false
         } else if is_stacked {
             // Some of its bios may be those of others of them, on the device below.
@@ -739,7 +739,7 @@ impl Pairer {
     /// Adds the wait for a commit that a request without recorded waits has probably made.
     fn infer_wait(&mut self, slot: Slot) {
         let owner = self.requests[slot].task;
-        let knows_state = self.knows_state(owner);
+        let watched_from = self.watched_from(owner);
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let (Some((start, end)), Some(commit)) = (row.phase_bounds(), open.last_commit.take()) else { return };
@@ -747,7 +747,7 @@ impl Pairer {
             return;
         }
         let done = row.last_complete.map_or(start, |last| last.max(start));
-        let blocked = knows_state.then_some(&open.evidence.blocked[..]);
+        let blocked = (watched_from <= end).then_some(&open.evidence.blocked[..]);
         if let Some(wait) = commit.inferred_wait(row.sync_id, done, end, blocked) {
             commit.steps_in(&wait, &mut open.evidence.commit_parts);
             row.waits.push(wait);
@@ -755,9 +755,9 @@ impl Pairer {
         }
     }
 
-    /// Whether the states of a thread are recorded.
-    fn knows_state(&self, task: u32) -> bool {
-        self.tasks.by_id.get(&task).is_some_and(|task| task.is_watched)
+    /// Since when the states of a thread are recorded, `i64::MAX` if they are not.
+    fn watched_from(&self, task: u32) -> i64 {
+        self.tasks.by_id.get(&task).and_then(|task| task.watched_from).unwrap_or(i64::MAX)
     }
 
     /// Keeps the waits that have both ends and are inside of the request. Returns the others, by their starts.
@@ -804,7 +804,7 @@ impl Pairer {
     /// Finds what the time of a request went to, if both its bounds are known.
     fn settle_phases(&mut self, slot: Slot) {
         let owner = self.requests[slot].task;
-        let knows_state = self.knows_state(owner);
+        let watched_from = self.watched_from(owner);
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let Some((start, end)) = row.phase_bounds() else { return };
@@ -819,7 +819,7 @@ impl Pairer {
             let complete = row.last_complete.filter(|_| !row.complete_missing);
             (row.before_submit().map(|ns| start + ns), complete.map(|ts| waited.map_or(ts, |end| end.max(ts))))
         };
-        let frame = Frame { start, end, begun, done, knows_state };
+        let frame = Frame { start, end, begun, done, knows_state: watched_from <= end };
         for wait in std::mem::take(&mut open.evidence.open_commits) {
             self.journals.parts(row.dev, &wait, &mut open.evidence.commit_parts);
         }

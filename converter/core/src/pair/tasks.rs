@@ -126,8 +126,8 @@ pub(super) struct Task {
     pub(super) groups: VecDeque<OpenGroup>,
     /// The request between start and end. Not used where a task is a process.
     pub(super) open_request: Option<Slot>,
-    /// What the scheduler does with it is recorded.
-    pub(super) is_watched: bool,
+    /// Since when it is recorded what the scheduler does with it.
+    pub(super) watched_from: Option<i64>,
     /// The kernel reports the open request at two tracepoints, with an id and without. The start without an id has been seen.
     pub(super) has_nested_start: bool,
     /// When its last request without an id ended, and its file.

@@ -100,7 +100,7 @@ impl Pairer {
         match thread {
             ThreadEvent::Switch { from, is_runnable, to } => {
                 self.phases_seen.states = true;
-                if let Some(slot) = self.watched(from) {
+                if let Some(slot) = self.watched(from, e.ts) {
                     let next = if is_runnable { State::Runnable } else { State::Blocked };
                     if self.requests[slot].watch.state == State::Running {
                         self.leave_state(slot, e.ts, next);
@@ -110,7 +110,7 @@ impl Pairer {
                         self.requests[slot].watch.is_doubtful = true;
                     }
                 }
-                if let Some(slot) = self.watched(to) {
+                if let Some(slot) = self.watched(to, e.ts) {
                     self.phases_seen.switches_in = true;
                     let watch = &mut self.requests[slot].watch;
                     if watch.state == State::Blocked && watch.was_woken_before() {
@@ -152,9 +152,10 @@ impl Pairer {
     }
 
     /// The open request of a thread whose states are recorded.
-    fn watched(&mut self, thread: u32) -> Option<Slot> {
-        let task = self.tasks.get_mut(thread)?;
-        task.is_watched = true;
+    fn watched(&mut self, thread: u32, ts: i64) -> Option<Slot> {
+        // Threads that have only submitted bios until now are tasks, too.
+        let task = self.tasks.get_mut(thread).filter(|task| task.has_begun)?;
+        task.watched_from.get_or_insert(ts);
         task.open_request
     }
 
