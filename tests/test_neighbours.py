@@ -103,6 +103,27 @@ def test_a_large_bio_is_served_in_parts_between_others(tmp_path: Path) -> None:
     assert [*rows] == [("dd", "/dd"), ("log", "/log")]
 
 
+def test_without_issues_the_device_serves_one_bio_after_the_other(tmp_path: Path) -> None:
+    """Those of `dd` complete at 1150 and 1200, that of `db` at 1380, so it is served from 1200 on."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    unissued = {"queue_ns": None, "device_ns": None}
+    bio(run, "dd", 900, 0, 1150, **unissued)
+    bio(run, "dd", 910, 0, 1200, **unissued)
+    bio(run, "db", 1050, 0, 1380, sync_id=own, **unissued)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    assert (row["syncs"], ways(row), row["cost_ns"]) == (1, {"queue": 1200 - 1050}, 150)
+
+
+def test_who_discards_is_named_so(tmp_path: Path) -> None:
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    bio(run, "fstrim", 900, 950, 1200, direction="discard", rwbs="D", origin=None)
+    bio(run, "db", 1050, 1300, 1380, sync_id=own)
+    row = reported(run, tmp_path)["fstrim", "/fstrim"]
+    assert (row["kind"], row["cost_ns"]) == ("discards", 150)
+
+
 def test_a_bio_next_to_another_one_at_the_device_may_cost_nothing(tmp_path: Path) -> None:
     """The bio of `dd` is issued 20 after that of `db`. So it does not make it wait in the queue; 60 of its time is only a possible cost."""
     run = Run()

@@ -4,7 +4,9 @@
 -- is the time in which syncs of the others waited while the device worked for
 -- it. At each instant, a device works for one owner. If it has several bios,
 -- that is the owner of the one that was issued last, because a large bio is
--- served in parts, and smaller ones go in between. The owner of a bio is the
+-- served in parts, and smaller ones go in between. Where the issue of a bio is
+-- not recorded, the device serves it after the bio that completes before it, at
+-- the earliest from its submit on. The owner of a bio is the
 -- process whose sync it belongs to; else the one that wrote the data; else the
 -- one whose sync started the commit; else, where commits are not recorded, as
 -- on xfs, the one whose sync waits for one. A bio for which none of these is
@@ -91,7 +93,14 @@ WITH
       bio.direction AS direction,
       bio.bytes AS bytes,
       bio.ts_ns AS submit_ns,
-      bio.ts_ns + COALESCE(bio.queue_ns, 0) AS issue_ns,
+      bio.queue_ns AS queue_ns,
+      -- When the device has completed the bio before it.
+      LAG(bio.ts_ns + bio.dur_ns) OVER (
+        PARTITION BY
+          bio.run,
+          COALESCE(bio.below, bio.dev)
+        ORDER BY bio.ts_ns + bio.dur_ns, bio.bio_id
+      ) AS before_ns,
       bio.ts_ns + bio.dur_ns AS complete_ns,
       CASE
         WHEN request.sync_id IS NOT NULL THEN 'sync'
@@ -249,7 +258,12 @@ WITH
       bio.direction AS direction,
       bio.bytes AS bytes,
       bio.submit_ns AS submit_ns,
-      bio.issue_ns AS issue_ns,
+      -- Without an issue, the device serves one after the other.
+      CASE
+        WHEN bio.queue_ns IS NOT NULL THEN bio.submit_ns + bio.queue_ns
+        WHEN bio.before_ns > bio.submit_ns THEN bio.before_ns
+        ELSE bio.submit_ns
+      END AS issue_ns,
       bio.complete_ns AS complete_ns,
       CASE WHEN log_bio.bio_id IS NOT NULL THEN 'commit' ELSE part END AS part,
       COALESCE(log_bio.process, bio.process) AS process,
