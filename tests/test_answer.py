@@ -215,7 +215,7 @@ def test_a_return_that_comes_late_is_named() -> None:
 def test_a_filter_hides_no_neighbour(tmp_path: Path) -> None:
     recording = DATA / "dynamic-events" / "ext4.dat.gz"
     # All syncs are of one program, so one sync of it has no neighbour either.
-    assert "Neighbours: nobody else delayed these syncs by 1 % of their time. Reads are" in ok(
+    assert "Neighbours: nobody who is recorded delayed these syncs by 1 % of their time." in ok(
         "report", recording
     )
     _core.convert([str(recording)], f"{tmp_path}/tables/")

@@ -40,11 +40,11 @@ SELECT
   CAST(NULL AS VARCHAR) AS path,
   neighbour.cost_ns AS cost_ns,
   neighbour.kind || COALESCE('; control group ' || neighbour.cgroup, '')
-  || '; delayed '
+  || '; the sum over '
   || CAST(neighbour.syncs AS TEXT)
   || ' of '
   || CAST(neighbour.of_syncs AS TEXT)
-  || ' syncs of others; between '
+  || ' syncs of others, of which this one was delayed most; between '
   || CAST(CAST(ROUND(neighbour.low_ns / 1000000.0) AS BIGINT) AS TEXT)
   || ' and '
   || CAST(CAST(ROUND(neighbour.high_ns / 1000000.0) AS BIGINT) AS TEXT)

@@ -343,7 +343,9 @@ def _neighbours(answer: Answer) -> str:
         for row in answer.neighbours
         if row["kind"] == "unrecorded" and (row["share"] or 0) >= _UNRECORDED
     ]
-    lines = lines or ["nobody else delayed these syncs by 1 % of their time."]
+    lines = lines or [
+        f"nobody who is recorded delayed these syncs by 1 % of their time.{_rest(answer)}"
+    ]
     if not answer.has_others:
         lines[-1] += " Those whose syncs the filter left out are not in this input."
     elif answer.is_filtered:
@@ -377,6 +379,21 @@ def _neighbour(row: Row) -> str:
         f"{text(row['process'] or 'a thread without a name', 'text')}{group}, {what}, delayed {row['syncs']:,} of"
         f" {count(row['of_syncs'], 'sync')} of others for {text(row['cost_ns'], 'ns')}"
         f" ({text(row['share'], 'share')} of their time; {spread}), {text(most_ns, 'ns')} of it {way}."
+    )
+
+
+def _rest(answer: Answer) -> str:
+    """Time without a recorded neighbour that is too short to ask who it was, and too long for silence."""
+    rows = answer.neighbours or []
+    unrecorded = [
+        row for row in rows if row["kind"] == "unrecorded" and (row["share"] or 0) >= _SHARE
+    ]
+    if not unrecorded:
+        return ""
+    (row,) = unrecorded[:1]
+    return (
+        f" For {text(row['cost_ns'], 'ns')} ({text(row['share'], 'share')}) bios were queued while nothing recorded was at"
+        " the device."
     )
 
 
