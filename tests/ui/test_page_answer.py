@@ -248,9 +248,9 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
     assert all(fits for seen, fits in found["labels"] if seen)
     syncs = figures.total["syncs"]
     assert re.fullmatch(rf"known for \d+ of {syncs} syncs?", found["known"])
-    # The neighbour is named next to the answer, with what it cost.
-    assert figures.neighbours
-    assert human.text(figures.neighbours[0]["cost_ns"], "ns") in said["neighbours"]
+    # All of its syncs are of one program, and nobody else was at the device.
+    assert figures.neighbours == []
+    assert said["neighbours"].startswith("Neighbours: nobody who is recorded delayed these syncs")
 
 
 def test_the_answer_of_two_sides_is_that_of_diff(tmp_path: Path) -> None:

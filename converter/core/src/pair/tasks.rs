@@ -120,7 +120,6 @@ impl Exits {
 }
 
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct Task {
     /// In the order of time. A group leaves when all of it is known.
     pub(super) groups: VecDeque<OpenGroup>,
