@@ -249,7 +249,7 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
     syncs = figures.total["syncs"]
     assert re.fullmatch(rf"known for \d+ of {syncs} syncs?", found["known"])
     # All of its syncs are of one program, and nobody else was at the device.
-    assert figures.neighbours == []
+    assert {row["kind"] for row in figures.neighbours} <= {"unrecorded"}
     assert said["neighbours"].startswith("Neighbours: nobody who is recorded delayed these syncs")
 
 
