@@ -70,7 +70,7 @@ def check_invariants(
     syncs, bios = tables["sync"], tables["bio"]
     known = sum(bio["bytes"] or 0 for bio in bios)
     # The size of a bio that the log may begin within is null, and that of one which a torn line may have been a folio of.
-    may_be_torn = any(loss["reason"] == "unparsed_line" for loss in tables["loss"])
+    may_be_torn = any(bio["bytes"] is None and bio["confidence"] == "inferred" for bio in bios)
     starts = {sync["sync_id"] for sync in syncs if sync["incomplete"] == "start"}
     may_begin_within = any(bio["bytes"] is None and bio["sync_id"] in starts for bio in bios)
     assert known <= folio_bytes if may_begin_within or may_be_torn else known == folio_bytes

@@ -89,7 +89,7 @@ WITH
       END AS flag,
       -- The device flushes before it.
       (rwbs LIKE 'F%' AND direction = 'write' AND queue_ns > 0) AS has_preflush,
-      -- What is merged is of one direction.
+      -- The block layer merges bios of one direction only.
       CASE direction
         WHEN 'write' THEN 0
         WHEN 'read' THEN 1

@@ -205,7 +205,7 @@ WITH
       AND wait.wait <> 'flush'
   ),
   -- A bio of a kernel thread is for such a wait if it is submitted meanwhile.
-  -- Of the waits that have begun, reached_ns is the end of the last one.
+  -- reached_ns is the latest end of the waits that have begun.
   log_moment AS (
     SELECT
       run,
@@ -750,7 +750,7 @@ WITH
       run,
       neighbour
   ),
-  -- What is known of each neighbour.
+  -- Kind, bios and bytes of each neighbour.
   used AS (
     SELECT
       run,

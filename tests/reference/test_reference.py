@@ -65,7 +65,10 @@ def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
     for column, total in (("bytes", bytes_of_folios), ("folios", kinds["folio"])):
         known = sum(row[column] or 0 for row in tables.bio)
         # The figures of a bio that the log may begin within are null, and those of one with a torn folio.
-        is_partial = kinds["torn"] or may_begin_within_a_bio(tables)
+        is_torn = any(
+            row["bytes"] is None and row["confidence"] == "inferred" for row in tables.bio
+        )
+        is_partial = is_torn or may_begin_within_a_bio(tables)
         assert known <= total if is_partial else known == total
     assert len([row for row in tables.bio if row["incomplete"] != "start"]) == kinds["submit"]
     assert len(tables.call) == kinds["call"]

@@ -20,7 +20,7 @@ const MAX_WAITING: usize = 16_384;
 /// What the names of threads begin with that write what others have changed, and make no sync.
 const WRITERS: [&[u8]; 2] = [b"jbd2/", b"kworker/"];
 
-/// What is known of the bios of a thread that belong to no request, by their ids.
+/// The bios of a thread that belong to no request: which of them may be of a sync. The numbers are ids of bios.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
     /// Whether the bios before this one are of a sync is decided.

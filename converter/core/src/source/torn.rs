@@ -12,7 +12,7 @@ use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::SourceOptions;
 
-/// What is not known if the line of an event is torn; nothing if the rows show it anyway.
+/// The facts that a torn line of an event hides. It hides none if the rows show the loss anyway.
 pub(super) fn facts_of(event: Option<EventName>) -> &'static [TornFact] {
     use EventName as E;
     match event {

@@ -68,7 +68,7 @@ pub(super) struct AnnotationNames {
     pub(super) text: u64,
     /// Of a bio: `Bio::is_request`.
     pub(super) unsubmitted: u64,
-    /// Of a bio: `Bio::origin_unknown`.
+    /// `Bio::origin_unknown` of a bio.
     pub(super) origin_unknown: u64,
     /// Of a row that holds all its values.
     pub(super) full: u64,
