@@ -1038,6 +1038,41 @@ def test_a_printed_duration_wins_unless_it_is_impossible(
     assert row["dur_ns"] == (300_000_000 if is_its else None)
 
 
+@pytest.mark.parametrize(
+    ("others", "is_its"),
+    [
+        # 34.6 of the 40 ms are not of the call. strace was not delayed for longer than 10 ms in the first line, and 10 ms in the last one.
+        ([".110000", ".130000"], False),
+        # It may have been for 30 ms in the last line, or for 30 ms in the first one.
+        ([".110000"], True),
+        ([".130000"], True),
+    ],
+)
+def test_strace_prints_no_other_line_while_it_is_delayed(
+    others: list[str], is_its: bool, tmp_path: Path
+) -> None:
+    """Even a call that is of no interest says when strace was not delayed, and wherever a chunk of 1 MiB ends."""
+    text = [
+        f"7 {T}.100000 fsync(3 <unfinished ...>",
+        *(f"8 {T}{time} futex(0x7f0000000000, FUTEX_WAKE, 1) = 0 <0.0001>" for time in others),
+        f"7 {T}.140000 <... fsync resumed>) = 0 <0.005400>",
+    ]
+    for count in range(len(text)):
+        data = lines(*text)
+        if count:
+            # The chunk ends after this many of the lines.
+            filling = (1 << 20) - len(lines(*text[:count])) - 1
+            short = f"8 {T}.000000 getpid() = 7 <0.000001>\n"
+            pad = short.replace("getpid()", "getpid()" + " " * (filling % len(short)))
+            data = (pad + short * (filling // len(short) - 1)).encode() + data
+        result = core(tmp_path, data)
+        (row,) = result["sync"]
+        assert (row["dur_ns"], row["incomplete"]) == (
+            (5_400_000, None) if is_its else (None, "end")
+        ), count
+        assert losses(result).get("unmatched_exit", 0) == (not is_its)
+
+
 def test_coarse_times_and_durations_do_not_contradict(tmp_path: Path) -> None:
     for clock, resumed in (("20:18:27", "20:18:29"), ("20:18:27.121", "20:18:28.999")):
         data = lines(

@@ -44,6 +44,9 @@ pub(super) struct Line {
     /// Relative to the start of the chunk if the clock is relative, else as printed.
     pub(super) time: i64,
     pub(super) resolution: i64,
+    /// Times of the lines before and after it, whatever their calls. `None` where another chunk has that line.
+    pub(super) before: Option<i64>,
+    pub(super) after: Option<i64>,
     pub(super) phase: Phase,
     pub(super) known: Option<Known>,
     pub(super) call: CallName,
@@ -104,6 +107,7 @@ impl Parse for Records {
             in_event: None,
             stack: None,
             last_unneeded: None,
+            before: None,
             noted_threads: HashSet::default(),
             is_ended: true,
         };
@@ -151,6 +155,8 @@ struct Parser<'a> {
     /// PID of the previous line, if that line was not needed.
     #[expect(clippy::option_option, reason = "no such line, one without a PID, or one with")]
     last_unneeded: Option<Option<u32>>,
+    /// Time of the line before the current one.
+    before: Option<i64>,
     /// PIDs of all unneeded lines.
     noted_threads: HashSet<u32, FixedState>,
     /// A newline follows the current line. Without one, the log may be cut off in this line.
@@ -436,6 +442,8 @@ impl Parser<'_> {
             comm,
             time,
             resolution,
+            before: self.before,
+            after: None,
             phase: Phase::Whole,
             known,
             call: CallName::default(),
@@ -488,6 +496,7 @@ impl Parser<'_> {
         if clock != self.records.clock {
             return Err("its time does not have the format of the first line");
         }
+        self.before = self.deferred.times.map(|(_, last)| last);
         let (first, last) = self.deferred.times.unwrap_or(match clock {
             Clock::Relative | Clock::LineOrder => (0, 0),
             Clock::Unix | Clock::Day => (ns, ns),
@@ -498,6 +507,9 @@ impl Parser<'_> {
             Clock::Day => continue_over_midnight(last, ns),
         };
         self.deferred.times = Some((first, now));
+        if let Some(line) = self.deferred.lines.last_mut().filter(|line| line.phase == Phase::Begun) {
+            line.after.get_or_insert(now);
+        }
         Ok((now, resolution))
     }
 
@@ -541,6 +553,8 @@ impl Parser<'_> {
             comm: none,
             time: 0,
             resolution: 0,
+            before: None,
+            after: None,
             phase: Phase::Whole,
             known: None,
             call: CallName::default(),

@@ -20,8 +20,8 @@ use crate::source::{Batch, ENTRY_TIME, Extra, StatefulPass};
 
 /// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
-/// How much later than the end of a call strace prints that it has resumed. Before that it finishes the line of another thread, so a slow disk or
-/// terminal delays it: by 52 ms with a slow reader of a pipe.
+/// How much longer than a call strace takes between the lines of its two parts. It stops at each of them until the text is written, so a slow
+/// disk or terminal delays it: by 52 ms with a slow reader of a pipe.
 const MAX_DELAY_NS: i64 = 100_000_000;
 /// How much the clock of the times may differ from that of the durations.
 const MAX_CLOCK_ERROR_NS: i64 = 1_000_000;
@@ -48,23 +48,30 @@ struct Pending {
     /// The file of the descriptor that is duplicated, or of the directory that a path is relative to.
     file: Option<File>,
     since: i64,
+    /// Time of the next line of the log, of any thread.
+    next: Option<i64>,
     /// Identifies the creation of a child.
     number: u64,
 }
 
 impl Pending {
     /// Whether a resumed line at a time is of this call: it has the call's name, and if it says how long the call lasted, that agrees with the
-    /// times of both lines.
-    fn is_resumed_by(&self, line: &Line, ts: i64, clock: Clock) -> bool {
+    /// times of both lines. strace prints nothing else while it is delayed in one of them, so it cannot have been delayed for longer than from the
+    /// first part to the line after it, and from the line `before` the second part to that.
+    fn is_resumed_by(&self, line: &Line, ts: i64, before: Option<i64>, clock: Clock) -> bool {
         if line.known != Some(self.known) || line.call != self.call {
             return false;
         }
         let Some(dur) = line.dur.filter(|_| clock != Clock::LineOrder) else { return true };
         // A duration of whole ms or s may be truncated to these.
         let unit = [1_000_000_000, 1_000_000].into_iter().find(|unit| dur % unit == 0).unwrap_or(1000);
-        let slack = MAX_CLOCK_ERROR_NS + dur / 1000 + unit + 2 * line.resolution;
+        let slack = MAX_CLOCK_ERROR_NS + dur / 1000 + unit + 4 * line.resolution;
         let delay = ts.saturating_sub(self.since).saturating_sub(dur);
-        (-slack..=MAX_DELAY_NS + slack).contains(&delay)
+        let quiet = |from: Option<i64>, to: Option<i64>| {
+            from.zip(to).map_or(MAX_DELAY_NS, |(from, to)| to.saturating_sub(from).max(0))
+        };
+        let max_delay = quiet(Some(self.since), self.next).saturating_add(quiet(before, Some(ts))).min(MAX_DELAY_NS);
+        (-slack..=max_delay + slack).contains(&delay)
     }
 
     /// Returns whether the call creates a child.
@@ -194,8 +201,11 @@ pub(super) struct StraceState {
     has_closes: bool,
     /// Calls that end threads, whose end strace may not report.
     ending: usize,
-    /// Time of the last line.
+    /// Time of the last line, and of the last one before this chunk.
     now: Option<i64>,
+    before: Option<i64>,
+    /// The last line is the first part of a call of this thread.
+    begun: Option<u32>,
     /// Without times: how much longer than the lines between their halves the calls lasted that other lines interrupted.
     interrupted_ns: i64,
 }
@@ -215,6 +225,8 @@ impl StraceState {
             has_closes: false,
             ending: 0,
             now: None,
+            before: None,
+            begun: None,
             interrupted_ns: 0,
         }
     }
@@ -226,7 +238,7 @@ impl StraceState {
             (Clock::Day, Some(now)) => continue_over_midnight(now, first) - first,
             _ => 0,
         };
-        self.now = Some(base.saturating_add(last));
+        self.before = self.now.replace(base.saturating_add(last));
         base
     }
 
@@ -353,8 +365,8 @@ impl StraceState {
             batch.other_name(line.word);
             return;
         }
-        let mut context =
-            LineContext { line, tid, ts: line.time.saturating_add(base), deferred, keep_extras: self.keep_extras };
+        let (ts, after) = (line.time.saturating_add(base), line.after.map(|after| after.saturating_add(base)));
+        let mut context = LineContext { line, tid, ts, after, deferred, keep_extras: self.keep_extras };
         if task.last_sync_end > context.ts && task.last_sync_end - context.ts <= line.resolution {
             // Printed times are truncated to the resolution of the clock.
             context.ts = task.last_sync_end;
@@ -371,7 +383,8 @@ impl StraceState {
         if is_resumed {
             // If the end of the pending call is lost, the next resumed line belongs to another call.
             let begins_in_log = pending.is_some() || has_called && line.known.is_some_and(Known::is_always_pending);
-            pending = pending.filter(|pending| pending.is_resumed_by(line, context.ts, self.clock));
+            let before = line.before.map(|before| before.saturating_add(base)).or(self.before);
+            pending = pending.filter(|pending| pending.is_resumed_by(line, context.ts, before, self.clock));
             if pending.is_none() && begins_in_log {
                 task.forget_files();
                 task.entry = None;
@@ -644,6 +657,8 @@ struct LineContext<'a> {
     line: &'a Line,
     tid: u32,
     ts: i64,
+    /// Time of the line after it, if the chunk has one.
+    after: Option<i64>,
     deferred: &'a DeferredLines,
     keep_extras: bool,
 }
@@ -743,7 +758,8 @@ impl LineContext<'_> {
     /// Remembers a call that a later line resumes.
     fn begin(&self, task: &mut Task, action: Action, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) {
         let Some(known) = self.line.known else { return };
-        task.pending = Some(Pending { known, call: self.line.call, action, text, file, since: self.ts, number });
+        let (call, since, next) = (self.line.call, self.ts, self.after);
+        task.pending = Some(Pending { known, call, action, text, file, since, next, number });
     }
 
     fn exit(&self, task: &mut Task, ts: i64, op: Op, exit: CallExit, batch: &mut Batch) {
@@ -792,6 +808,13 @@ impl StatefulPass for StraceState {
             return;
         };
         let base = deferred.times.map_or(0, |times| self.time_offset(times));
+        if let Some((first, _)) = deferred.times
+            && matches!(self.clock, Clock::Unix | Clock::Day)
+            && let Some(tid) = self.begun.take()
+            && let Some(pending) = self.by_tid.get_mut(&tid).and_then(|task| task.pending.as_mut())
+        {
+            pending.next.get_or_insert(base.saturating_add(first));
+        }
         let mut notes = 0;
         for line in &deferred.lines {
             // Positions notes, which the parser added without events, among the events.
@@ -801,6 +824,8 @@ impl StatefulPass for StraceState {
             }
             self.line(line, base.saturating_add(self.interrupted_ns), &deferred, batch);
         }
+        let last = deferred.lines.last().filter(|line| line.phase == Phase::Begun && line.after.is_none());
+        self.begun = last.map(|line| line.tid.unwrap_or(self.only_tid)).or(self.begun);
         let events = batch.events.len() as u32;
         batch.notes[notes..].iter_mut().for_each(|note| note.after = events);
         batch.deferred = Some(deferred);
