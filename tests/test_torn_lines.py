@@ -14,8 +14,7 @@ from tests.cut_logs import RECORDINGS, convert
 from tests.test_commands import ok
 from tests.torn_lines import faults, random_tears
 
-# btetto's events of a sync are printed at its end, with earlier times, so a line without a time may be of any time before it.
-TORN = [name for name in RECORDINGS if "btetto" not in name]
+TORN = list(RECORDINGS)
 FOLIO = b"100000020000 7 wl bio_add_folio id 1 bio 0xff11000000896e40 start 0 len 4096"
 LOG = (
     b"100000000000 7 wl fsync",
@@ -53,6 +52,50 @@ def test_a_folio_whose_line_is_torn_is_not_left_out_silently(length: int, tmp_pa
     assert (bio["confidence"], bio["bytes"], bio["folios"]) == ("inferred", None, None)
     # The bio is submitted without any folio, too.
     assert lost == {"unparsed_line": 1, "folios_missing": 1}
+
+
+BTETTO = (
+    (1000, "fsync", "BEGIN", []),
+    (2000, "ext4_sync_file", "BEGIN", [["dev", 1048576], ["ino", 12]]),
+    (3000, "block_bio_queue", "INSTANT", [["dev", 1048576], ["sector", 8], ["nr_sector", 8], ["rwbs", "WS"]]),
+    (9000, "block_rq_complete", "INSTANT", [["dev", 1048576], ["sector", 8], ["nr_sector", 8], ["rwbs", "WS"]]),
+    (10000, "ext4_sync_file", "END", [["ret", 0]]),
+    (11000, "fsync", "END", [["ret", 0]]),
+)  # fmt: skip
+
+
+def btetto_line(ts: int, name: str, phase: str, pairs: list[list[object]]) -> bytes:
+    ids: list[list[object]] = [["pid", 7], ["tid", 8], ["thread_name", "wl"]]
+    if name == "block_rq_complete":
+        ids = []
+    data = ["track_event", ["name", name], ["type", phase], ["ts", ts], *ids, *pairs]
+    return (
+        b'{"type": "value", "data": ' + json.dumps(data, separators=(",", ":")).encode() + b"}\n"
+    )
+
+
+@pytest.mark.parametrize("torn", range(len(BTETTO)))
+@pytest.mark.parametrize("joined", [False, True])
+def test_an_event_for_btetto_is_torn_at_any_byte(torn: int, joined: bool, tmp_path: Path) -> None:
+    """Two syncs of the same thread. A line of the first one is torn, and no figure of either is certain and wrong."""
+    log = [btetto_line(*event) for event in BTETTO]
+    log += [btetto_line(ts + 100_000, *rest) for ts, *rest in BTETTO]
+    whole, _ = convert(tmp_path, [b"".join(log)])
+    figures = ("ts_ns", "dur_ns", "start_ns", "syscall_ns", "bytes", "bios", "writeback_ns")
+    expected = [(1000, 9_000, 2000, 10_000, 4096, 1, 6000)]
+    expected.append((101_000, 9_000, 102_000, 10_000, 4096, 1, 6000))
+    assert [tuple(row[name] for name in figures) for row in whole["sync"]] == expected
+    for length in range(1, len(log[torn]) - 1):
+        short = log[torn][:length] + (b"" if joined else b"\n")
+        tables, lost = convert(tmp_path, [b"".join([*log[:torn], short, *log[torn + 1 :]])])
+        assert lost["unparsed_line"] == 1, length
+        for row in tables["sync"]:
+            if row["confidence"] == "exact" and row["incomplete"] is None:
+                assert all(
+                    value in (None, *(of_whole[at] for of_whole in expected))
+                    for at, value in enumerate(row[name] for name in figures)
+                ), (length, row)
+        assert all(row["origin"] != "background" for row in tables["bio"]), length
 
 
 @pytest.mark.parametrize("length", [40, 60, 80])

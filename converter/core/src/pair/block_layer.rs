@@ -162,7 +162,7 @@ impl Pairer {
         };
         let of_thread = open.filter(|&slot| is_by_submitter && direction.is_writeback() && may_have(slot));
         let request = of_thread.filter(|&slot| is_in(slot));
-        let is_unknown = of_thread.is_some() || open.is_none() && self.is_in_call_without_request(task);
+        let is_unknown = of_thread.is_some() || open.is_none() && self.may_be_in_sync(task);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let row = &mut self.bios[slot].row;

@@ -52,11 +52,13 @@ fn forget_origin(row: &mut Bio) {
 }
 
 impl Pairer {
-    /// Whether a thread is in a sync call, and nothing of a request in it is in the log: its file system reports none, or the start was lost.
-    pub(super) fn is_in_call_without_request(&self, task: u32) -> bool {
-        let groups = self.tasks.by_id.get(&task).map(|task| &task.groups);
-        self.tasks.is_in_call(task)
-            && groups.and_then(|groups| groups.back()).is_some_and(|last| last.requests.is_empty())
+    /// Whether a thread may be in a sync of which no request is in the log: it is in a call whose file system reports none, or whose start was
+    /// lost, or a torn line may have been the begin of either.
+    pub(super) fn may_be_in_sync(&self, task_id: u32) -> bool {
+        let task = self.tasks.by_id.get(&task_id);
+        let last = task.and_then(|task| task.groups.back());
+        let is_in_call = self.tasks.is_in_call(task_id) && last.is_some_and(|last| last.requests.is_empty());
+        is_in_call || task.is_some_and(|task| task.torn.may_be_begin())
     }
 
     /// Notes that a thread begins a request or a call, or ends one. `was_in_sync`: nothing in the log has said that it was in the one that ends.
@@ -103,13 +105,16 @@ impl Pairer {
             && direction == Direction::Write
             && (self.sees_bios || self.probes.sees_bios)
             && self.tasks.open_request(task_id).is_none();
-        row.origin_unknown &= !is_other_kind;
+        let (comm, shows_syncs) = (out.names.get(row.comm), self.sees_calls || self.requests.has_been_any());
+        let has_begun = self.tasks.by_id.get(&task_id).is_some_and(|task| task.has_begun);
+        let is_writer = shows_syncs && !has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer));
+        row.origin_unknown &= !is_other_kind && !is_writer;
         if row.origin_unknown {
             forget_origin(row);
             return out.sink.bio(row, out.names);
         }
         // An id says whose a bio is.
-        let is_decided = row.id != NO_ID || bio.is_background || task_id == UNKNOWN_TASK || is_other_kind;
+        let is_decided = row.id != NO_ID || bio.is_background || task_id == UNKNOWN_TASK || is_other_kind || is_writer;
         if is_decided || direction == Direction::Read {
             return out.sink.bio(row, out.names);
         }
@@ -119,10 +124,6 @@ impl Pairer {
             if (origins.unknown.0..origins.unknown.1).contains(&bio_id) {
                 forget_origin(row);
             }
-            return out.sink.bio(row, out.names);
-        }
-        let (comm, shows_syncs) = (out.names.get(row.comm), self.sees_calls || self.requests.has_been_any());
-        if shows_syncs && !task.has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer)) {
             return out.sink.bio(row, out.names);
         }
         let is_full = self.waiting_origins.rows >= MAX_WAITING || origins.waiting.len() >= MAX_OF_THREAD;

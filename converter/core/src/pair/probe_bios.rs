@@ -206,7 +206,7 @@ impl Pairer {
 
     /// Opens a bio with these folios. `bytes` is its size.
     fn open_probe_bio(&mut self, e: &Event, address: u64, request: Slot, folios: &[Folio], bytes: u64) -> Slot {
-        let is_unknown = request == NO_SLOT && self.is_in_call_without_request(self.tasks.id_of(e));
+        let is_unknown = request == NO_SLOT && self.may_be_in_sync(self.tasks.id_of(e));
         let slot = self.open_bio_of(e, NO_ID, address, request);
         let bio = &mut self.bios[slot];
         bio.by_probe = true;

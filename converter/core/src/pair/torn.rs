@@ -42,6 +42,13 @@ pub(super) struct TornTask {
     pages_until: Option<i64>,
 }
 
+impl TornTask {
+    /// Whether the line may have been the begin of a call or of a request.
+    pub(super) fn may_be_begin(&self) -> bool {
+        self.call || self.request
+    }
+}
+
 impl Pairer {
     /// Takes a torn line. Its id, the address of its bio and its thread say what it was about, as far as they are known.
     pub(super) fn torn(&mut self, e: &Event, id: u64, bio: u64, fact: TornFact) {

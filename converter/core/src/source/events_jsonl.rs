@@ -124,6 +124,8 @@ const TORN_KEYS: JsonKeys = JsonKeys {
     event: b"\"event\":\"",
     id: b"\"id\":",
     bio: b"\"bio\":\"",
+    ids_are_first: true,
+    facts: torn::facts_of_name,
 };
 
 fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result<(), &'static str> {

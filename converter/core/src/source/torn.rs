@@ -45,6 +45,19 @@ pub(super) struct JsonKeys {
     pub(super) event: &'static [u8],
     pub(super) id: &'static [u8],
     pub(super) bio: &'static [u8],
+    /// The ids precede the name, so a line that has a name and no `tid` is of a log that has none.
+    pub(super) ids_are_first: bool,
+    /// The facts that a line of an event of this name hides.
+    pub(super) facts: fn(&[u8]) -> &'static [TornFact],
+}
+
+/// As `facts_of`, by the name of an event.
+pub(super) fn facts_of_name(name: &[u8]) -> &'static [TornFact] {
+    match EventName::parse_any(name) {
+        _ if DynamicEvent::from_name(name).is_some() => &[TornFact::Request, TornFact::Pages],
+        Some(event) => facts_of(Some(event)),
+        None => &[],
+    }
 }
 
 /// Says of a torn line of JSON what it was about, as far as it names that.
@@ -72,12 +85,8 @@ fn json_event(keys: &JsonKeys, line: &[u8], options: &SourceOptions, batch: &mut
     let ts = i64::try_from(number(keys.ts)?).ok()?.checked_mul(options.time_unit_ns)?;
     let (tid, pid) = (task(keys.tid), task(keys.pid));
     // A line may name both, so one that is cut off before its thread is of any.
-    tid.or(pid.filter(|_| value(keys.event).is_some()))?;
-    let facts = match value(keys.event) {
-        None => facts_of(None),
-        Some(name) if DynamicEvent::from_name(name).is_some() => &[TornFact::Request, TornFact::Pages],
-        Some(name) => EventName::parse_any(name).map_or(&[][..], |event| facts_of(Some(event))),
-    };
+    tid.or(pid.filter(|_| keys.ids_are_first && value(keys.event).is_some()))?;
+    let facts = value(keys.event).map_or_else(|| facts_of(None), keys.facts);
     let id = number(keys.id).unwrap_or(NO_ID);
     let bio = value(keys.bio).and_then(|bio| whole(bio, Cursor::hex).or_else(|| whole(bio, Cursor::decimal)));
     let (tid, pid) = (tid.unwrap_or(UNKNOWN_TASK), pid.unwrap_or(UNKNOWN_TASK));

@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 
 use super::json::{Shape, Value};
-use crate::event::{Dev, Event, Kind, Op, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, Op, TornFact, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::bpftrace_text::device;
 use crate::source::event_names::{BlockEvent, EventName, extra_key, is_background};
 use crate::source::reserved_names::other_event_name;
-use crate::source::torn::JsonKeys;
+use crate::source::torn::{JsonKeys, facts_of_tracepoint};
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions};
 
@@ -52,7 +52,24 @@ pub(super) const TORN_KEYS: JsonKeys = JsonKeys {
     event: b"[\"name\",\"",
     id: b"[\"id\",",
     bio: b"[\"bio\",",
+    ids_are_first: false,
+    facts: torn_facts,
 };
+
+/// The facts that a torn line of an event of this name hides. Its phase may be cut off.
+fn torn_facts(name: &[u8]) -> &'static [TornFact] {
+    let tracepoint = strip_probe_prefix(name);
+    match Tracepoint::from_name(tracepoint) {
+        _ if Op::from_name(name).is_some() => &[TornFact::Call],
+        _ if is_sync_function(tracepoint) => &[TornFact::Request],
+        Some(tracepoint) => facts_of_tracepoint(tracepoint),
+        None => &[],
+    }
+}
+
+fn is_sync_function(name: &[u8]) -> bool {
+    matches!(name, b"ext4_sync_file" | b"f2fs_sync_file")
+}
 
 type Pair<'v, 'a> = (&'v [u8], &'v Value<'a>);
 
@@ -213,14 +230,13 @@ impl<'a> Meaning<'a> {
             Some(Tracepoint::Named(event)) => Some(event),
             _ => None,
         };
-        let is_sync_function = matches!(tracepoint, b"ext4_sync_file" | b"f2fs_sync_file");
         let join = |a: &[u8], b: &[u8]| Cow::Owned([a, b].concat());
         let (event, name) = match phase {
             Phase::Other => return None,
             Phase::Instant => (parse(tracepoint)?, Cow::Borrowed(tracepoint)),
             Phase::Begin => match Op::from_name(name) {
                 Some(op) => (EventName::Enter(op), Cow::Borrowed(name)),
-                None if is_sync_function => (EventName::StartWithoutId, join(tracepoint, b"_enter")),
+                None if is_sync_function(tracepoint) => (EventName::StartWithoutId, join(tracepoint, b"_enter")),
                 None => match parse(tracepoint)? {
                     event @ (EventName::Enter(_) | EventName::StartWithoutId) => (event, Cow::Borrowed(tracepoint)),
                     _ => return None,
@@ -228,7 +244,7 @@ impl<'a> Meaning<'a> {
             },
             Phase::End => match Op::from_name(name) {
                 Some(op) => (EventName::Exit(op), join(name, b"_exit")),
-                None if is_sync_function => (EventName::EndWithoutId, join(tracepoint, b"_exit")),
+                None if is_sync_function(tracepoint) => (EventName::EndWithoutId, join(tracepoint, b"_exit")),
                 None => match parse(tracepoint)? {
                     EventName::Enter(op) | EventName::Exit(op) => {
                         (EventName::Exit(op), join(b"sys_exit_", op.name().as_bytes()))

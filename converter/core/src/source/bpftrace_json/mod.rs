@@ -61,7 +61,11 @@ impl Source for BpftraceJson {
                 // In a log as text a program may print such a line, too.
                 let mut before = Batch::default();
                 BpftraceText.parse_lines(&SourceOptions::default(), &head[..at], &mut before);
-                return Object::of(line).is_some_and(|object| object.kind().is_some()) && !before.has_whole_events();
+                let is_output = Object::of(line).is_some_and(|object| object.kind().is_some());
+                // A torn line does not say what the others are.
+                if is_output || before.has_whole_events() || json::parse(line).is_some() {
+                    return is_output && !before.has_whole_events();
+                }
             }
             at += line.len() + 1;
         }
