@@ -248,3 +248,27 @@ def test_writes_in_flight_to_one_sector_end_in_their_order(tmp_path: Path) -> No
     lengths = [row["dur_ns"] for row in sorted(converted["bio"], key=lambda row: row["bio_id"])]
     assert lengths == [100_000, 100_000, 15_000]
     assert "never_completed" not in losses(converted)
+
+
+def test_a_submit_that_was_held_back_says_when_its_thread_left_a_sync(tmp_path: Path) -> None:
+    """The end of sync 10 is lost. The submit with id 4 is held back until the completion at its address shows that its id is right, 1 ms later. So
+    the sync was over at the submit, and the completion 1.05 ms later is not that of its bio: the sync waits for it.
+    """
+    other = "bio 0xff11000000896f00"
+    log = "".join(
+        f"{BEGIN + 1000 * us} {line}\n"
+        for us, line in (
+            (0, "7 wl fsync"),
+            (10, "7 wl start id 10 start 0 end 9 datasync 0 path /d/f"),
+            (20, f"7 wl bio_add_folio id 10 {BIO} start 0 len 4096"),
+            (30, f"7 wl bio_submit id 10 {BIO}"),
+            (50, f"7 wl bio_submit id 4 {other}"),
+            (1050, f"0 swapper/0 bio_complete {other}"),
+            (1100, f"0 swapper/0 bio_complete {BIO}"),
+        )
+    )
+    converted = checked(tmp_path, log.encode())
+    (bio,) = (row for row in converted["bio"] if row["id"] == 10)
+    assert values(bio, "dur_ns", "incomplete") == (None, "end")
+    found = losses(converted)
+    assert (found["never_completed"], found["unmatched_complete"]) == (1, 1)

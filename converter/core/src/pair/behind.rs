@@ -74,7 +74,7 @@ impl Pairer {
     pub(super) fn hold_exit(&mut self, e: &Event, task: u32) -> bool {
         let Some(request) = self.request_of_other_input(task) else { return false };
         let is_held = self.held_exits.iter().any(|held| held.task == task);
-        if is_held || self.is_replaying {
+        if is_held || self.replayed.is_some() {
             return false;
         }
         let sync_id = self.requests[request].row.sync_id;

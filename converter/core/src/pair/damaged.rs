@@ -56,7 +56,7 @@ impl Pairer {
     }
 
     fn has_foreign_id(&self, task: u32, id: u64) -> bool {
-        if id == 0 || id == NO_ID || self.is_replaying || self.is_background(id) {
+        if id == 0 || id == NO_ID || self.replayed.is_some() || self.is_background(id) {
             return false;
         }
         self.tasks.open_request(task).is_some_and(|slot| {
@@ -150,9 +150,9 @@ impl Pairer {
 
     fn replay(&mut self, held: &HeldEvent, verdict: Verdict, out: &mut Out<'_>) -> Result<()> {
         let current = std::mem::replace(&mut self.provenance, held.provenance);
-        self.is_replaying = true;
+        self.replayed = Some(held.event.ts);
         let result = self.use_held(held, verdict, out);
-        self.is_replaying = false;
+        self.replayed = None;
         self.provenance = current;
         result
     }

@@ -162,8 +162,8 @@ pub struct Pairer {
     marks: Marks,
     /// Events that wait for the next event of their threads, at most one of each thread.
     held: Vec<HeldEvent>,
-    /// A held event is being used.
-    is_replaying: bool,
+    /// The time of the held event that is being used.
+    replayed: Option<i64>,
     /// Exits of calls that wait for the ends of their requests, at most one of each thread.
     held_exits: Vec<HeldExit>,
     /// Threads with a request that waits for their next call, and when it began.
@@ -232,7 +232,7 @@ impl Pairer {
             background: BackgroundIds::default(),
             marks: Marks::default(),
             held: Vec::new(),
-            is_replaying: false,
+            replayed: None,
             held_exits: Vec::new(),
             awaiting: VecDeque::new(),
             sees_calls: false,

@@ -666,10 +666,11 @@ impl Pairer {
         if id != NO_ID {
             self.requests.left.insert((owner, id));
         }
-        let now = self.now;
+        // An event that was held back is older than what decided about it.
+        let left_at = self.replayed.unwrap_or(self.now);
         let open = &mut self.requests[slot];
         open.over = true;
-        open.left_at = Some(now);
+        open.left_at = Some(left_at);
         if open.open_bios.is_empty() {
             let task = open.task;
             self.settle(slot);
