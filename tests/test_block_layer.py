@@ -6,6 +6,7 @@ The expected values are computed here from the lines that blkparse printed of re
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import struct
 from dataclasses import dataclass, replace
@@ -926,3 +927,85 @@ def test_the_end_of_a_bio_is_not_that_of_one_inside_of_it(tmp_path: Path) -> Non
     )
     bios = {(8, 8): [(150, 0)], (0, 32): [(90, 0)], (24, 8): [(200, 0)]}
     assert found == {"bios": bios, "losses": {}}
+
+
+# The rest of a split bio, which Linux 4.3 to 4.11 queue once more.
+
+
+def block_event(form: str, us: int, name: str, sector: int, sectors: int, tid: int = 7) -> str:
+    """An event of a write, as a recorder prints it."""
+    letter = {"queue": "Q", "split": "X", "issue": "D", "complete": "C"}[name]
+    if form == "blkparse":
+        rest = f"{sector} / {sectors}" if name == "split" else f"{sector} + {sectors}"
+        rest += " [0]" if name == "complete" else " [wl]"
+        return f"  8,0    1        1     0.{us:06}000  {tid}  {letter}  WS {rest}"
+    event = {
+        "queue": f"block_bio_queue: 8,0 WS {sector} + {sectors} [wl]",
+        "split": f"block_split: 8,0 WS {sector} / {sectors} [wl]",
+        "issue": f"block_rq_issue: 8,0 WS {sectors * 512} () {sector} + {sectors} [wl]",
+        "complete": f"block_rq_complete: 8,0 WS () {sector} + {sectors} [0]",
+    }[name]
+    if form == "ftrace":
+        return f"              wl-{tid}     [001] ....   100.{us:06}: {event}"
+    if form == "perf":
+        return f"wl     {tid} [001]   100.{us:06}: block:{event}"
+    kind, rest = event.split(": ", 1)
+    pairs = [["dev", 8 << 20], ["sector", sector], ["nr_sector", sectors], ["rwbs", "WS"]]
+    ids: list[list[Any]] = [["pid", tid], ["tid", tid], ["thread_name", "wl"]]
+    data = ["track_event", ["name", kind], ["type", "INSTANT"], ["ts", us * 1000], *ids, *pairs]
+    return json.dumps({"type": "value", "data": data}, separators=(",", ":")).replace(
+        '{"type":"value","data":', '{"type": "value", "data": '
+    )
+
+
+FORMS = ("blkparse", "ftrace", "perf", "btetto")
+# A bio of 256 sectors that is split twice. The device completes the last part first.
+SPLIT = [
+    (10, "queue", 1000, 256),
+    (11, "split", 1000, 1100),
+    (12, "queue", 1100, 156),
+    (14, "issue", 1000, 100),
+    (15, "split", 1100, 1200),
+    (16, "queue", 1200, 56),
+    (17, "issue", 1100, 100),
+    (18, "issue", 1200, 56),
+    (300, "complete", 1200, 56),
+    (400, "complete", 1000, 100),
+    (500, "complete", 1100, 100),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("has_splits", [True, False])
+def test_the_rest_of_a_split_bio_counts_once(form: str, has_splits: bool, tmp_path: Path) -> None:
+    # btetto's scripts do not print what it has no field for.
+    events = [event for event in SPLIT if event[1] != "split" or (has_splits and form != "btetto")]
+    log = "\n".join([*(block_event(form, *event) for event in events), ""]).encode()
+    rows = tables(convert(tmp_path, log))
+    (bio,) = rows["bio"]
+    # In flight from the first queue to the last completion, 490 us, and in the queue for 4 us.
+    assert (bio["sector"], bio["bytes"], bio["dur_ns"]) == (1000, 256 * 512, 490_000)
+    assert (bio["queue_ns"], bio["parts"], bio["incomplete"]) == (4_000, 3, None)
+    assert {row["reason"]: row["count"] for row in rows["loss"]}["duplicate"] == 2
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ((12, "queue", 1100, 156, 8), "another thread submits it"),
+        ((12, "queue", 1100, 155), "it ends before the bio"),
+        ((12, "queue", 1000, 256), "it begins with the bio"),
+        ((600, "queue", 1100, 156), "the bio is complete"),
+        ((5_100, "queue", 1100, 156), "it comes later than any split"),
+    ],
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_another_bio_in_the_range_of_one_is_a_row(
+    form: str, second: tuple[Any, ...], why: str, tmp_path: Path
+) -> None:
+    end = 9_000 if second[0] > 5_000 else 500
+    events = [(10, "queue", 1000, 256), (14, "issue", 1000, 256), (end, "complete", 1000, 256)]
+    log = [block_event(form, *event) for event in sorted([*events, second])]
+    rows = tables(convert(tmp_path, "\n".join([*log, ""]).encode()))
+    assert len(rows["bio"]) == 2, why
+    assert "duplicate" not in {row["reason"] for row in rows["loss"]}

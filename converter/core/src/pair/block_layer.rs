@@ -13,8 +13,27 @@ use crate::rows::{Bio, Confidence};
 
 /// Threads whose last remap is kept.
 pub(super) const MAX_LAST_REMAPS: usize = 65_536;
+/// Threads whose last submit is kept.
+const MAX_LAST_SUBMITS: usize = 65_536;
+/// How long after a bio its thread may submit the rest of it: the kernel splits it at once. A preempted thread takes some ms.
+const MAX_SPLIT_NS: i64 = 5_000_000;
+/// The same for the next rest. In between, the thread waits for a free request.
+const MAX_NEXT_SPLIT_NS: i64 = 1_000_000_000;
 /// Devices of one request that are distinguished.
 const MAX_DEVICES: usize = 8;
+
+/// What a thread has submitted last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastSubmit {
+    dev: Dev,
+    sector: i64,
+    end: i64,
+    /// Until when the rest of it may be submitted.
+    until: i64,
+    flags: BioFlags,
+    /// The bio, unless another event reports it, and its number.
+    bio: Option<(Slot, u64)>,
+}
 
 impl Pairer {
     /// The queue of writes, of reads, or of all others.
@@ -43,26 +62,83 @@ impl Pairer {
             Direction::Read | Direction::Discard | Direction::Zeroes => {}
             Direction::Unknown => self.doubt_bytes(e),
         }
+        if self.is_rest_of_split(e, target, bytes, flags) {
+            self.count(Reason::Duplicate, e.ts, self.location(), || {
+                format!("the rest of a split bio to dev {dev} sector {sector}")
+            });
+            return Ok(());
+        }
+        let slot = self.submit_to_block_layer(e, target, bytes, flags, out)?;
+        self.note_last_submit(e, target, bytes, flags, slot);
+        Ok(())
+    }
+
+    /// Takes note of what a thread submits, if the block layer can split it.
+    fn note_last_submit(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, slot: Slot) {
+        if self.last_submits.len() >= MAX_LAST_SUBMITS {
+            self.last_submits.clear();
+        }
+        let bio = (slot != NO_SLOT).then(|| (slot, self.bios[slot].row.bio_id));
+        let (end, until) = (sector.saturating_add(sectors(bytes)), e.ts.saturating_add(MAX_SPLIT_NS));
+        self.last_submits.insert(self.tasks.id_of(e), LastSubmit { dev, sector, end, until, flags, bio });
+    }
+
+    /// Whether a submit is of the rest of the bio that its thread has submitted last: Linux 4.3 to 4.11 queue it once more when they have split a
+    /// part off. The rest ends where the bio does, which is in flight until its last part is complete.
+    fn is_rest_of_split(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags) -> bool {
+        let end = sector.saturating_add(sectors(bytes));
+        let task = self.tasks.id_of(e);
+        let Some(&last) = self.last_submits.get(&task) else { return false };
+        let is_within = (last.dev, last.end, last.flags) == (dev, end, flags) && last.sector < sector;
+        if !is_within || e.tid == UNKNOWN_TASK || e.ts > last.until {
+            return false;
+        }
+        let is_in_flight = match last.bio {
+            // A sync waits for its bios, so the thread submits no rest after it.
+            Some((slot, bio_id)) => {
+                let Bio { bio_id: now, complete, .. } = self.bios[slot].row;
+                let request = self.bios[slot].request;
+                now == bio_id && complete.is_none() && (request == NO_SLOT || !self.requests[request].over)
+            }
+            None => self.queue_of(flags).find(dev, sector, bytes, |_| true).is_some(),
+        };
+        if is_in_flight {
+            let until = e.ts.saturating_add(MAX_NEXT_SPLIT_NS);
+            self.last_submits.insert(task, LastSubmit { sector, until, ..last });
+        }
+        is_in_flight
+    }
+
+    /// Returns the bio, or `NO_SLOT` if another event reports it.
+    fn submit_to_block_layer(
+        &mut self,
+        e: &Event,
+        target: (Dev, i64),
+        bytes: u64,
+        flags: BioFlags,
+        out: &mut Out<'_>,
+    ) -> Result<Slot> {
+        let (dev, sector) = target;
         let decided = self.queue_of(flags).decide(dev, sector);
         self.end_decided(decided, out)?;
         if let Arrival::Remapped(from) = self.queue_of(flags).arrival(dev, sector) {
             self.queues_below.insert(from);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
             self.queue_of(flags).queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(());
+            return Ok(NO_SLOT);
         }
         if flags.is_write() && self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
             self.bios.note_flags(target, flags);
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(());
+            return Ok(NO_SLOT);
         }
         if flags.is_write() && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
             // So has this one, but its submit was lost.
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(());
+            return Ok(NO_SLOT);
         }
         if flags.is_write()
             && let Some(upper) = self.bio_above(e, dev, Direction::Write)
@@ -74,11 +150,11 @@ impl Pairer {
                 self.bios.redirect((from, from_sector), target, Some(upper));
             }
             self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(());
+            return Ok(NO_SLOT);
         }
         let slot = self.open_block_bio(e, target, bytes, flags);
         self.queue_of(flags).queue(target, bytes, flags, e.ts, slot);
-        Ok(())
+        Ok(slot)
     }
 
     /// The bio in flight that a thread has submitted to the device of its file system, if a submit to another device carries that out: the

@@ -67,6 +67,7 @@ use hashbrown::HashMap;
 
 use self::behind::HeldExit;
 use self::bios::Bios;
+use self::block_layer::LastSubmit;
 use self::block_requests::BlockRequests;
 use self::commits::Commits;
 use self::damaged::HeldEvent;
@@ -142,6 +143,8 @@ pub struct Pairer {
     devices_below: DevicesBelow,
     /// By thread: from which device and to where it has redirected a bio last.
     last_remaps: Map<u32, (Dev, (Dev, i64))>,
+    /// By thread: what it has submitted last to the block layer.
+    last_submits: Map<u32, LastSubmit>,
     ends: Ends,
     lone_calls: LoneCalls,
     commits: Commits,
@@ -216,6 +219,7 @@ impl Pairer {
             block_requests: BlockRequests::default(),
             devices_below,
             last_remaps: Map::default(),
+            last_submits: Map::default(),
             ends: Ends::default(),
             lone_calls: LoneCalls::Undecided(0),
             commits: Commits::default(),
