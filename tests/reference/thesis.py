@@ -765,7 +765,7 @@ class Pairing:
 
     def continues_bio(self, event: Event) -> bool:
         """Whether the event is of the bio that is being filled at its address."""
-        return any(self.fills(bio, event) for bio in self.filling)
+        return any(self.fills(bio, event) and not has_ended(bio, event) for bio in self.filling)
 
     def use_held(self, event: Event) -> None:
         """Uses the held events whose ids are known by now to be right or damaged."""
@@ -1090,9 +1090,7 @@ class Pairing:
             # An event that was held back is not of a bio that was begun after it.
             if bio.address != event.fields["bio"] or bio.first_event().ts > event.ts:
                 continue
-            # A completion without a submit ended the bio: a folio begins the next one.
-            has_ended = bio.early_complete is not None and event.kind == "folio"
-            if self.fills(bio, event) and not has_ended:
+            if self.fills(bio, event) and not has_ended(bio, event):
                 return bio
             self.give_up_bio(bio)
             break
@@ -1179,6 +1177,11 @@ class Pairing:
             self.early_orphans += 1
 
 
+def has_ended(bio: Bio, event: Event) -> bool:
+    """Whether a completion without a submit has ended the bio, so that a folio begins the next one."""
+    return bio.early_complete is not None and event.kind == "folio"
+
+
 def waits(request: Request | None) -> str:
     """Whether a request waits for its bios before it ends: yes, no or unknown."""
     if request is None or (request.end and request.end.fields["ret"] < 0):
@@ -1230,8 +1233,10 @@ def _sizes(folios: list[Event]) -> Row:
 
 def _may_lack_folios(bio: Bio) -> bool:
     """Whether the log may lack folios of the bio: one is torn, or the log begins within the bio."""
-    # The line of a start may come after those that it precedes.
-    has_begun_before = bio.request is not None and bio.request.start is None
+    # The line of a start may come a little after those that it precedes.
+    start = bio.request.start if bio.request is not None else None
+    first = min(event.ts for event in (*bio.folios, *([bio.submit] if bio.submit else [])))
+    has_begun_before = bio.request is not None and (start is None or start.ts > first + CLOCK_SKEW_NS)
     return bio.lacks_folios or (bio.may_have_begun_before and has_begun_before)
 
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut, Range};
 
 use super::files::PagesOf;
+use super::lost_bios::CLOCK_SKEW_NS;
 use super::phases::BioTimes;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{self, Issue};
@@ -903,8 +904,9 @@ impl Pairer {
         if bio.request != NO_SLOT {
             let of = &self.requests[bio.request].row;
             bio.row.request_file = (of.path, of.ino);
-            // The start may come after an event that it precedes.
-            bio.row.extent.is_partial &= of.start.is_none();
+            // The start may come a little after an event that it precedes.
+            let first = bio.row.first_event.saturating_add(CLOCK_SKEW_NS);
+            bio.row.extent.is_partial &= of.start.is_none_or(|start| start > first);
         }
         bio.row.extent.is_partial |= bio.lacks_folios;
         self.write_bio(slot, out)?;

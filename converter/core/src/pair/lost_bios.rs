@@ -7,7 +7,7 @@ use crate::names::Names;
 use crate::rows::{Confidence, Request};
 
 /// By how much the clocks of two CPUs may differ. A completion that is so much later than the end of a sync may be from before it.
-const CLOCK_SKEW_NS: i64 = 100_000;
+pub(super) const CLOCK_SKEW_NS: i64 = 100_000;
 
 /// Completions of bios that are not in the log, by how their source names a bio. A request that was open at one of them may be the one whose
 /// bio it was.
