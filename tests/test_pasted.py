@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syncline import _core
 
 from tests.coretools import convert, core
 
@@ -46,6 +47,10 @@ def of_another_system(line: str) -> str:
     return f"{line} \t\r"
 
 
+def quoted(line: str) -> str:
+    return f"> {line}" if line else ">"
+
+
 def escaped(line: str) -> str:
     return html.escape(line)
 
@@ -59,6 +64,7 @@ CHANGES = [
     in_a_code_block,
     after_a_tab,
     of_another_system,
+    quoted,
     escaped,
     escaped_in_a_code_block,
 ]
@@ -165,3 +171,33 @@ def test_an_indented_pid_is_no_relative_time(tmp_path: Path) -> None:
     text = "     0 fsync(3) = 0\n    10 fsync(3) = 0\n"
     rows_of = core(tmp_path, text.encode())["sync"]
     assert [row["ts_ns"] for row in rows_of] == [0, 10_000_000_000]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "```",
+        "$ cat trace",
+        "capturing trace... done\nTRACE:",
+        "#Maj,Mn CPU   SeqNo     Seconds     PID  Evt Typ Sector   +Len Description",
+        "7240:       syscalls:sys_enter_fsync: fd: 0x00000003",
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["strace/small4.log", "ftrace/rename.report.txt.gz", "blktrace/rename.blkparse.txt.gz"]
+)
+def test_a_log_after_lines_of_other_text_is_recognized(
+    name: str, first: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The other lines are unparsed, unless they are comments of the format, and hide no event."""
+    before = rows_before(name, tmp_path_factory.getbasetemp())
+    after = rows(tmp_path, f"{first}\n{text_of(name)}")
+    for table in ("bio", "call"):
+        assert len(after[table]) == len(before[table])
+    durations_of = [[row["dur_ns"] for row in tables["bio"]] for tables in (before, after)]
+    assert durations_of[0] == durations_of[1]
+
+
+def test_a_log_after_much_other_text_is_in_no_format(tmp_path: Path) -> None:
+    with pytest.raises(_core.CoreError, match="in no format"):
+        core(tmp_path, ("some text\n" * 50 + STRACE).encode())

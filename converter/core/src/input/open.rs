@@ -51,7 +51,7 @@ pub fn open_inputs(
 fn format_before(inputs: &[OpenInput], next: &Input, sources: &[&'static dyn Source]) -> Option<&'static str> {
     let before = inputs.last()?;
     let is_rest = before.source.is_rest_of_stack(next.head());
-    (is_rest && source::detect(sources, &next.path, next.head()).is_err()).then(|| before.source.name())
+    (is_rest && source::sniff(sources, next.head()).is_none()).then(|| before.source.name())
 }
 
 /// Opens a file, or another part of its recording if it is empty. Also returns the input that it is read with, if it is taken already.

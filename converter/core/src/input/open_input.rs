@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::input::head::HeadEvents;
 use crate::input_file::Input;
-use crate::input_file::pasted::{Pasted, common_indent};
+use crate::input_file::pasted::{Indent, Pasted, common_indent};
 use crate::source::{self, InputTraits, Source};
 
 /// An input with its format, before anything but its head has been read.
@@ -46,15 +46,14 @@ impl OpenInput {
 /// Undoes what a terminal, a mail or a page has done to the lines of a text, which is of one of these sources.
 fn restore(input: &mut Input, sources: &[&'static dyn Source]) -> Result<()> {
     input.undo(Pasted::of(input.head()))?;
-    let indent = common_indent(input.head());
+    let Indent { len: indent, is_quote } = common_indent(input.head());
     if indent == 0 {
         return Ok(());
     }
     let find = |head: &[u8]| sources.iter().find(|source| source.sniff(head));
     let indented = Pasted { indent, ..Pasted::default() };
-    if !find(input.head()).is_some_and(|source| source.has_indent(input.head()))
-        && find(&indented.undo(input.head())).is_some()
-    {
+    let is_own = !is_quote && find(input.head()).is_some_and(|source| source.has_indent(input.head()));
+    if !is_own && find(&indented.undo(input.head())).is_some() {
         input.undo(indented)?;
     }
     Ok(())

@@ -17,7 +17,7 @@ pub struct Pasted {
     pub is_escaped: bool,
     /// Lines end in blanks that are not theirs.
     pub is_padded: bool,
-    /// Blanks before each line.
+    /// Blanks before each line, and the `>` with which a mail quotes it.
     pub indent: usize,
 }
 
@@ -43,8 +43,8 @@ impl Pasted {
     /// Appends a line, with its line end if it has one, as it was before.
     fn undo_line(self, line: &[u8], to: &mut Vec<u8>) {
         let (mut line, end) = line.strip_suffix(b"\n").map_or((line, &b""[..]), |line| (line, b"\n"));
-        let blanks = line.iter().take(self.indent).take_while(|b| is_blank(**b)).count();
-        line = &line[blanks..];
+        let indent = line.iter().take(self.indent).take_while(|b| is_indent(**b)).count();
+        line = &line[indent..];
         let from = to.len();
         if self.is_escaped {
             unescape(line, to);
@@ -59,17 +59,33 @@ impl Pasted {
     }
 }
 
-/// Returns the number of blanks that all lines of a head begin with. Its last line may be cut off.
-pub fn common_indent(head: &[u8]) -> usize {
+/// What all lines of a head begin with.
+pub struct Indent {
+    pub len: usize,
+    /// They are quoted, as in a mail. No format begins its lines so.
+    pub is_quote: bool,
+}
+
+/// Returns the blanks, and the marks of a quote, that all lines of a head begin with. Its last line may be cut off.
+pub fn common_indent(head: &[u8]) -> Indent {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
-    let mut lines = whole.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let Some(first) = lines.next() else { return 0 };
-    let mut common = &first[..first.iter().take_while(|b| is_blank(**b)).count()];
+    let is_empty = |line: &[u8]| line.iter().all(|&b| is_indent(b) || b == b'\r');
+    let mut lines = whole.split(|&b| b == b'\n').filter(|line| !is_empty(line));
+    let Some(first) = lines.next() else { return Indent { len: 0, is_quote: false } };
+    let mut common = &first[..first.iter().take_while(|b| is_indent(**b)).count()];
     for line in lines {
         let same = common.iter().zip(line).take_while(|(a, b)| a == b).count();
         common = &common[..same];
     }
-    common.len()
+    match memchr::memrchr(b'>', common) {
+        // Further blanks are those of the lines that are quoted.
+        Some(mark) => Indent { len: (mark + 2).min(common.len()), is_quote: true },
+        None => Indent { len: common.len(), is_quote: false },
+    }
+}
+
+fn is_indent(byte: u8) -> bool {
+    is_blank(byte) || byte == b'>'
 }
 
 fn is_blank(byte: u8) -> bool {
@@ -322,7 +338,7 @@ mod tests {
         for (head, want) in
             [("    a\n      b\n\n    c", 4), ("\ta\n\tb\n", 1), ("\ta\n    b\n", 0), ("  a", 2), ("", 0)]
         {
-            assert_eq!(common_indent(head.as_bytes()), want, "{head}");
+            assert_eq!(common_indent(head.as_bytes()).len, want, "{head}");
         }
     }
 

@@ -289,6 +289,14 @@ pub fn by_name(sources: &[&'static dyn Source], name: &str) -> Result<&'static d
         .ok_or_else(|| Error::UnknownSource { name: name.to_owned(), known: names(sources) })
 }
 
+/// Lines of other text that a log may begin with.
+const MAX_FOREIGN_LINES: usize = 4;
+
+/// Detects the format of an input by its head, from its first line on.
+pub fn sniff(sources: &[&'static dyn Source], head: &[u8]) -> Option<&'static dyn Source> {
+    sources.iter().copied().find(|source| source.sniff(head))
+}
+
 /// Detects the format of an input by its head.
 ///
 /// # Errors
@@ -297,7 +305,9 @@ pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Resul
     if head.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
-    sources.iter().copied().find(|source| source.sniff(head)).ok_or_else(|| Error::Foreign {
+    // What is pasted may begin with a prompt, a comment, or the rest of a line. Such a line is unparsed.
+    let mut rests = memchr::memchr_iter(b'\n', head).map(|newline| &head[newline + 1..]).take(MAX_FOREIGN_LINES);
+    sniff(sources, head).or_else(|| rests.find_map(|rest| sniff(sources, rest))).ok_or_else(|| Error::Foreign {
         path: path.to_owned(),
         detail: describe_foreign(head),
         known: names(sources),
