@@ -69,9 +69,7 @@ def btetto_line(ts: int, name: str, phase: str, pairs: list[list[object]]) -> by
     if name == "block_rq_complete":
         ids = []
     data = ["track_event", ["name", name], ["type", phase], ["ts", ts], *ids, *pairs]
-    return (
-        b'{"type": "value", "data": ' + json.dumps(data, separators=(",", ":")).encode() + b"}\n"
-    )
+    return b'{"type": "value", "data": ' + json.dumps(data, separators=(",", ":")).encode() + b"}\n"
 
 
 @pytest.mark.parametrize("torn", range(len(BTETTO)))

@@ -1236,7 +1236,9 @@ def _may_lack_folios(bio: Bio) -> bool:
     # The line of a start may come a little after those that it precedes.
     start = bio.request.start if bio.request is not None else None
     first = min(event.ts for event in (*bio.folios, *([bio.submit] if bio.submit else [])))
-    has_begun_before = bio.request is not None and (start is None or start.ts > first + CLOCK_SKEW_NS)
+    has_begun_before = bio.request is not None and (
+        start is None or start.ts > first + CLOCK_SKEW_NS
+    )
     return bio.lacks_folios or (bio.may_have_begun_before and has_begun_before)
 
 

@@ -52,7 +52,7 @@ fn forget_origin(row: &mut Bio) {
 }
 
 impl Pairer {
-    /// Whether a thread may be in a sync of which no request is in the log: it is in a call whose file system reports none, or whose start was
+    /// Whether a thread may be in a sync whose request is not in the log: it is in a call whose file system reports none, or whose start was
     /// lost, or a torn line may have been the begin of either.
     pub(super) fn may_be_in_sync(&self, task_id: u32) -> bool {
         let task = self.tasks.by_id.get(&task_id);
