@@ -201,7 +201,7 @@ def convert(
         path = folder / f"{number}.txt"
         path.write_bytes(text)
         paths.append(str(path))
-    hints = dict.fromkeys(paths, (None, None, None, 0)) if needs_offset else {}
+    hints = dict.fromkeys(paths, (None, None, None, 0, None)) if needs_offset else {}
     summary = _core.convert(paths, f"{folder}/out/", hints=hints)
     tables = {
         name: parquet.read_table(f"{folder}/out/syncline_{name}.parquet").to_pylist()

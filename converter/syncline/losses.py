@@ -28,6 +28,8 @@ _PART_OF = {
     "exit_missing": ("calls", ("events.call_enter",)),
     "call_only": ("calls", ("events.call_enter",)),
     "only_cpu": ("recordings", ()),
+    "cut_off": ("logs", ()),
+    "recorder_ended": ("logs", ()),
     "unparsed_line": ("lines", ("lines",)),
     "submits_missing": ("completions", ("events.block_complete",)),
 }

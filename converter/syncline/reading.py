@@ -16,6 +16,7 @@ from syncline.recordings import (
     InputHints,
     Recording,
     join_recordings,
+    known_until,
     read_recording,
     strace_clocks,
 )
@@ -127,7 +128,10 @@ class Reading:
         for log in recording.files:
             clocks = strace_clocks(log) if log != "-" else None
             known = recording.hints.get(log, InputHints())
-            found[log] = known._replace(clocks=clocks, offset_ns=offset_of.get(log))
+            until = known_until(log) if log != "-" else None
+            found[log] = known._replace(
+                clocks=clocks, offset_ns=offset_of.get(log), known_until_ns=until
+            )
             if clocks is None:
                 continue
             change = (clocks[3] - clocks[2]) - (clocks[1] - clocks[0])

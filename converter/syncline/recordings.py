@@ -22,6 +22,7 @@ __all__ = [
     "is_in_cgroup",
     "is_recording",
     "join_recordings",
+    "known_until",
     "manifest_facts",
     "read_recording",
     "strace_clocks",
@@ -98,6 +99,8 @@ class InputHints(NamedTuple):
     to_realtime_ns: dict[str, int] | None = None
     # The ns to add to the times of the file (`--offset`).
     offset_ns: int | None = None
+    # The time of CLOCK_BOOTTIME from which the file says nothing, because its recorder ended early.
+    known_until_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,9 @@ def read_recording(path: str) -> Recording:
         inputs = [(_file_name(one["file"]), text(one["source"])) for one in manifest["inputs"]]
         remaining = _filter(manifest.get("filter_at_conversion", {}))
         boot_id = manifest.get("before", {}).get("boot_id")
+        for one in manifest["inputs"]:
+            if one.get("known_until_ns") is not None:
+                _time(one["known_until_ns"])
         hints = InputHints(
             boot_id=text(boot_id) if boot_id else None,
             to_realtime_ns=_to_realtime_ns(manifest.get("before", {})),
@@ -334,6 +340,20 @@ def strace_clocks(log: str) -> list[int] | None:
             return None
         return [_time(end[clock]) for end in ends for clock in ("realtime", "boottime")]
     except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def known_until(log: str) -> int | None:
+    """Returns the time of CLOCK_BOOTTIME from which a log of a recording says nothing; None if its recorder ended with the recording."""
+    try:
+        file = Path(log).with_name(MANIFEST)
+        if not file.is_file():
+            return None
+        ends = [
+            one.get("known_until_ns") for one in _read(file)["inputs"] if one["file"] == Path(log).name
+        ]
+        return _time(ends[0]) if ends and ends[0] is not None else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -154,11 +154,12 @@ fn check_max_loss(max_loss: &str) -> PyResult<()> {
 /// - the boot id
 /// - by the name of a clock, the offset from its times to ns since 1970
 /// - the offset to add to the times of the input
-type HintsOf = (Option<[i64; 4]>, Option<String>, Option<BTreeMap<String, i64>>, Option<i64>);
+/// - the time of CLOCK_BOOTTIME from which the input says nothing, because its recorder ended early
+type HintsOf = (Option<[i64; 4]>, Option<String>, Option<BTreeMap<String, i64>>, Option<i64>, Option<i64>);
 
-fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
+fn hints_of((clocks, boot_id, to_realtime, offset_ns, known_until): HintsOf) -> InputHints {
     let boot = clocks.map(|[r0, b0, r1, b1]| ClockPair { first: (r0, b0), last: (r1, b1) });
-    InputHints { boot, boot_id, to_realtime: to_realtime.unwrap_or_default(), offset_ns }
+    InputHints { boot, boot_id, to_realtime: to_realtime.unwrap_or_default(), offset_ns, known_until }
 }
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all. With `predicted_writes`, which a trace shows, there may be

@@ -50,6 +50,8 @@ reasons! {
         "events that the recorder counted and that are not in its log: lost or torn on their way out of the kernel"
     Truncated "cut_off" Loss
         "logs without the recorder's last line: the recorder was killed, or the file was not copied whole"
+    RecorderEnded "recorder_ended" Loss
+        "recorders that ended before the recording did, so nothing is known from first_ts_ns on: they were killed, ran out of memory, or their disk was full; record again"
     IoUring "io_uring" Loss
         "uses of io_uring, whose writes and syncs strace does not see, and syncs by Linux AIO (io_submit), whose end it does not see; record with the route ring-buffer or bpftrace"
     DurationMissing "duration_missing" Loss

@@ -282,7 +282,12 @@ fn run(
         match merge.step()? {
             MergeStep::End => break,
             MergeStep::Idle => {}
-            MergeStep::InputEnded(input) => run.end_input(input, pipeline)?,
+            MergeStep::InputEnded(input) => {
+                if let Some(ts) = merge.known_until(input) {
+                    run.tallies[input].add_ended_early(ts, &mut run.found.losses);
+                }
+                run.end_input(input, pipeline)?;
+            }
             MergeStep::MergedBatch(mut merged) => {
                 run.add_batch(&mut merged, pipeline)?;
                 merge.recycle(merged);

@@ -79,8 +79,8 @@ class Run:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the last line of the recorder is missing."""
-        return bool(self.number("loss.cut_off"))
+        """Whether the log ends before the recording did."""
+        return bool(self.number("loss.cut_off") or self.number("loss.recorder_ended"))
 
     @property
     def lost(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from syncline.record import tracefs
 from syncline.record.bpftrace import start_script
 from syncline.record.dynamic_recorder import DynamicRecorder
 from syncline.record.errors import RecordError
+from syncline.record.guard import Guard
 from syncline.record.patched_recorder import PatchedRecorder
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import RingBuffer
@@ -37,7 +39,10 @@ class Recorders:
     no_stacks: str = ""
     # (tracer, format of its log)
     tracers: list[tuple[Tracer, str]] = field(default_factory=list)
+    _guard: Guard | None = None
     _folder: Path | None = None
+    # CLOCK_BOOTTIME when recording began.
+    _began: int = 0
 
     def start(
         self,
@@ -63,6 +68,7 @@ class Recorders:
             mounted = tracefs.find()
             if mounted is None:
                 raise RecordError("tracefs is not mounted", "see `syncline doctor`")
+            self._guard = Guard(mounted)
             if route.name == "dynamic-events":
                 self.kernel = DynamicRecorder(
                     mounted, folder, buffer_kb, tasks, has_writes=has_writes
@@ -80,6 +86,7 @@ class Recorders:
 
     def begin(self) -> None:
         """Starts recording events. bpftrace has been recording since it was started."""
+        self._began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         if self.kernel is not None:
             self.kernel.start()
 
@@ -91,19 +98,21 @@ class Recorders:
     def failure(self) -> str | None:
         """Returns why a recorder has stopped early; None if all of them run."""
         if self.ring is not None and self.ring.failed is not None:
-            return f"the ring buffer: {self.ring.failed.strerror}"
-        exited = [tracer.name for tracer, _ in self.tracers if tracer.ended]
-        return f"{exited[0]} has exited" if exited else None
+            return f"the ring buffer: {self.ring.failed}"
+        return next(filter(None, (tracer.failure() for tracer, _ in self.tracers)), None)
 
     def stop(self, say: Say) -> None:
         """Waits until the recorders have written all events, and stops them."""
         for tracer, source in self.tracers:
+            failure = tracer.failure()
             code = tracer.stop()
             entry: dict[str, Any] = {
                 "file": tracer.log.name,
                 "source": source,
                 "program": tracer.command,
             }
+            if failure := failure or tracer.failure():
+                entry |= {"failure": failure, "known_until_ns": tracer.last_time() or self._began}
             if code != 0:
                 entry["exit_code"] = code
                 say(f"warning: {tracer.name} exited with {code}; see {tracer.errors}")
@@ -123,6 +132,8 @@ class Recorders:
                     " give it more memory with --buffer"
                 )
             entry = {"file": "trace.dat", "source": "trace-dat", **asdict(counts)}
+            if self.ring is not None and self.ring.failed is not None:
+                entry |= {"failure": self.ring.failed, "known_until_ns": self.ring.known_until}
             if dynamic is not None:
                 entry["probes"] = self._probe_facts(dynamic, say)
             elif self.kernel.problems:
@@ -184,3 +195,5 @@ class Recorders:
             tracer.kill()
         if self.kernel is not None:
             self.kernel.close()
+        if self._guard is not None:
+            self._guard.end()

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -133,7 +134,10 @@ class RingBuffer:
         self._stop = threading.Event()
         self._flush_wanted = threading.Event()
         self._flushed = threading.Event()
-        self._failed: OSError | None = None
+        # Why copying or tracing has stopped early, and the time of CLOCK_BOOTTIME from which nothing is known.
+        self.failed: str | None = None
+        self.known_until: int | None = None
+        self._seen_on_ns = 0
         self._thread = threading.Thread(target=self._copy, name="syncline-pages", daemon=True)
 
     def add(self, name: str, buffer_kb: int, is_written: bool = True) -> Buffer:
@@ -148,6 +152,7 @@ class RingBuffer:
 
     def start(self) -> None:
         """Starts recording events."""
+        self._seen_on_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         for buffer in self.buffers:
             buffer.instance.write("tracing_on", "1")
         self._thread.start()
@@ -165,26 +170,26 @@ class RingBuffer:
         data = re.search(r"field: char data;\s*offset:(\d+);\s*size:(\d+);", header_page)
         return int(data[1]) + int(data[2]) if data else os.sysconf("SC_PAGE_SIZE")
 
-    @property
-    def failed(self) -> OSError | None:
-        """The error that has stopped copying early, such as a full disk."""
-        return self._failed
-
     def stop(self) -> Counts:
         """Stops recording, copies the remaining pages and writes the file.
 
         Raises:
             RecordError: the pages could not be written.
         """
-        for buffer in self.buffers:
-            buffer.instance.write("tracing_on", "0")
+        self._check_tracing()
         self._stop.set()
         self._thread.join()
-        if self._failed is not None:
+        try:
+            for buffer in self.buffers:
+                buffer.instance.write("tracing_on", "0")
+            return self._finish()
+        except OSError as error:
             raise RecordError(
-                f"the recording could not be written: {self._failed.strerror}",
+                f"the recording could not be written: {(error.strerror or str(error)).lower()}",
                 f"free space on the disk of {self.folder}, or record to another disk with -o",
-            )
+            ) from None
+
+    def _finish(self) -> Counts:
         for buffer in self.buffers:
             buffer.drain()
         self._save_names()
@@ -228,8 +233,35 @@ class RingBuffer:
                 if waited >= _NAMES_EVERY_S:
                     waited = 0.0
                     self._save_names()
+                    self._check_tracing()
         except OSError as error:
-            self._failed = error
+            self._fail((error.strerror or str(error)).lower())
+        except Exception as error:
+            self._fail(f"{type(error).__name__}: {error}")
+
+    def _check_tracing(self) -> None:
+        """Notices that another program has turned tracing off, or has removed an instance."""
+        if self.failed is not None:
+            return
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        for buffer in self.buffers:
+            try:
+                is_on = (buffer.instance.folder / "tracing_on").read_text().strip() == "1"
+            except OSError as error:
+                self._fail(f"{buffer.instance.folder.name}: {(error.strerror or '').lower()}", self._seen_on_ns)
+                return
+            if not is_on:
+                self._fail("another program has turned tracing off", self._seen_on_ns)
+                return
+        self._seen_on_ns = now_ns
+
+    def _fail(self, reason: str, known_until: int | None = None) -> None:
+        """Ends tracing at once, so that what is in the buffers until now can still be written."""
+        self.known_until = known_until or time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        for buffer in self.buffers:
+            with contextlib.suppress(RecordError):
+                buffer.instance.write("tracing_on", "0")
+        self.failed = reason
 
     def _save_names(self) -> None:
         """Records thread names, repeatedly, because the kernel saves only a limited number."""
@@ -274,10 +306,16 @@ class _Reader:
         self._source = os.open(source, os.O_RDONLY | os.O_NONBLOCK)
         self._out = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._pipe = os.pipe()
+        # What could not be written: bytes in the pipe, and the page after them.
+        self._taken = 0
+        self._page = b""
 
     def fetch(self) -> None:
         """Copies all full pages."""
         while True:
+            while self._taken:
+                self._taken -= os.splice(self._pipe[0], self._out, self._taken)
+            self._write_page()
             try:
                 taken = os.splice(self._source, self._pipe[1], _SPLICE_BYTES)
             except OSError as error:
@@ -286,26 +324,30 @@ class _Reader:
                 raise
             if taken == 0:
                 return
-            while taken:
-                taken -= os.splice(self._pipe[0], self._out, taken)
+            self._taken = taken
 
     def flush(self) -> None:
         """Copies the full pages and what is in the one that is being filled."""
         self.fetch()
         with contextlib.suppress(BlockingIOError):
-            os.write(self._out, os.read(self._source, 1 << 16))
+            self._page = os.read(self._source, 1 << 16)
+            self._write_page()
 
     def drain(self) -> None:
         """Copies the remaining pages, full or not, after tracing has stopped."""
         self.fetch()
         while True:
             try:
-                page = os.read(self._source, 1 << 16)
+                self._page = os.read(self._source, 1 << 16)
             except BlockingIOError:
                 return
-            if not page:
+            if not self._page:
                 return
-            os.write(self._out, page)
+            self._write_page()
+
+    def _write_page(self) -> None:
+        while self._page:
+            self._page = self._page[os.write(self._out, self._page) :]
 
     def close(self) -> None:
         for fd in (self._source, self._out, *self._pipe):

@@ -22,11 +22,12 @@ from typing import Any
 
 from syncline.record import dynamic_events, machine, routes, symbols, tracefs
 from syncline.record.errors import OutputError, RecordError, RouteError
+from syncline.record.log_copy import Reserve
 from syncline.record.processes import all_processes, cgroup
 from syncline.record.recorders import Recorders, Say
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
-from syncline.record.strace import strace_command
+from syncline.record.strace import Strace, strace_command
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
 from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
 
@@ -189,6 +190,7 @@ def _remove_dead_instances(say: Say) -> None:
 
 
 def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
+    reserve = Reserve(folder)
     (folder / "mountinfo").write_text(machine.mounts())
     (folder / "devices.json").write_text(json.dumps(machine.devices(), indent=2) + "\n")
     manifest: dict[str, Any] = {
@@ -204,6 +206,7 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
     }
     recorders, scanner = Recorders(), Scanner()
     with contextlib.ExitStack() as stack:
+        stack.callback(reserve.release)
         stack.callback(recorders.close)
         try:
             recorders.start(
@@ -226,20 +229,40 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
         what = f"recording {shlex.join(request.command)}" if request.command else "recording"
         say(what if request.command or request.seconds else f"{what}; Ctrl-C ends it")
         scanner.scan_all()
-        child = _start_child(folder, request, route, recorders)
+        strace, child = _start_child(folder, request, route, recorders)
+        if strace is not None:
+            stack.callback(strace.finish)
         if child is not None or request.filter.pid is not None:
             recorders.follow(child.pid if child is not None else request.filter.pid)
         try:
+            failure = recorders.failure if strace is None else strace.failure
             manifest["ended_by"], manifest["exit_code"] = wait_for_end(
-                child, request.filter.pid, request.seconds, recorders.failure, stop, scanner
+                child, request.filter.pid, request.seconds, failure, stop, scanner
             )
         finally:
+            has_exited = child is not None and child.poll() is not None
             if child is not None:
                 end_child(child, signal.SIGINT if route.name == "strace" else signal.SIGTERM)
+            # What remains to be written is small, or has its room in the files of the recorders.
+            reserve.release()
         say("draining")
+        # A recorder may have ended together with what it recorded.
+        early = recorders.failure()
         recorders.stop(say)
-        _check_attached(folder, request, route, manifest["exit_code"])
+        if strace is not None:
+            strace.finish()
+            _check_attached(folder, request, route, manifest["exit_code"])
+            early = strace.failure() or (strace.early_end() if has_exited else None)
+        if early := early or recorders.failure():
+            manifest["ended_by"] = f"failure: {early}"
     manifest["after"] = machine.describe()
+    if strace is not None and early:
+        # strace has the exit code of the command only if it has seen its end.
+        manifest["exit_code"] = None
+        known_until = _boottime(strace.last_time(), manifest)
+        recorders.inputs[-1] |= {"failure": early, "known_until_ns": known_until}
+        if has_exited and strace.runs_on():
+            say("warning: the command runs on, and is no longer recorded")
     _check_clocks(manifest, say)
     scanner.maps.write(folder / "maps")
     scanner.tasks.write(folder / TASKS, recorders.ring.comms if recorders.ring is not None else {})
@@ -251,6 +274,17 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
         )
     manifest["inputs"] = recorders.inputs
     return manifest
+
+
+def _boottime(realtime: int | None, manifest: dict[str, Any]) -> int:
+    """Returns a time of day on CLOCK_BOOTTIME, as the conversion moves those of strace; without one, when the recording began."""
+    first, last = (manifest[end]["clocks_ns"] for end in ("before", "after"))
+    if realtime is None:
+        return int(first["boottime"])
+    since, span = realtime - first["realtime"], last["realtime"] - first["realtime"]
+    drift = last["boottime"] - first["boottime"] - span
+    within = min(max(since, 0), max(span, 0))
+    return int(first["boottime"] + since + (drift * within // span if span > 0 else 0))
 
 
 def _check_attached(folder: Path, request: Request, route: Route, exit_code: int | None) -> None:
@@ -281,17 +315,19 @@ def _check_clocks(manifest: dict[str, Any], say: Say) -> None:
 
 def _start_child(
     folder: Path, request: Request, route: Route, recorders: Recorders
-) -> subprocess.Popen[bytes] | None:
-    """Starts the command, or strace with it. Returns None if there is nothing to start."""
+) -> tuple[Strace | None, subprocess.Popen[bytes] | None]:
+    """Starts the command, or strace with it. The process is None if there is nothing to start."""
     command = request.command
     if route.name == "strace":
         log = folder / _STRACE_LOG
         command = strace_command(command, request.filter.pid, log, has_writes=request.has_writes)
         recorders.inputs.append({"file": log.name, "source": "strace", "program": command})
+        strace = Strace(command, log, is_attached=not request.command)
+        return strace, strace.process
     if not command:
-        return None
+        return None, None
     try:
-        return subprocess.Popen(command)
+        return None, subprocess.Popen(command)
     except OSError as error:
         raise RecordError(
             f"cannot run {command[0]}: {error.strerror}",

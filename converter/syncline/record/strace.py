@@ -1,11 +1,20 @@
-"""The command line of strace."""
+"""strace: its command line, its process, and how it ended."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import mmap
+import os
+import re
+import signal
+import subprocess
 from pathlib import Path
 
+from syncline.record.errors import RecordError
+from syncline.record.log_copy import LogCopy
 from syncline.record.sync_calls import SYNC_CALLS
-from syncline.record.tracer import which
+from syncline.record.tracer import how_it_ended, stop_with_parent, which
 
 _CALLS = (
     *SYNC_CALLS,
@@ -39,3 +48,94 @@ def strace_command(
         "-e", f"trace={','.join(f'?{call}' for call in dict.fromkeys(calls))}", "-o", str(log),
         *(command or ["-p", str(pid)]),
     ]  # fmt: skip
+
+
+class Strace:
+    """strace and the command that it traces, or the process that it is attached to.
+
+    It writes to a pipe, because it goes on without a word if its log cannot be written.
+    """
+
+    def __init__(self, command: list[str], log: Path, is_attached: bool) -> None:
+        """Starts it. `command` is the one of `strace_command` for `log`."""
+        self.log = log
+        self._is_attached = is_attached
+        self._pipe = log.with_name(f".{log.name}.pipe")
+        os.mkfifo(self._pipe, 0o600)
+        self._copy = LogCopy(os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), log)
+        try:
+            # Only SIGKILL ends strace without a signal to the command that it has started: the kernel detaches it, and it runs on.
+            self.process = subprocess.Popen(
+                [str(self._pipe) if word == str(log) else word for word in command],
+                preexec_fn=functools.partial(stop_with_parent, signal.SIGKILL, os.getpid()),
+            )
+        except OSError as error:
+            self.finish()
+            raise RecordError(
+                f"cannot run {command[0]}: {error.strerror}",
+                "check PATH, or give the full path of the program",
+            ) from None
+
+    def failure(self) -> str | None:
+        """Returns why the log is no longer written although strace runs."""
+        failed = self._copy.failed
+        return f"{self.log.name}: {(failed.strerror or '').lower()}" if failed else None
+
+    def finish(self) -> None:
+        """Completes the log after strace has exited."""
+        self._copy.finish()
+        self._pipe.unlink(missing_ok=True)
+
+    def early_end(self) -> str | None:
+        """Returns how strace ended before what it traced; None if it ended with it. Call `finish` first.
+
+        strace exits as its command did, so its exit code says nothing. A log that is whole ends with the end of a process.
+        """
+        code = self.process.returncode
+        with self.log.open("rb") as log:
+            if not os.fstat(log.fileno()).st_size:
+                return how_it_ended("strace", code) if code else None
+            with mmap.mmap(log.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                last = text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]
+                is_whole = _ENDED.match(last) is not None
+                if not self._is_attached:
+                    first = re.match(rb"(\d+) ", text)
+                    ended = first and re.search(rb"^%s +[\d.]+ \+\+\+ .*" % first[1], text, re.MULTILINE)
+                    is_whole = is_whole and bool(ended) and _is_same_end(ended[0], code)
+        if is_whole and (not self._is_attached or code == 0):
+            return None
+        return how_it_ended("strace", code)
+
+    def runs_on(self) -> bool:
+        """Returns whether the command of a strace that has exited still runs."""
+        with self.log.open("rb") as log:
+            found = re.match(rb"(\d+) ", log.read(32))
+        with contextlib.suppress(OSError):
+            stat = Path(f"/proc/{int(found[1])}/stat").read_text() if found else ""
+            return stat.rpartition(")")[2].split()[:1] not in ([], ["Z"], ["X"])
+        return False
+
+    def last_time(self) -> int | None:
+        """Returns the time of the last line of the log, in ns since 1970."""
+        with self.log.open("rb") as log, contextlib.suppress(ValueError, IndexError):
+            size = os.fstat(log.fileno()).st_size
+            log.seek(max(0, size - (1 << 16)))
+            # The last line may be torn.
+            lines = log.read().rpartition(b"\n")[0].splitlines()
+            seconds, _, micros = lines[-1].split()[1].decode().partition(".")
+            return int(seconds) * 10**9 + int(micros) * 1000
+        return None
+
+
+_ENDED = re.compile(rb"\d+ +[\d.]+ \+\+\+ (exited with|killed by) .* \+\+\+\n?$")
+
+
+def _is_same_end(line: bytes, code: int) -> bool:
+    """Returns whether strace exited as the end of the command in its log says."""
+    if found := re.search(rb"exited with (\d+)", line):
+        return code == int(found[1])
+    found = re.search(rb"killed by (\w+)", line)
+    name = found[1].decode() if found else ""
+    known = name in signal.Signals.__members__
+    # Real-time signals have no names here.
+    return code == -signal.Signals[name] if known else bool(found) and code < 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-import shutil
 import struct
 import sys
 from pathlib import Path
@@ -11,6 +11,10 @@ from typing import BinaryIO
 
 # The place of a further buffer, then its name.
 _BUFFER = 3
+_COPY_BYTES = 1 << 20
+# FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE. A file system that cannot do it leaves the file as it is.
+_PUNCH_HOLE = 1 | 2
+_libc = ctypes.CDLL(None)
 _MAGIC = b"\x17\x08\x44tracing6\0"
 _CPUSTAT, _TRACE_CLOCK, _UNAME, _VERSION = 2, 4, 5, 9
 
@@ -104,5 +108,10 @@ def _write_pages(out: BinaryIO, page_bytes: int, pages: list[Path]) -> None:
         out.write(struct.pack("=QQ", *place))
     for file, (offset, _) in zip(pages, places, strict=True):
         out.write(b"\0" * (offset - out.tell()))
-        with file.open("rb") as stream:
-            shutil.copyfileobj(stream, out, 1 << 20)
+        with file.open("r+b") as stream:
+            at = 0
+            while data := stream.read(_COPY_BYTES):
+                out.write(data)
+                # Otherwise a recording would need twice its size on the disk, which may be full already.
+                _libc.fallocate(stream.fileno(), _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(len(data)))
+                at += len(data)

@@ -60,7 +60,9 @@ def _start_time(pid: int) -> str | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return stat.rpartition(")")[2].split()[19]
+    fields = stat.rpartition(")")[2].split()
+    # One that was killed keeps its entry until its parent looks at it.
+    return None if fields[0] in ("Z", "X") else fields[19]
 
 
 def _write(file: Path, text: str, how: int = os.O_TRUNC) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 from syncline.record.errors import RecordError
+from syncline.record.log_copy import LogCopy
 
 # A tracer that has used no CPU time for this long has attached its probes and read its buffers.
 _QUIET_S = 0.5
@@ -33,9 +35,19 @@ def which(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
 
 
-def _stop_with_parent() -> None:
-    """Lets the kernel stop the tracer if the recorder is killed."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+def stop_with_parent(number: int, parent: int) -> None:
+    """Lets the kernel send a signal to this process when the recorder is killed. For `preexec_fn`."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def how_it_ended(name: str, code: int | None) -> str:
+    """Words the exit of a recorder that nobody has asked to exit."""
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"{name} was killed by {signal.Signals(-code).name}"
+    return f"{name} exited with {code}"
 
 
 class Tracer:
@@ -47,19 +59,23 @@ class Tracer:
         self.command = command
         self.log = log
         self.errors = log.with_name(f"{log.name}.err")
-        with log.open("wb") as out, self.errors.open("wb") as err:
+        self._was_stopped = False
+        source, out = os.pipe()
+        self._copy = LogCopy(source, log)
+        with os.fdopen(out, "wb") as pipe, self.errors.open("wb") as err:
             try:
                 # A session of its own, so that Ctrl-C reaches only the recorder, which stops it.
                 self._process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
-                    stdout=out,
+                    stdout=pipe,
                     stderr=err,
                     env=os.environ | _ENVIRONMENT,
                     start_new_session=True,
-                    preexec_fn=_stop_with_parent,
+                    preexec_fn=functools.partial(stop_with_parent, signal.SIGINT, os.getpid()),
                 )
             except OSError as error:
+                self._copy.finish()
                 raise RecordError(f"cannot start {command[0]}: {error.strerror}") from None
 
     @property
@@ -120,17 +136,22 @@ class Tracer:
             f"its messages are in {self.errors}; see `syncline doctor`",
         )
 
-    @property
-    def ended(self) -> bool:
-        """Whether the tracer has exited. Before `stop` that is an error."""
-        return self._process.poll() is not None
+    def failure(self) -> str | None:
+        """Returns why the tracer records no more; None while it does, and after `stop`."""
+        if (failed := self._copy.failed) is not None:
+            return f"{self.log.name}: {(failed.strerror or '').lower()}"
+        if self._was_stopped or self._process.poll() is None:
+            return None
+        return how_it_ended(self.name, self._process.returncode)
 
     def stop(self) -> int:
         """Waits until the tracer has read its buffers, stops it and returns its exit code."""
         if self._process.poll() is None:
+            self._was_stopped = True
             self._wait_until_drained()
             self._process.send_signal(signal.SIGINT)
             self._wait_for_exit()
+        self._copy.finish()
         if self.errors.exists() and self.errors.stat().st_size == 0:
             self.errors.unlink()
         return self._process.returncode
@@ -148,11 +169,11 @@ class Tracer:
             ticks = self._cpu_ticks()
             if ticks != before:
                 quiet_since, before = time.monotonic(), ticks
-            if time.monotonic() - quiet_since >= _QUIET_S or self._last_time() > now:
+            if time.monotonic() - quiet_since >= _QUIET_S or self.last_time() > now:
                 return
             time.sleep(0.05)
 
-    def _last_time(self) -> int:
+    def last_time(self) -> int:
         """Returns the time in ns of the last event in the log; 0 if it is unknown."""
         with contextlib.suppress(OSError, ValueError), self.log.open("rb") as log:
             log.seek(max(0, self.log.stat().st_size - (1 << 16)))
@@ -179,3 +200,4 @@ class Tracer:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        self._copy.finish()

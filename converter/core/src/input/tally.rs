@@ -45,6 +45,7 @@ pub(crate) struct InputTally {
     recorder_counts: [Option<u64>; Kind::COUNT],
     /// The recorder has reported its end.
     has_ended: bool,
+    has_ended_early: bool,
 }
 
 impl InputTally {
@@ -66,6 +67,7 @@ impl InputTally {
             io_uring: 0,
             recorder_counts: [None; Kind::COUNT],
             has_ended: false,
+            has_ended_early: false,
         }
     }
 
@@ -168,6 +170,13 @@ impl InputTally {
         loss.show(self.last_event, || at_line(&self.path, 0, "its recorder counted more events than it holds"));
     }
 
+    /// The recorder of this input ended early: the input says nothing from `ts` on.
+    pub(crate) fn add_ended_early(&mut self, ts: i64, losses: &mut Losses) {
+        (self.has_ended, self.has_ended_early) = (true, true);
+        let loss = losses.add(Reason::RecorderEnded, 1, Some(ts));
+        loss.show(Some(ts), || at_line(&self.path, self.lines, "its recorder ended before the recording did"));
+    }
+
     fn add_truncated(&self, losses: &mut Losses) {
         let loss = losses.add(Reason::Truncated, 1, self.last_event);
         loss.show(self.last_event, || at_line(&self.path, self.lines, "its last line is not the recorder's"));
@@ -198,7 +207,11 @@ impl InputTally {
             path: self.path.clone(),
             message: message.unwrap_or_else(default_message),
             detail: unparsed.map_or(String::new(), |line| format!("; the first unparsed line is {line}")),
-            hint: hint.unwrap_or_else(|| "docs/reference/formats.md shows what an event looks like".into()),
+            hint: if self.has_ended_early {
+                "its recorder ended before the recording did, so it is not known if there were syncs; record again".into()
+            } else {
+                hint.unwrap_or_else(|| "docs/reference/formats.md shows what an event looks like".into())
+            },
         }
     }
 

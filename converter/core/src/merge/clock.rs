@@ -45,6 +45,8 @@ pub struct InputHints {
     pub to_realtime: BTreeMap<String, i64>,
     /// Offset to add to the input's times to get times on the clock of the other inputs. With it, nothing else is asked about its clock.
     pub offset_ns: Option<i64>,
+    /// The time of CLOCK_BOOTTIME from which the input says nothing because its recorder ended early.
+    pub known_until: Option<i64>,
 }
 
 /// The conversion of an input's times to the clock of the other inputs.

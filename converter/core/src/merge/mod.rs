@@ -145,6 +145,7 @@ struct ReadyInput {
     clock: Clock,
     /// The shift that the caller's hints ask for.
     shift: Option<ClockShift>,
+    known_until: Option<i64>,
 }
 
 pub struct Merge {
@@ -155,6 +156,8 @@ pub struct Merge {
     clocks: HashMap<usize, Clock>,
     facts: Vec<(&'static str, String)>,
     records_requests: bool,
+    /// By input, the time from which it says nothing, on the clock of the result.
+    known_until: HashMap<usize, i64>,
 }
 
 impl Merge {
@@ -173,7 +176,13 @@ impl Merge {
             clocks: HashMap::new(),
             facts: Vec::new(),
             records_requests: false,
+            known_until: HashMap::new(),
         }
+    }
+
+    /// Returns the time from which an input says nothing, if its recorder ended early. It is known once the input has been opened.
+    pub fn known_until(&self, input: usize) -> Option<i64> {
+        self.known_until.get(&input).copied()
     }
 
     /// Returns the clock of an input. It is known once the input has been opened.
@@ -336,16 +345,22 @@ impl Merge {
         let skipped_lines = input.skipped_lines();
         let is_small = input.is_whole_in_head && source.parts(&path).is_empty();
         let mut reader = source.open(input, &options)?;
+        let known_until = hints.known_until;
         let (clock, shift) = resolve_clock(&mut reader, traits.default_clock, hints);
-        Ok(ReadyInput { index, path, skipped_lines, given, is_small, reader, clock, shift })
+        Ok(ReadyInput { index, path, skipped_lines, given, is_small, reader, clock, shift, known_until })
     }
 
     fn start(&mut self, at: usize, ready: ReadyInput) -> Result<()> {
-        let ReadyInput { index, path, skipped_lines, is_small, mut reader, clock, mut shift, .. } = ready;
+        let ReadyInput { index, path, skipped_lines, is_small, mut reader, clock, mut shift, known_until, .. } = ready;
         let offset = self.known_clocks.offset_of(&path, &clock)?;
         if offset != 0 {
             remove_clock_facts(&mut reader);
             shift = Some(ClockShift::Offset(offset));
+        }
+        if let Some(ts) = known_until {
+            // It is on CLOCK_BOOTTIME already.
+            let offset = shift.filter(|shift| matches!(shift, ClockShift::Offset(_)));
+            self.known_until.insert(index, offset.map_or(ts, |shift| shift.shifted(ts)));
         }
         self.clocks.insert(index, clock);
         self.records_requests |= reader.records_requests;
