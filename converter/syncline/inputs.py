@@ -158,7 +158,8 @@ def _convert_trace(
 
 def _of_temporary(error: _core.CoreError, path: str) -> _core.CoreError:
     message, hint, kind = error.args
-    if kind == "output":
+    # A limit of the process has a hint of its own.
+    if kind == "output" and "ulimit" not in (hint or ""):
         hint = (
             f"the tables of {path} are temporary: free some space, or name another folder in TMPDIR"
         )

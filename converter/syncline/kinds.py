@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shlex
 import zlib
 from pathlib import Path
@@ -71,17 +72,29 @@ def kind_of(path: str, source: str | None = None) -> Kind:
     """
     if path == "-":
         return "log"
-    if is_dataset(path):
+    if path.startswith(_OBJECT_STORE):
         return "dataset"
     file = Path(path)
-    if not file.exists():
+    try:
+        exists = bool(path) and file.exists()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot read {path}: {reason}", "check the name") from None
+    if not exists:
         raise InputError(
             f"cannot read {path}: no such file or folder",
             "check the name; `-` is standard input",
         )
+    if is_dataset(path):
+        return "dataset"
     if file.is_dir():
         if is_recording(file):
             return "log"
+        if os.path.lexists(file / MANIFEST):
+            raise InputError(
+                f"cannot read {file / MANIFEST}: it is no file",
+                f"name the files of the recording instead: ls {shlex.quote(path)}",
+            )
         if (file / DEVICES).is_file() and not is_table_folder(file):
             raise _unfinished(path)
         return "tables" if is_columns(file) else "folder"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import stat
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +30,8 @@ __all__ = [
     "strace_clocks",
 ]
 
+# The version of the manifest. One without a version is as old as the first one.
+_SCHEMA_VERSION = 1
 # Threads with their processes, and the names of the processes.
 TASKS = "tasks.json"
 # Names for addresses in stacks that the tracer could not resolve.
@@ -146,8 +150,14 @@ def read_recording(path: str) -> Recording:
         Path(path, name) for name in (TASKS, SYMBOLS, DEVICES)
     )
     try:
-        manifest = _read(file)
-        inputs = [(_file_name(one["file"]), text(one["source"])) for one in manifest["inputs"]]
+        _member(path, MANIFEST)
+        manifest = _object(_read(file))
+        version = manifest.get("schema_version", _SCHEMA_VERSION)
+        if version != _SCHEMA_VERSION or isinstance(version, bool):
+            raise ValueError(
+                f"its schema_version is {version!r}, and this version of Syncline reads {_SCHEMA_VERSION}"
+            )
+        inputs = [(_file_name(one["file"]), text(one["source"])) for one in _list(manifest["inputs"])]
         remaining = _filter(manifest.get("filter_at_conversion", {}))
         boot_id = manifest.get("before", {}).get("boot_id")
         for one in manifest["inputs"]:
@@ -158,21 +168,28 @@ def read_recording(path: str) -> Recording:
             to_realtime_ns=_to_realtime_ns(manifest.get("before", {})),
         )
         file = tasks_file
-        tasks = _read(file) if file.is_file() else {}
+        tasks = _object(_read(file)) if _member(path, TASKS) else {}
         threads = [(_id(tid), _id(pid)) for tid, pid in tasks.get("threads", [])]
         processes = {_id(int(pid)): text(name) for pid, name in tasks.get("processes", {}).items()}
         cgroups = {
             _id(pid): text(name) for name, pids in tasks.get("cgroups", {}).items() for pid in pids
         }
         file = symbols_file
-        symbols = _read(file) if file.is_file() else []
+        symbols = _read(file) if _member(path, SYMBOLS) else []
         frames = [
             (_id(pid), whole_number(address, 2**64), text(name)) for pid, address, name in symbols
         ]
         file = devices_file
-        devices = _read(file) if file.is_file() else {}
+        devices = _object(_read(file)) if _member(path, DEVICES) else {}
         device_names, hardware_queues = _device_names(devices), _hardware_queues(devices)
         devices_below = _devices_below(devices)
+        for file in map(Path(path).joinpath, (*(name for name, _ in inputs), FILES, WRITERS)):
+            _member(path, file.name)
+    except _NoMember as error:
+        raise InputError(
+            f"cannot read {file}: {error}",
+            f"a recording holds only files of its own: copy {file.name} into {shlex.quote(path)}, or remove it",
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{file} is damaged: {_reason(error)}",
@@ -200,6 +217,32 @@ def read_recording(path: str) -> Recording:
         cgroups,
         [f"{path}/{name} ({source})" for name, source in inputs if source not in _core.SOURCES],
     )
+
+
+class _NoMember(Exception):
+    """A file of a run directory is none of its own."""
+
+
+def _member(folder: str, name: str) -> bool:
+    """Returns whether a file of a run directory exists.
+
+    Raises:
+        _NoMember: it leads out of the folder, where it may be a file that whoever made the folder cannot read; or it is no file, so
+            that reading it might never end.
+    """
+    file = Path(folder, name)
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        if file.is_symlink():
+            raise _NoMember("it is a symbolic link that leads nowhere") from None
+        return False
+    if Path(folder).resolve() not in file.resolve().parents:
+        raise _NoMember("it is a symbolic link that leads out of the folder")
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise _NoMember(f"it is {kinds.get(stat.S_IFMT(mode), 'a device')} and not a file")
+    return True
 
 
 def _if_there(table: Path) -> list[str]:
@@ -241,6 +284,23 @@ def _read(file: Path) -> Any:
     return parse_json(file.read_bytes())
 
 
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{_shown(value)} is not an object")
+    return value
+
+
+def _list(value: object) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        raise ValueError(f"{_shown(value)} is not a list")
+    return [_object(one) for one in value]
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
 def _id(value: object) -> int:
     """Returns the id of a thread or a process."""
     return whole_number(value, 2**32)
@@ -272,7 +332,11 @@ def _filter(values: dict[str, Any]) -> Filter:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return (error.strerror or str(error)).lower()
-    return f"no key {error}" if isinstance(error, KeyError) else str(error)
+    if isinstance(error, KeyError):
+        return f"it has no key {error}"
+    # Python words these for the author of the code that fails.
+    is_of_python = isinstance(error, AttributeError | TypeError)
+    return "a value in it is of the wrong type" if is_of_python else str(error)
 
 
 def join_recordings(recordings: list[Recording]) -> Recording:

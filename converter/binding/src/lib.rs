@@ -19,8 +19,9 @@ use syncline_core::input_file::Input;
 use syncline_core::max_loss::MaxLoss;
 use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
 use syncline_core::options::{Options, OutputFormat, Progress};
-use syncline_core::output::Output;
+use syncline_core::output::{self, Output};
 use syncline_core::own_trace::Stop;
+use syncline_core::part::CreatedFolders;
 use syncline_core::sink::columns::Contents;
 use syncline_core::sink::filtered::{Cgroup, Filter};
 use syncline_core::sink::folded::folded_line;
@@ -541,6 +542,20 @@ fn write(py: Python<'_>, path: PathBuf, data: &[u8], private: bool) -> PyResult<
     written.map_err(|e| raise(&e))
 }
 
+/// Writes pairs of a path and data, with the folders above them, all of them or none.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn write_all(py: Python<'_>, files: Vec<(PathBuf, Vec<u8>)>) -> PyResult<()> {
+    py.detach(|| output::write_all(&files)).map_err(|e| raise(&e))
+}
+
+/// Creates a folder and the missing ones above it. As root, a link of another user on the path is refused before anything is made.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn create_folder(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    py.detach(|| CreatedFolders::create(&path).map(CreatedFolders::keep)).map_err(|e| raise(&e))
+}
+
 /// An output file that is created before its content is known, so that a path that cannot be written is reported before the work.
 #[pyclass(module = "syncline._core")]
 struct OutputFile(Mutex<Option<Output>>);
@@ -603,5 +618,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(draw, module)?)?;
     module.add_function(wrap_pyfunction!(perf_script, module)?)?;
     module.add_function(wrap_pyfunction!(folded, module)?)?;
+    module.add_function(wrap_pyfunction!(write_all, module)?)?;
+    module.add_function(wrap_pyfunction!(create_folder, module)?)?;
     module.add_function(wrap_pyfunction!(write, module)?)
 }

@@ -181,6 +181,7 @@ impl Error {
             Self::ForeignLink { .. } => "whoever made the link chooses what root overwrites: name the file itself".into(),
             Self::Thread(_) => "a limit on processes or memory is reached: see `ulimit -u`, `ulimit -v`".into(),
             Self::Write { path, .. } if path == Path::new("-") => return None,
+            Self::Write { source, .. } if limit_hint(source).is_some() => return limit_hint(source),
             Self::Write { .. } | Self::Encode { .. } => "no incomplete file was left".into(),
             Self::TooMuchLoss { .. } => {
                 "nothing was written; to convert it nevertheless, raise --max-loss or leave it out".into()
@@ -191,7 +192,21 @@ impl Error {
     }
 }
 
+/// What to do about an error that is of a limit and not of the file.
+fn limit_hint(source: &io::Error) -> Option<String> {
+    // The crate that names temporary files wraps the error of the system.
+    let text = source.to_string();
+    let hints = [
+        ("(os error 24)", "allow more open files: ulimit -n 1024"),
+        ("(os error 36)", "a name has at most 255 bytes, and a path 4,095"),
+    ];
+    hints.iter().find(|(of, _)| text.contains(of)).map(|(_, hint)| (*hint).to_owned())
+}
+
 fn read_hint(path: &str, source: &io::Error) -> Option<String> {
+    if let Some(hint) = limit_hint(source) {
+        return Some(hint);
+    }
     if let Some(refused) = Refused::of(source) {
         return Some(refused.hint.clone());
     }

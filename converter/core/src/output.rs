@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
 use crate::output_path::{folder, resolve};
-use crate::part::{self, Access, Part};
+use crate::part::{self, Access, CreatedFolders, Part};
 use crate::terminal::escape;
 
 pub(crate) const BUFFER_BYTES: usize = 1 << 19;
@@ -209,6 +209,29 @@ impl Output {
             None => Ok(()),
         }
     }
+
+    /// Writes the rest. The file keeps its temporary name.
+    fn complete(mut self) -> Result<(PathBuf, Option<Part>)> {
+        self.send_buffer()?;
+        let part = self.close()?;
+        Ok((std::mem::take(&mut self.path), part))
+    }
+}
+
+/// Writes a set of files and the folders above them. If one cannot be written, none of them is there, and what had their names stays.
+pub fn write_all(files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+    let mut folders: Option<CreatedFolders> = None;
+    let mut complete = Vec::new();
+    for (path, data) in files {
+        match &mut folders {
+            Some(folders) => folders.add(folder(path))?,
+            None => folders = Some(CreatedFolders::create(folder(path))?),
+        }
+        let mut output = Output::create(path, false)?;
+        output.buffer().extend_from_slice(data);
+        complete.push(output.complete()?);
+    }
+    complete.into_iter().try_for_each(|(path, part)| part.map_or(Ok(()), |part| part.persist(&path)))
 }
 
 impl Drop for Output {

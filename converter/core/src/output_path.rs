@@ -11,12 +11,25 @@ const MAX_LINKS: usize = 40;
 /// Returns the final path of a file. A symbolic link is followed, so that it is kept. The folder must exist.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     refuse_foreign_links(path)?;
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = follow(path)?;
     let folder = folder(&path);
     if path != Path::new("-") && !folder.is_dir() {
         return Err(Error::NoFolder { path: path.clone(), folder: folder.to_owned() });
     }
     Ok(path)
+}
+
+/// Returns what a path leads to, which need not exist: a link that leads nowhere yet is kept, too.
+pub fn follow(path: &Path) -> Result<PathBuf> {
+    let mut at = path.to_owned();
+    for _ in 0..=MAX_LINKS {
+        match at.read_link() {
+            Ok(target) => at = folder(&at).join(target),
+            Err(_) => return Ok(at.canonicalize().unwrap_or(at)),
+        }
+    }
+    let source = std::io::Error::from(rustix::io::Errno::LOOP);
+    Err(Error::Write { path: path.to_owned(), source })
 }
 
 /// Returns the folder of a file; `.` for a bare name.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
 use crate::error::{Error, Result};
-use crate::output_path::folder;
+use crate::output_path::{folder, refuse_foreign_links};
 
 /// A name is `.NAME.syncline-XXXXXX.part`.
 const MARKER: &str = ".syncline-";
@@ -170,12 +170,28 @@ fn remove_folder(path: &Path) -> io::Result<()> {
 pub struct CreatedFolders(Vec<PathBuf>);
 
 impl CreatedFolders {
-    /// Creates a folder and the missing ones above it.
-    pub fn create(folder: &Path) -> io::Result<Self> {
-        let missing = folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
-        let created = Self(missing.map(Path::to_owned).collect());
-        fs::DirBuilder::new().recursive(true).mode(0o777).create(folder)?;
+    /// Creates a folder and the missing ones above it. As root, it makes nothing through a link of another user.
+    pub fn create(folder: &Path) -> Result<Self> {
+        let mut created = Self(Vec::new());
+        created.add(folder)?;
         Ok(created)
+    }
+
+    /// Creates one more folder.
+    pub fn add(&mut self, folder: &Path) -> Result<()> {
+        refuse_foreign_links(folder)?;
+        let missing = folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+        let missing: Vec<_> = missing.map(Path::to_owned).collect();
+        let fail = |source| Error::Write { path: folder.to_owned(), source };
+        fs::DirBuilder::new().recursive(true).mode(0o777).create(folder).map_err(fail)?;
+        // Those below come first.
+        self.0.splice(0..0, missing);
+        Ok(())
+    }
+
+    /// Keeps the folders, also empty ones.
+    pub fn keep(mut self) {
+        self.0.clear();
     }
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import resource
 import signal
 import sys
 import traceback
@@ -89,8 +91,17 @@ def code_of(error: Exception) -> int | None:
     if isinstance(error, OSError) and error.errno is not None:
         where = f": {error.filename}" if error.filename else ""
         reason = (error.strerror or str(error)).lower()
-        say(f"error: {reason}{where}", "temporary files are in TMPDIR, or else in /tmp")
+        say(f"error: {reason}{where}", _os_hint(error))
         return OUTPUT_ERROR
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        say(
+            "error: no thread can be started: the limit on processes is reached",
+            "raise it: ulimit -u, or pids.max of the control group",
+        )
+        return OUTPUT_ERROR
+    if isinstance(error, UnicodeDecodeError):
+        say("error: the input is damaged: a name in it is not UTF-8", "convert the log again")
+        return BAD_INPUT
     if isinstance(error, UnicodeEncodeError):
         say(
             f"error: the name {error.object} is not UTF-8",
@@ -98,9 +109,27 @@ def code_of(error: Exception) -> int | None:
         )
         return WRONG_USE
     if isinstance(error, MemoryError):
-        say("error: not enough memory", "close other programs, or use a larger machine")
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        is_limited = limit != resource.RLIM_INFINITY
+        say(
+            f"error: not enough memory: the address space is limited to {limit >> 10:,} kB (ulimit -v)"
+            if is_limited
+            else "error: not enough memory",
+            "ulimit -v unlimited" if is_limited else "close other programs, or use a larger machine",
+        )
         return OUTPUT_ERROR
     return None
+
+
+def _os_hint(error: OSError) -> str | None:
+    """Returns what to do about an error of the system."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "allow more open files: ulimit -n 1024"
+    if error.errno == errno.EAGAIN:
+        return "the limit on processes may be reached: ulimit -u"
+    if error.errno == errno.ENAMETOOLONG:
+        return "a name has at most 255 bytes, and a path 4,095"
+    return "temporary files are in TMPDIR, or else in /tmp"
 
 
 def reported(error: Exception, before: int) -> int:

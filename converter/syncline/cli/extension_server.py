@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from syncline import interruptible
-from syncline.cli.errors import Failure, say
+from syncline import _core, interruptible
+from syncline.cli.errors import say
 from syncline.cli.options import example
 from syncline.cli.types import FOLDER
 
@@ -29,11 +29,9 @@ def command(out: str) -> None:
     """
     from syncline.ui import extension_server
 
-    for name, text in extension_server.files().items():
-        path = Path(out, name)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Failure(f"cannot create {path.parent}: {error.strerror}") from None
-        interruptible.write(str(path), text.encode())
+    files = [
+        (str(Path(out, name)), text.encode()) for name, text in extension_server.files().items()
+    ]
+    # A UI that reads half a set has macros without their tables.
+    interruptible.call(lambda: _core.write_all(files))
     say(f"the extension server -> {out}: add it in the Perfetto UI at Settings > Extension Servers")

@@ -31,8 +31,46 @@ COMMANDS = (
 )
 
 
+# Arguments that name no file.
+_TEXTS = ("sql", "names")
+
+
 class Escaped(BaseException):
     """Carries the exception that is its cause through click, which would end the process with a code of its own."""
+
+
+def _check_values(command: click.Command) -> None:
+    """Makes a command refuse empty names of inputs, and texts that are not UTF-8."""
+    for param in command.params:
+        if param.callback is None and param.name != "command":
+            param.callback = _checked
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            _check_values(command.commands[name])
+
+
+def _checked(_ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    is_text = param.name in _TEXTS or (
+        isinstance(param, click.Option) and isinstance(param.type, click.types.StringParamType)
+    )
+    for one in value if isinstance(value, tuple) else (value,):
+        if not isinstance(one, str):
+            continue
+        if isinstance(param, click.Argument) and not one:
+            raise click.UsageError(f"{param.make_metavar(_ctx)} is empty: name a file or a folder")
+        if is_text and (bad := _first_bad_byte(one)) is not None:
+            name = param.opts[0] if isinstance(param, click.Option) else param.name.upper()
+            raise click.UsageError(f"{name} is not UTF-8: byte {bad + 1} of it")
+    return value
+
+
+def _first_bad_byte(text: str) -> int | None:
+    """Returns the place of the first byte that is not UTF-8. Python keeps such bytes of arguments as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return len(text[: error.start].encode())
+    return None
 
 
 class Commands(click.Group):
@@ -45,7 +83,9 @@ class Commands(click.Group):
         if name not in COMMANDS:
             return None
         module = name.replace("-", "_")
-        return importlib.import_module(f"syncline.cli.{module}").command
+        command = importlib.import_module(f"syncline.cli.{module}").command
+        _check_values(command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -57,6 +97,10 @@ class Commands(click.Group):
 
             if close := difflib.get_close_matches(name, COMMANDS, 1):
                 ctx.fail(f"No such command {printable(name)!r}. Did you mean {close[0]}?")
+        if name in COMMANDS and not {"-h", "--help"} & {*args}:
+            from syncline.cli.limits import check_address_space
+
+            check_address_space(name)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -97,7 +97,7 @@ def command(
             "ingest the runs one by one, or leave it out: most recordings say their time",
         )
     store = open_store(dataset)
-    ingest.create(store)
+    made = ingest.create(store)
     ingest.remove_dead(store)
     undated: list[str] = []
     hostless: list[str] = []
@@ -123,23 +123,27 @@ def command(
             size += f", {lost}" if lost else ""
             show(f"{path} -> {entry.partition}: {size}{note}\n")
 
-    if spark is not None:
-        from syncline.dataset import spark_ingest
+    try:
+        if spark is not None:
+            from syncline.dataset import spark_ingest
 
-        for one in spark_ingest.ingest_all(paths, dataset, reading, described, spark):
-            for message, hint in one.warnings:
-                say(f"warning: {message}", hint)
-            if one.outcome is not None:
-                done(one.path, one.outcome)
-            else:
-                code = reported(one.error(), code)
-    else:
-        for path in paths:
-            try:
-                with bar(f"reading {path}") as progress:
-                    done(path, ingest.ingest(path, store, reading, described, progress))
-            except Exception as error:
-                code = reported(error, code)
+            for one in spark_ingest.ingest_all(paths, dataset, reading, described, spark):
+                for message, hint in one.warnings:
+                    say(f"warning: {message}", hint)
+                if one.outcome is not None:
+                    done(one.path, one.outcome)
+                else:
+                    code = reported(one.error(), code)
+        else:
+            for path in paths:
+                try:
+                    with bar(f"reading {path}") as progress:
+                        done(path, ingest.ingest(path, store, reading, described, progress))
+                except Exception as error:
+                    code = reported(error, code)
+    finally:
+        if made is not None and not any(counts.values()):
+            made.discard()
     if hostless and not quiet:
         say(f"note: the host of {_runs(hostless)} is not known", f"name it: syncline ingest {shlex.quote(hostless[0])} --into {shlex.quote(dataset)} --host NAME --replace")  # fmt: skip
     if undated and not quiet:

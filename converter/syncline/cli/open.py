@@ -110,6 +110,10 @@ def command(
         except OSError as error:
             raise Failure(f"cannot serve on 127.0.0.1: {error.strerror}") from None
         server.on_refusal = _say_refused
+        server.on_change = lambda: say(
+            f"warning: {input} was replaced since the start, so the browser does not get it",
+            "type the command again",
+        )
         with server:
             if offline:
                 _serve_until_interrupted(server.page, no_browser)

@@ -46,7 +46,7 @@ FILTERS = tuple(map(flag, _FILTER))
 
 def table_format(note: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns `--format` of a command that prints tables. `note` ends its help."""
-    return click.option(
+    form = click.option(
         "--format",
         "form",
         type=click.Choice(["table", "csv", "json", "md"]),
@@ -54,6 +54,21 @@ def table_format(note: str = "") -> Callable[[Callable[..., Any]], Callable[...,
         show_default=True,
         help=f"Output format. {note}".rstrip(),
     )
+    safe = click.option(
+        "--csv-safe",
+        is_flag=True,
+        expose_value=False,
+        callback=_quote_formulas,
+        help="With --format csv: a quote before texts that begin with = + - @, which a spreadsheet would run as formulas.",
+    )
+    return lambda function: form(safe(function))
+
+
+def _quote_formulas(_ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        from syncline.render import csv
+
+        csv.quote_formulas()
 
 
 def listing(

@@ -80,5 +80,5 @@ def command(
         # To stderr in every format, because standard output is data.
         for caveat in caveats(open_engine, sql):
             say(f"warning: {caveat}")
-        table = run_query(open_engine, sql)
+        table = run_query(open_engine, sql, is_of_user=True)
     show(render.exporter(form)(table, None))

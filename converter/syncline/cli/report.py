@@ -99,7 +99,8 @@ def command(
 
     wants_answer = not names and form == "table"
     try:
-        reports = [catalogue.load(name) for name in names or ("summary",) if not wants_answer]
+        wanted = dict.fromkeys(names or ("summary",))
+        reports = [catalogue.load(name) for name in wanted if not wants_answer]
     except catalogue.UnknownReport as error:
         if other := next((name for name in names if Path(name).exists()), None):
             raise Failure(
@@ -122,6 +123,7 @@ def command(
     needed += statements_of_why(report.name for report in reports)
     notes = []
     parts = render.streamed(form)
+    is_joined = form == "json" and len(reports) > 1
     # Not all rows of a large dataset fit the memory, and half an output would look like a whole one.
     with tempfile.SpooledTemporaryFile(
         _IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass", newline=""
@@ -143,8 +145,11 @@ def command(
             if found:
                 out.write(rendered.render(found, catalogue.names()))
             for number, report in enumerate(reports):
+                between = "\n" if number and not is_joined else ""
+                if is_joined:
+                    out.write(("," if number else "{") + f'"{report.name}": ')
                 if report.name == "neighbours" and others is not None:
-                    out.write(("\n" if number else "") + render.exporter(form)(others, report))
+                    out.write(between + render.exporter(form)(others, report))
                     continue
                 if parts:
                     is_empty = _write_in_parts(open_engine, report, parts, out)
@@ -154,7 +159,8 @@ def command(
                 table = run_report(open_engine, report.name)
                 if not table.rows:
                     table = replace(table, why_empty=why_empty(open_engine, report.name))
-                out.write(("\n" if number else "") + render.exporter(form)(table, report))
+                out.write(between + render.exporter(form)(table, report))
+            out.write("}\n" if is_joined else "")
         sys.stderr.write(stderr_preface + "".join(notes))
         out.seek(0)
         while text := out.read(_IN_MEMORY):
@@ -177,7 +183,7 @@ def _neighbours(input: str, reading: Reading, engine: str, filtered: Any) -> Tab
 def _write_in_parts(
     engine: Any, report: Report, parts: Callable[..., Iterator[str]], out: IO[str]
 ) -> bool:
-    """Writes the text of a report, and returns whether it has no rows. jq reads several JSON objects as a stream."""
+    """Writes the text of a report, and returns whether it has no rows."""
     from syncline.report.run import run_report_in_batches
 
     is_empty = True

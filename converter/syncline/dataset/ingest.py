@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shlex
 import shutil
@@ -12,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from syncline import interruptible, scratch
+from syncline import _core, interruptible, scratch
 from syncline.engine.columns import import_duckdb
 from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
@@ -28,7 +29,7 @@ from . import index, layout
 from .layout import Entry, TableFile
 from .store import FolderStore, Store
 
-__all__ = ["Described", "Outcome", "create", "find_inputs", "ingest", "remove_dead"]
+__all__ = ["Described", "Made", "Outcome", "create", "find_inputs", "ingest", "remove_dead"]
 
 _CHUNK = 1 << 22
 _DAY_NS = 86_400 * 10**9
@@ -56,15 +57,19 @@ class Outcome:
     entry: Entry
 
 
-def create(store: Store) -> None:
+def create(store: Store) -> Made | None:
     """Makes a dataset of a folder that does not exist or is empty, or of a part of a bucket.
+
+    Returns what `discard` removes again; None if there is a dataset.
 
     Raises:
         InputError: the folder holds something else, or the dataset has another version.
     """
+    made: Made | None = None
     try:
         store.read(layout.MARKER)
     except FileNotFoundError:
+        made = Made(store)
         if isinstance(store, FolderStore):
             folder = Path(store.root)
             # Another command may be writing the marker, or have written it since.
@@ -73,10 +78,39 @@ def create(store: Store) -> None:
                     f"{store.url} is not a dataset, and holds other files",
                     "name a folder that does not exist yet",
                 ) from None
+            made.folders = [path for path in (folder, *folder.parents) if not path.exists()]
         store.write(layout.MARKER, layout.marker())
     except NotADirectoryError:
         raise InputError(f"{store.url} is not a folder", "name a folder") from None
     index.check_dataset(store)
+    return made
+
+
+@dataclass
+class Made:
+    """A new dataset, and the folders that did not exist before it."""
+
+    store: Store
+    folders: list[Path] = field(default_factory=list)
+
+    def discard(self) -> None:
+        """Removes the dataset if no run has been added to it, by this command or by another one."""
+        store = self.store
+        with store.locked([]):
+            if store.sizes(layout.ENTRIES):
+                return
+            if isinstance(store, FolderStore):
+                try:
+                    # Another command may be converting a run.
+                    store.owned(layout.STAGING).rmdir()
+                except FileNotFoundError:
+                    pass
+                except OSError:
+                    return
+            store.remove(layout.MARKER)
+        with contextlib.suppress(OSError):
+            for folder in self.folders:
+                folder.rmdir()
 
 
 def _is_empty(folder: Path) -> bool:
@@ -158,7 +192,7 @@ def ingest(
     # On the disk of the dataset, so that a rename publishes the partition.
     parent = store.owned(layout.STAGING) if isinstance(store, FolderStore) else None
     if parent is not None:
-        parent.mkdir(exist_ok=True)
+        _core.create_folder(str(parent))
     with scratch.folder(parent) as folder:
         tables = folder / "tables"
         _convert(path, f"{tables}/", reading, progress)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from syncline import interruptible
+from syncline import _core, interruptible
 from syncline.errors import InputError
 
 from . import layout
@@ -163,14 +163,14 @@ class FolderStore:
 
     def write(self, path: str, data: bytes) -> None:
         file = self.owned(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        _core.create_folder(str(file.parent))
         interruptible.write(str(file), data)
         _flush(file)
         _flush(file.parent)
 
     def publish(self, folder: Path, partition: str) -> None:
         target = self.owned(partition)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _core.create_folder(str(target.parent))
         # After a loss of power the partition must not have files without content.
         # All at once, so that they share the commits of a journal.
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -190,7 +190,7 @@ class FolderStore:
         if target.is_dir():
             # Renamed first, so that a kill leaves no half partition.
             dead = self.owned(layout.STAGING) / f"removed-{target.name}-{os.getpid()}"
-            dead.parent.mkdir(exist_ok=True)
+            _core.create_folder(str(dead.parent))
             target.rename(dead)
             shutil.rmtree(dead, ignore_errors=True)
             for parent in target.relative_to(self._folder).parents:

@@ -105,7 +105,7 @@ def _drop_partial_stacks(run: Run) -> None:
 
 
 def _answers(engine: SqlEngine, query: Query) -> dict[str, Figure]:
-    table = run_query(engine, query.sql)
+    table = run_query(engine, query.sql, is_of_user=True)
     missing = [name for name in ("key", "value") if name not in table.columns]
     if missing:
         raise EngineError(

@@ -7,13 +7,14 @@ imports neither until a trace is opened, so that commands without a trace start 
 """
 
 from .choice import is_program, open_trace
-from .errors import EngineError, OutOfMemory, SqlError
+from .errors import DAMAGED, EngineError, OutOfMemory, SqlError
 from .processor import Engine
 from .result import Result, Value
 from .trace_file import TraceFile
 from .web_dist import find_web_dist
 
 __all__ = [
+    "DAMAGED",
     "Engine",
     "EngineError",
     "OutOfMemory",

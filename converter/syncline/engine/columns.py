@@ -23,7 +23,7 @@ from syncline import interruptible, scratch
 from syncline.kinds import is_columns
 
 from .attach import DERIVED, as_pattern, attach_runs
-from .errors import EngineError, SqlError
+from .errors import DAMAGED, EngineError, SqlError
 from .file_columns import FILE_COLUMNS
 from .reads import reads
 from .result import Result, Value
@@ -82,7 +82,9 @@ class ColumnsEngine:
         explain: Callable[[str], EngineError] | None = None,
         show: Show | None = None,
         groups: int = 1,
+        files: Iterable[Path] = (),
     ) -> None:
+        self._files = [*files]
         self.path = path
         self.is_dataset = is_dataset
         # A sentence for each reason why runs are left out.
@@ -180,11 +182,41 @@ class ColumnsEngine:
                         f"allow it more memory: {MEMORY_VARIABLE}=8G; check the space in TMPDIR; or read fewer runs"
                         " of a dataset: --where",
                     ) from None
+                if damaged := self._damaged_file(error):
+                    raise EngineError(
+                        f"{damaged} is damaged: {_first_line(str(error))}", DAMAGED
+                    ) from None
                 if self._explain and (_is_of_files(error) or "AWS Error" in str(error)):
                     raise self._explain(str(error)) from None
                 if isinstance(error, import_duckdb().ProgrammingError | import_duckdb().DataError):
-                    raise SqlError(_sql_reason(str(error))) from error
+                    is_of_values = isinstance(
+                        error, import_duckdb().DataError | import_duckdb().InvalidInputException
+                    )
+                    raise SqlError(_sql_reason(str(error)), is_of_values=is_of_values) from error
                 raise EngineError(f"{self.path}: {error}") from error
+            except (UnicodeDecodeError, RuntimeError) as error:
+                if not _is_of_names(error):
+                    raise
+                raise EngineError(
+                    f"{self.path} is damaged: a name in it is not UTF-8", DAMAGED
+                ) from None
+
+    def _damaged_file(self, error: Exception) -> Path | None:
+        """Returns the Parquet file that cannot be read, if that may be why a query failed.
+
+        The class of the error does not say it: it depends on which thread comes first to which part of the file.
+        """
+        if self._explain or not (_is_of_files(error) or isinstance(error, import_duckdb().DataError)):
+            return None
+        for file in self._files:
+            if file.suffix != ".parquet":
+                continue
+            try:
+                self._db.execute(f"SELECT MAX(hash(COLUMNS(*))) FROM read_parquet('{_quoted(file)}')")
+                self._db.fetchall()
+            except (import_duckdb().Error, UnicodeDecodeError, RuntimeError):
+                return file
+        return None
 
     def _run(
         self, sql: str, max_rows: int | None = None
@@ -339,11 +371,20 @@ def open_attached(
         if db is not None and not interruptible.was_abandoned():
             db.close()
         scratch.remove(temporary)
+        if _is_of_names(error):
+            raise EngineError(f"{path} is damaged: a name in it is not UTF-8", DAMAGED) from None
         if isinstance(error, duckdb.Error):
             if explain is not None:
                 raise explain(_first_line(str(error))) from None
             # The other lines are our SQL and DuckDB's advice to its author.
             reason = _first_line(str(error)).rstrip(".")
+            if "utf-8" in str(error).lower() or "unicode" in str(error).lower():
+                raise EngineError(
+                    f"{path}: its text is not UTF-8",
+                    "rewrite it, for example from Latin-1: iconv -f latin1 -t utf-8 FILE",
+                ) from None
+            if _is_of_files(error) and any(file.suffix == ".parquet" for file in files):
+                raise EngineError(f"{path} is damaged: {reason}", DAMAGED) from None
             if isinstance(error, duckdb.InvalidInputException):
                 reason += ": is the file cut off, or do its rows differ in the number of columns?"
             raise EngineError(f"{path}: cannot read the columns: {reason}", CONVERT) from error
@@ -359,7 +400,12 @@ def open_attached(
         explain=explain,
         show=show,
         groups=groups,
+        files=files,
     )
+
+
+def _quoted(file: Path) -> str:
+    return as_pattern(file).replace("'", "''")
 
 
 def _size(files: Iterable[Path]) -> int:
@@ -421,6 +467,12 @@ def _is_of_files(error: Exception) -> bool:
     of_files = duckdb.IOException | duckdb.InvalidInputException | duckdb.InternalException
     # What its reader of Parquet's headers (Thrift) raises has no class of its own.
     return isinstance(error, of_files) or type(error) is duckdb.Error
+
+
+def _is_of_names(error: BaseException) -> bool:
+    """Returns whether the name of a column cannot become a text of Python."""
+    is_of_binding = isinstance(error, RuntimeError) and "conversion error" in str(error)
+    return isinstance(error, UnicodeDecodeError) or is_of_binding
 
 
 def _default_memory() -> int:

@@ -34,12 +34,14 @@ class EngineError(Exception):
 class SqlError(EngineError):
     """The engine rejects the SQL.
 
-    `reason` is the engine's own message, with the position in the SQL if the engine reports one.
+    `reason` is the engine's own message, with the position in the SQL if the engine reports one. With `is_of_values`, the SQL is valid,
+    and a value is not what it expects.
     """
 
-    def __init__(self, reason: str, hint: str = "") -> None:
+    def __init__(self, reason: str, hint: str = "", *, is_of_values: bool = False) -> None:
         super().__init__(f"SQL error: {reason}", hint)
         self.reason = reason
+        self.is_of_values = is_of_values
 
 
 class OutOfMemory(EngineError):

@@ -1,6 +1,6 @@
 """Comma-separated values: plain ns and bytes, null as an empty field.
 
-A file gets text unchanged. On a terminal, characters that are not printable are escaped.
+A file gets text unchanged, unless `quote_formulas` was called. On a terminal, characters that are not printable are escaped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,18 @@ from syncline.engine import Value
 from syncline.printable import printable
 from syncline.report import Report, Table
 
-__all__ = ["parts", "render"]
+__all__ = ["parts", "quote_formulas", "render"]
+
+
+# What a spreadsheet takes for the begin of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_quotes_formulas = False
+
+
+def quote_formulas() -> None:
+    """Writes a quote before a text that a spreadsheet would take for a formula, from now on."""
+    global _quotes_formulas
+    _quotes_formulas = True
 
 
 def render(table: Table, report: Report | None = None) -> str:
@@ -51,7 +62,7 @@ def _field(value: Value, text: Callable[[str], str]) -> str | int | float:
     if value is None:
         return ""
     if isinstance(value, str):
-        return text(value)
+        return text(f"'{value}" if _quotes_formulas and value.startswith(_FORMULA) else value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.hex() if isinstance(value, bytes) else value

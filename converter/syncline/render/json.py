@@ -15,7 +15,7 @@ __all__ = ["parts", "render"]
 def render(table: Table, report: Report | None = None) -> str:
     """Renders `{"report": ..., "title": ..., "columns": [...], "rows": [...]}`, or only the rows of a query.
 
-    Several reports form a stream of objects, which jq reads.
+    Several reports become one object, with a key for each.
     """
     return "".join(parts(table.columns, [table.rows], report))
 

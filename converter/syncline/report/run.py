@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline import losses
-from syncline.engine import EngineError, SqlError, Value
+from syncline.engine import DAMAGED, EngineError, SqlError, Value
 from syncline.engine.columns import WITH_TABLES, ColumnsEngine
 
 from . import catalogue, failures
@@ -64,16 +64,22 @@ class Table:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def run_query(engine: SqlEngine, sql: str) -> Table:
+def run_query(engine: SqlEngine, sql: str, *, is_of_user: bool = False) -> Table:
     """Runs any SQL. Syncline's tables that it names are built first.
+
+    Args:
+        is_of_user: the SQL is not Syncline's own, so a value that it does not expect is no damage.
 
     Raises:
         SqlError: the SQL is not valid; has a hint.
+        EngineError: the input is damaged.
     """
     try:
         include(engine, sql)
         result = engine.query(sql)
     except SqlError as error:
+        if error.is_of_values and not is_of_user:
+            raise _damaged(engine, error) from None
         error.hint = error.hint or hint(engine, sql, error.reason)
         raise
     return Table(result.columns, result.rows)
@@ -113,8 +119,15 @@ def run_report_in_batches(engine: SqlEngine, name: str) -> Iterator[Table]:
         yield run_report(engine, name)
         return
     each_run = name in catalogue.EACH_RUN
-    for result in engine.batches(catalogue.load(name).sql, each_run=each_run):
-        yield Table(result.columns, result.rows)
+    try:
+        for result in engine.batches(catalogue.load(name).sql, each_run=each_run):
+            yield Table(result.columns, result.rows)
+    except SqlError as error:
+        raise (_damaged(engine, error) if error.is_of_values else error) from None
+
+
+def _damaged(engine: SqlEngine, error: SqlError) -> EngineError:
+    return EngineError(f"{engine.path} is damaged: {error.reason.partition(chr(10))[0]}", DAMAGED)
 
 
 def check_trace(engine: SqlEngine) -> None:

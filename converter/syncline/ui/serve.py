@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import hmac
+import os
 import secrets
 import shutil
+import socket
 import threading
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -33,8 +35,9 @@ _PLUGIN_PATH = "/syncline/plugin.js"
 
 # Of one browser: it opens at most six to one host, and some in advance.
 _MAX_CONNECTIONS = 16
-# A browser that has opened a connection in advance may never use it.
-_REQUEST_WITHIN_S = 30
+# For the whole header: one byte every few seconds would otherwise hold a connection for ever. A browser that has opened one in advance
+# may never use it.
+_REQUEST_WITHIN_S = 10
 # The UI may be busy with the first part of a large trace while the next one waits.
 _SENT_WITHIN_S = 600
 
@@ -62,9 +65,15 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, trace: Path, name: str, port: int, handler: type[_Handler]) -> None:
         self.trace = trace
+        # Kept open: its name may lead to another file by the time a browser asks for it.
+        self.file = os.open(trace, os.O_RDONLY | os.O_CLOEXEC)
+        self._at_start = os.fstat(self.file)
         self.start_path = f"{self.folder}{secrets.token_urlsafe(16)}/"
         self.trace_path = f"{self.start_path}{name}"
         self._fetched = threading.Event()
+        # Called once if the trace is not what it was at the start.
+        self.on_change: Callable[[], None] = lambda: None
+        self._has_changed = False
         # Called once with the id of each user whose connections are closed.
         self.on_refusal: Callable[[int], None] = lambda uid: None
         self._refused: set[int] = set()
@@ -72,6 +81,7 @@ class _Server(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), handler)
         except OSError as error:
+            os.close(self.file)
             if error.errno == errno.EADDRINUSE:
                 raise PortTaken(port) from None
             raise
@@ -96,6 +106,19 @@ class _Server(ThreadingHTTPServer):
         self.shutdown()
         self._thread.join()
         self.server_close()
+        os.close(self.file)
+
+    def is_unchanged(self) -> bool:
+        """Returns whether the trace is what it was at the start. A file that was only removed still is."""
+        now = [os.fstat(self.file)]
+        with contextlib.suppress(FileNotFoundError):
+            now.append(self.trace.stat())
+        if all(map(_facts(self._at_start).__eq__, map(_facts, now))):
+            return True
+        if not self._has_changed:
+            self._has_changed = True
+            self.on_change()
+        return False
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Returns whether the connection is of a user who may have the trace, as far as it is known."""
@@ -136,9 +159,31 @@ class _Server(ThreadingHTTPServer):
         """Ignores errors, because a browser may close a connection at any time."""
 
 
+def _facts(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 class _Handler(SimpleHTTPRequestHandler):
     server: _Server  # type: ignore[assignment]
     timeout = _REQUEST_WITHIN_S
+
+    def handle(self) -> None:
+        self._deadline = threading.Timer(_REQUEST_WITHIN_S, self._expire)
+        self._deadline.daemon = True
+        self._deadline.start()
+        try:
+            super().handle()
+        finally:
+            self._deadline.cancel()
+
+    def parse_request(self) -> bool:
+        is_whole = super().parse_request()
+        self._deadline.cancel()
+        return is_whole
+
+    def _expire(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, format: str, *args: object) -> None:
         """Prints nothing, because `syncline open` prints what is served."""
@@ -177,7 +222,19 @@ class _Handler(SimpleHTTPRequestHandler):
     def send_trace(self, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Sends the trace; for HEAD only the headers."""
         self.connection.settimeout(_SENT_WITHIN_S)
-        with self.server.trace.open("rb") as file:
+        if not self.server.is_unchanged():
+            line = b"the trace was replaced since `syncline open` began: type the command again\n"
+            self.send_response(HTTPStatus.GONE)
+            self.send_header("Content-Type", "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(line)))
+            for name, value in headers:
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(line)
+            return
+        # Opened again, so that each request has a position of its own.
+        with open(f"/proc/self/fd/{self.server.file}", "rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
             self.send_response(HTTPStatus.OK)
@@ -279,6 +336,9 @@ class _OfflineHandler(_Handler):
     def _handle(self) -> bool:
         if not self.is_for_this_server():
             self.reply(HTTPStatus.FORBIDDEN)
+        elif "\0" in unquote(self.path):
+            # No file has such a name, and the system refuses to look for it.
+            self.reply(HTTPStatus.NOT_FOUND)
         elif self.is_redirected():
             pass
         elif self.asks_for_trace():

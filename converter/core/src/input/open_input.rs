@@ -25,6 +25,7 @@ impl OpenInput {
 
     /// Finds the source of an input: the one with this name, or the first one that recognizes the input.
     pub fn with_format(mut input: Input, sources: &[&'static dyn Source], name: Option<&str>) -> Result<Self> {
+        source::refuse_archive(&input.path, input.head())?;
         let Some(name) = name else {
             restore(&mut input, sources)?;
             let source = source::detect(sources, &input.path, input.head())?;

@@ -202,7 +202,8 @@ impl InputTally {
             (1, _) => "its only event has nothing to do with a sync".to_owned(),
             (events, _) => format!("none of its {events} events has to do with a sync"),
         };
-        let unparsed = self.first_unparsed.as_ref();
+        // As root, a file may be one that the reader of the message could not read.
+        let unparsed = self.first_unparsed.as_ref().filter(|_| !rustix::process::geteuid().is_root());
         Error::NoEvents {
             path: self.path.clone(),
             message: message.unwrap_or_else(default_message),

@@ -13,7 +13,7 @@ use super::{Group, Mark, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::Losses;
 use crate::names::Names;
-use crate::output_path::{folder, refuse_foreign_links, resolve};
+use crate::output_path::{folder, follow, refuse_foreign_links, resolve};
 use crate::part::{self, CreatedFolders, PartFolder};
 use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, WriteWait, columns};
 
@@ -118,11 +118,12 @@ impl TablesFolder {
     pub fn create(path: &Path, contents: &Contents) -> Result<Self> {
         let fail = |source| Error::Write { path: path.to_owned(), source };
         refuse_foreign_links(path)?;
+        let path = &follow(path)?;
         let (place, above) = if path.exists() {
             part::remove_dead(path);
             (Place::Existing { folder: path.to_owned() }, None)
         } else {
-            let above = CreatedFolders::create(folder(path)).map_err(fail)?;
+            let above = CreatedFolders::create(folder(path))?;
             part::remove_dead(folder(path));
             let part = PartFolder::create(path).map_err(fail)?;
             (Place::New { part, folder: path.to_owned() }, Some(above))

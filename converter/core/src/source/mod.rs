@@ -33,7 +33,7 @@ pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, 
 pub use self::text_lines::Lines;
 use self::text_lines::{last_newline, lines, trim_line};
 use self::tracepoints::Machine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Refused, Result};
 use crate::input_file::{Chunk, Input};
 
 /// The formats that Syncline reads, in the order in which detection asks them.
@@ -324,6 +324,31 @@ pub fn first_part(sources: &[&'static dyn Source], path: &str) -> Option<String>
     sources.iter().find_map(|source| source.parts(path).into_iter().next())
 }
 
+/// Refuses an archive: the lines of the files in it would be read as those of one recording.
+///
+/// # Errors
+/// `Error::Read`.
+pub fn refuse_archive(path: &str, head: &[u8]) -> Result<()> {
+    let (what, unpack) = match head {
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => ("an ar archive", "ar x"),
+        [b'0', b'7', b'0', b'7', b'0', b'1' | b'2' | b'7', ..] => ("a cpio archive", "cpio -i <"),
+        _ if is_tar(head) => ("a tar archive", "tar xf"),
+        _ => return Ok(()),
+    };
+    let hint = format!("unpack it (`{unpack}`), and name the logs in it");
+    Err(Error::Read { path: path.to_owned(), source: Refused::error(format!("it is {what}"), hint) })
+}
+
+/// Whether a file begins with the header of a member of a tar archive, whose sum is in it.
+fn is_tar(head: &[u8]) -> bool {
+    const SUM: std::ops::Range<usize> = 148..156;
+    let Some(header) = head.get(..512) else { return false };
+    let text = header[SUM].split(|&b| b == 0).next().unwrap_or_default();
+    let stored = std::str::from_utf8(text).ok().and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
+    let sum = header.iter().enumerate().map(|(at, &byte)| u32::from(if SUM.contains(&at) { b' ' } else { byte })).sum();
+    header[0] != 0 && stored == Some(sum)
+}
+
 /// Says what a file of an unknown format seems to be, or how it begins.
 fn describe_foreign(head: &[u8]) -> String {
     const KNOWN: &[(&[u8], &str)] = &[
@@ -339,6 +364,10 @@ fn describe_foreign(head: &[u8]) -> String {
     }
     if head.starts_with(b"\x0a") && std::str::from_utf8(&head[..head.len().min(256)]).is_err() {
         return ": it looks like a Perfetto trace".into();
+    }
+    if rustix::process::geteuid().is_root() {
+        // The file may be one that only root can read, and the reader of the message somebody else.
+        return "; as root, its content is not shown".into();
     }
     let line = head.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty()).unwrap_or(head);
     let shown = String::from_utf8_lossy(&line[..line.len().min(120)]).into_owned();
