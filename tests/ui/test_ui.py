@@ -297,6 +297,50 @@ class TestOnline:
             time.sleep(0.01)
         pytest.fail("connections that were closed still count")
 
+    @pytest.mark.parametrize("how", ["replaced", "changed", "linked"])
+    def test_a_trace_that_is_replaced_is_gone(
+        self, how: str, server: OnlineServer, trace: Path, tmp_path: Path
+    ) -> None:
+        said: list[bool] = []
+        server.on_change = lambda: said.append(True)
+        other = tmp_path / "other"
+        other.write_bytes(b"secret")
+        if how == "replaced":
+            other.replace(trace)
+        elif how == "linked":
+            trace.unlink()
+            trace.symlink_to(other)
+        else:
+            trace.write_bytes(b"secret")
+        for _ in range(2):
+            status, _, body = Visitor(server.server_port).ask("GET", quote(server.trace_path))
+            assert status == 410
+            assert body.startswith(b"the trace was replaced")
+        assert said == [True]
+        assert not server._fetched.is_set()
+
+    def test_a_trace_that_was_removed_is_served(self, server: OnlineServer, trace: Path) -> None:
+        content = trace.read_bytes()
+        trace.unlink()
+        got = Visitor(server.server_port).ask("GET", quote(server.trace_path))
+        assert (got[0], got[2]) == (200, content)
+
+    def test_slow_requests_do_not_hold_connections(
+        self, server: OnlineServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each sends a byte again and again, so that no single wait takes long."""
+        monkeypatch.setattr("syncline.ui.serve._REQUEST_WITHIN_S", 1.0)
+        address = ("127.0.0.1", server.server_port)
+        with contextlib.ExitStack() as stack:
+            slow = [stack.enter_context(socket.create_connection(address)) for _ in range(16)]
+            began = time.monotonic()
+            while time.monotonic() - began < 1.5:
+                for one in slow:
+                    with contextlib.suppress(OSError):
+                        one.sendall(b"G")
+                time.sleep(0.1)
+            assert Visitor(server.server_port).ask("HEAD", quote(server.trace_path))[0] == 200
+
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
     @pytest.mark.skipif(
         sys.platform != "linux", reason="only Linux reports the user of a connection"
@@ -347,6 +391,8 @@ class TestOffline:
         (ui / "index.html").write_text("<p>")
         (ui / "engine.wasm").write_bytes(b"\0asm")
         with OfflineServer(trace, trace.name, ui) as server:
+            # The system refuses to look for such a name.
+            assert Visitor(server.server_port).ask("GET", "/%00", origin=None)[0] == 404
             ask = Visitor(server.server_port).ask
             assert ask("GET", "/", origin=None)[2] == b"<p>"
             status, headers, _ = ask("GET", "/engine.wasm", origin=None)

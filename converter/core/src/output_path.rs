@@ -21,7 +21,8 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
 
 /// Returns what a path leads to, which need not exist: a link that leads nowhere yet is kept, too.
 pub fn follow(path: &Path) -> Result<PathBuf> {
-    let mut at = path.to_owned();
+    // With a slash at its end, a link would be its target already.
+    let mut at = path.components().as_path().to_owned();
     for _ in 0..=MAX_LINKS {
         match at.read_link() {
             Ok(target) => at = folder(&at).join(target),
