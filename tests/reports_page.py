@@ -17,7 +17,7 @@ HEAD = """\
 
 `syncline report INPUT NAME...` prints these reports. Each is one SELECT on the [tables](tables.md), in a file of
 `sql/reports/`. A table for people shows a column without its `_ns`, and without underscores: `latency_sum_ns` is `latency sum`. CSV and
-JSON have the names below. `-` is unknown, in CSV an empty cell, in JSON null.
+JSON have the names below. `-` is unknown, in CSV an empty cell, in JSON null. With `--format json`, several reports are one object with a key for each.
 
 | report | question |
 |---|---|

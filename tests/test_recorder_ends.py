@@ -89,6 +89,10 @@ def test_a_strace_that_is_killed_is_a_loss_and_not_the_end_of_the_command(tmp_pa
         loss = losses(run)["recorder_ended"]
         assert (loss["severity"], loss["count"]) == ("loss", 1)
         assert loss["first_ts_ns"] == found["inputs"][0]["known_until_ns"]
+    # The low-level log, which has no manifest, keeps it.
+    low = tmp_path / "low.events.jsonl"
+    subprocess.run([BIN / "syncline", "convert", "-q", tmp_path / "run", "-o", low], check=True)
+    assert losses(low)["cut_off"]["count"] == 1
     said = subprocess.run(
         [BIN / "syncline", "report", tmp_path / "run"], capture_output=True, text=True, check=True
     )

@@ -33,6 +33,7 @@ use crate::sink::perf_script::PerfScript;
 use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::threaded::Threaded;
 use crate::sink::{Group, RunFacts, Sink, WriteSink};
+use crate::source::NoteKind;
 use crate::summary::{InputRead, Summary};
 
 /// Minimum interval between two reports of progress after a batch.
@@ -361,12 +362,16 @@ impl Run {
         if is_last_piece && !log_has_events {
             tally.check_has_events(self.has_others)?;
         }
-        let missing = if is_last_piece {
+        let mut missing = if is_last_piece {
             let pieces: Vec<_> = self.tallies.iter().filter(|other| other.log == tally.log).collect();
             find_missing_events(&pieces, &mut self.found.losses)
         } else {
             Vec::new()
         };
+        if tally.has_ended_early {
+            // The low-level log has one note for logs that end too early.
+            missing.push(NoteKind::Truncated);
+        }
         pipeline.end_input(input, tally, &missing)
     }
 

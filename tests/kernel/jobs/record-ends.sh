@@ -1,6 +1,6 @@
 #!/bin/bash
 # A recorder that ends before it was asked to, on each route: its tracer is killed, its disk is full, it is killed itself. Nothing is lost
-# without a word, the command runs on, and nothing stays in the kernel.
+# without a word, the command runs on, and nothing stays in the kernel. Arguments: the routes; all by default.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -21,7 +21,10 @@ soon() { # SECONDS COMMAND...: waits until a command succeeds.
 # An expression over `manifest`, `known` (the time in ns until which the recording is whole), `rows` and `losses` (the names of the losses
 # that the conversion says) of a recording.
 holds() { # RUN EXPRESSION
-  syncline convert "$1" -o "$1.csv" &>/tmp/converted || return 1
+  syncline convert "$1" -o "$1.csv" &>/tmp/converted || {
+    tail -3 /tmp/converted
+    return 1
+  }
   cat /tmp/converted >>"$SAID"
   python3 - "$1" "$2" <<'END_OF_SCRIPT'
 import csv, json, re, sys
@@ -41,7 +44,7 @@ cat >/tmp/work.py <<'END_OF_SCRIPT'
 import os, sys, time
 name, count, gap = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 file = os.open(name, os.O_CREAT | os.O_WRONLY)
-with open(f"{name}.times", "w") as times:
+with open(f"{name}.times", "w", buffering=1) as times:
     for i in range(count):
         os.write(file, b"x" * 5000)
         os.fsync(file)
@@ -55,8 +58,8 @@ complete='sum(int(line) < known[0] - 10**8 for line in open("/mnt/data/work.time
 uname -r
 mount_case ext4 plain || exit 1
 mkdir -p /tmp/small
-routes='dynamic-events bpftrace strace'
-[ -d $tracing/events/wb_tracer ] && routes="ring-buffer $routes"
+routes=${*:-dynamic-events bpftrace strace}
+if [ $# = 0 ] && [ -d $tracing/events/wb_tracer ]; then routes="ring-buffer $routes"; fi
 # bpftrace takes half a minute to attach here, and is needed only for its own route.
 mount -o bind /dev/null /usr/bin/bpftrace
 dmesg -C

@@ -45,7 +45,8 @@ pub(crate) struct InputTally {
     recorder_counts: [Option<u64>; Kind::COUNT],
     /// The recorder has reported its end.
     has_ended: bool,
-    has_ended_early: bool,
+    /// Its recorder ended before the recording did.
+    pub(crate) has_ended_early: bool,
 }
 
 impl InputTally {
