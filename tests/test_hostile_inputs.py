@@ -1,4 +1,4 @@
-"""Links, pipes and archives in the place of files, sets of files that do not fit, and limits of the process."""
+"""Links, pipes and archives instead of files, sets of files that do not fit, and limits of the process."""
 
 from __future__ import annotations
 
@@ -290,14 +290,18 @@ def test_a_name_that_is_too_long_has_nothing_to_do_with_temporary_files(tmp_path
 @pytest.mark.parametrize("kilobytes", [500_000, 800_000])
 def test_too_small_an_address_space_is_named(kilobytes: int) -> None:
     limit = kilobytes << 10
-    done = run("report", SMALL1, before=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    done = run(
+        "report", SMALL1, before=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    )
     assert done.returncode == 2, done.stderr
     assert f"the address space is limited to {kilobytes:,} kB (ulimit -v)" in done.stderr
     assert done.stderr.count("\n") == 2
 
 
 def test_too_few_open_files_are_named() -> None:
-    done = run("report", SMALL1, before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12)))
+    done = run(
+        "report", SMALL1, before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+    )
     assert done.returncode == 2, done.stderr
     assert "ulimit -n" in done.stderr
     assert "free some space" not in done.stderr
@@ -329,7 +333,9 @@ def test_a_damaged_parquet_file_is_always_an_input_error(command: str, tmp_path:
     end = len(data) - int.from_bytes(data[-8:-4], "little") - 8
     data[4:end] = bytes(byte ^ 0xA5 for byte in data[4:end])
     file.write_bytes(data)
-    sql = ["SELECT path, AVG(dur_ns) FROM syncline_sync GROUP BY path"] if command == "query" else []
+    sql = (
+        ["SELECT path, AVG(dur_ns) FROM syncline_sync GROUP BY path"] if command == "query" else []
+    )
     for _ in range(3):
         done = run(command, file, *sql)
         assert done.returncode == 3, done.stderr
@@ -362,7 +368,9 @@ def test_several_reports_are_one_json_document() -> None:
 
 def test_a_cell_that_begins_like_a_formula_is_quoted_only_on_request() -> None:
     texts = ["=1+1", "+1", "-x", "@a", "a=b", "'q"]
-    sql = " UNION ALL ".join(f"SELECT '{text.replace(chr(39), chr(39) * 2)}' AS a, -1 AS b" for text in texts)
+    sql = " UNION ALL ".join(
+        f"SELECT '{text.replace(chr(39), chr(39) * 2)}' AS a, -1 AS b" for text in texts
+    )
     for options, quote in (([], ""), (["--csv-safe"], "'")):
         done = run("query", SMALL1, sql, "--format", "csv", *options)
         rows = list(csv.reader(io.StringIO(done.stdout)))[1:]

@@ -71,7 +71,7 @@ def wait_for(what: Callable[[], object]) -> bool:
 
 @needs_strace
 def test_a_strace_that_is_killed_is_a_loss_and_not_the_end_of_the_command(tmp_path: Path) -> None:
-    """The program kills its parent, strace, after the 30th of 50 syncs, and goes on."""
+    """The program kills its parent, strace, after the 30th of 50 syncs, and continues."""
     kill = "if number == 29: os.kill(os.getppid(), signal.SIGKILL); time.sleep(0.3)"
     program = SYNCS.format(syncs=50, after=kill)
     done = record(tmp_path, sys.executable, "-c", program)
@@ -84,7 +84,7 @@ def test_a_strace_that_is_killed_is_a_loss_and_not_the_end_of_the_command(tmp_pa
     assert found["ended_by"] == "failure: strace was killed by SIGKILL"
     began, ended = (found[end]["clocks_ns"]["boottime"] for end in ("before", "after"))
     assert began < found["inputs"][0]["known_until_ns"] < ended
-    # The log alone shows it as well as the run directory.
+    # The log by itself shows it as well as the run directory.
     for run in (tmp_path / "run", tmp_path / "run/strace.log"):
         loss = losses(run)["recorder_ended"]
         assert (loss["severity"], loss["count"]) == ("loss", 1)
@@ -260,7 +260,7 @@ def test_pages_that_did_not_fit_are_written_when_there_is_room(tmp_path: Path) -
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="too large"):
             reader.fetch()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -316,7 +316,8 @@ def test_what_a_killed_recorder_leaves_in_the_kernel_is_removed(tmp_path: Path) 
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        assert running.stdout is not None and running.stdout.read(1)
+        assert running.stdout is not None
+        assert running.stdout.read(1)
         (made,) = (mounted / "instances").iterdir()
         assert tracefs.remove_dead_instances(mounted) == []
         running.communicate(b"x")

@@ -157,7 +157,9 @@ def read_recording(path: str) -> Recording:
             raise ValueError(
                 f"its schema_version is {version!r}, and this version of Syncline reads {_SCHEMA_VERSION}"
             )
-        inputs = [(_file_name(one["file"]), text(one["source"])) for one in _list(manifest["inputs"])]
+        inputs = [
+            (_file_name(one["file"]), text(one["source"])) for one in _list(manifest["inputs"])
+        ]
         remaining = _filter(manifest.get("filter_at_conversion", {}))
         boot_id = manifest.get("before", {}).get("boot_id")
         for one in manifest["inputs"]:
@@ -220,7 +222,7 @@ def read_recording(path: str) -> Recording:
 
 
 class _NoMember(Exception):
-    """A file of a run directory is none of its own."""
+    """A run directory has no such file of its own."""
 
 
 def _member(folder: str, name: str) -> bool:
@@ -414,7 +416,9 @@ def known_until(log: str) -> int | None:
         if not file.is_file():
             return None
         ends = [
-            one.get("known_until_ns") for one in _read(file)["inputs"] if one["file"] == Path(log).name
+            one.get("known_until_ns")
+            for one in _read(file)["inputs"]
+            if one["file"] == Path(log).name
         ]
         return _time(ends[0]) if ends and ends[0] is not None else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

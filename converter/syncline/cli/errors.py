@@ -108,6 +108,9 @@ def code_of(error: Exception) -> int | None:
             "rename it; or connect a log to standard input: syncline ... - < FILE",
         )
         return WRONG_USE
+    if isinstance(error, MemoryError) and len(error.args) == 2:
+        say(f"error: {error.args[0]}", error.args[1])
+        return OUTPUT_ERROR
     if isinstance(error, MemoryError):
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         is_limited = limit != resource.RLIM_INFINITY
@@ -115,7 +118,9 @@ def code_of(error: Exception) -> int | None:
             f"error: not enough memory: the address space is limited to {limit >> 10:,} kB (ulimit -v)"
             if is_limited
             else "error: not enough memory",
-            "ulimit -v unlimited" if is_limited else "close other programs, or use a larger machine",
+            "ulimit -v unlimited"
+            if is_limited
+            else "close other programs, or use a larger machine",
         )
         return OUTPUT_ERROR
     return None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import resource
 
-from syncline.cli.errors import OUTPUT_ERROR, Failure
-
 __all__ = ["check_address_space"]
 
 # Commands that read no input.
@@ -17,14 +15,13 @@ _OF_EACH_CPU_KB = 80 << 10
 
 
 def check_address_space(command: str) -> None:
-    """Raises Failure if the limit on the address space is too small for a command."""
+    """Raises MemoryError, with a message and a hint, if the limit on the address space is too small for a command."""
     if command in _WITHOUT_INPUT:
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     needed = _NEEDED_KB + _OF_EACH_CPU_KB * max(0, len(os.sched_getaffinity(0)) - 2)
     if limit != resource.RLIM_INFINITY and limit >> 10 < needed:
-        raise Failure(
+        raise MemoryError(
             f"the address space is limited to {limit >> 10:,} kB (ulimit -v), and Syncline needs {needed:,} kB",
             "ulimit -v unlimited; the limit of memory that it keeps to is SYNCLINE_MEMORY=2G",
-            code=OUTPUT_ERROR,
         )

@@ -206,13 +206,17 @@ class ColumnsEngine:
 
         The class of the error does not say it: it depends on which thread comes first to which part of the file.
         """
-        if self._explain or not (_is_of_files(error) or isinstance(error, import_duckdb().DataError)):
+        if self._explain or not (
+            _is_of_files(error) or isinstance(error, import_duckdb().DataError)
+        ):
             return None
         for file in self._files:
             if file.suffix != ".parquet":
                 continue
             try:
-                self._db.execute(f"SELECT MAX(hash(COLUMNS(*))) FROM read_parquet('{_quoted(file)}')")
+                self._db.execute(
+                    f"SELECT MAX(hash(COLUMNS(*))) FROM read_parquet('{_quoted(file)}')"
+                )
                 self._db.fetchall()
             except (import_duckdb().Error, UnicodeDecodeError, RuntimeError):
                 return file

@@ -14,7 +14,7 @@ from pathlib import Path
 
 _EVERY_S = 0.02
 _PIPE_BYTES = 1 << 20
-# Large enough for the manifest and the tables beside a log.
+# Large enough for the manifest and the tables next to a log.
 _RESERVE_BYTES = 1 << 20
 _RESERVE = ".reserve"
 

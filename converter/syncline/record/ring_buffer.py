@@ -248,7 +248,10 @@ class RingBuffer:
             try:
                 is_on = (buffer.instance.folder / "tracing_on").read_text().strip() == "1"
             except OSError as error:
-                self._fail(f"{buffer.instance.folder.name}: {(error.strerror or '').lower()}", self._seen_on_ns)
+                self._fail(
+                    f"{buffer.instance.folder.name}: {(error.strerror or '').lower()}",
+                    self._seen_on_ns,
+                )
                 return
             if not is_on:
                 self._fail("another program has turned tracing off", self._seen_on_ns)

@@ -53,7 +53,7 @@ def strace_command(
 class Strace:
     """strace and the command that it traces, or the process that it is attached to.
 
-    It writes to a pipe, because it goes on without a word if its log cannot be written.
+    It writes to a pipe, because it continues without a word if its log cannot be written.
     """
 
     def __init__(self, command: list[str], log: Path, is_attached: bool) -> None:
@@ -100,7 +100,9 @@ class Strace:
                 is_whole = _ENDED.match(last) is not None
                 if not self._is_attached:
                     first = re.match(rb"(\d+) ", text)
-                    ended = first and re.search(rb"^%s +[\d.]+ \+\+\+ .*" % first[1], text, re.MULTILINE)
+                    ended = first and re.search(
+                        rb"^%s +[\d.]+ \+\+\+ .*" % first[1], text, re.MULTILINE
+                    )
                     is_whole = is_whole and bool(ended) and _is_same_end(ended[0], code)
         if is_whole and (not self._is_attached or code == 0):
             return None

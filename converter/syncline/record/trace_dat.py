@@ -12,7 +12,7 @@ from typing import BinaryIO
 # The place of a further buffer, then its name.
 _BUFFER = 3
 _COPY_BYTES = 1 << 20
-# FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE. A file system that cannot do it leaves the file as it is.
+# FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE. A file system that cannot do it leaves the file unchanged.
 _PUNCH_HOLE = 1 | 2
 _libc = ctypes.CDLL(None)
 _MAGIC = b"\x17\x08\x44tracing6\0"
@@ -113,5 +113,7 @@ def _write_pages(out: BinaryIO, page_bytes: int, pages: list[Path]) -> None:
             while data := stream.read(_COPY_BYTES):
                 out.write(data)
                 # Otherwise a recording would need twice its size on the disk, which may be full already.
-                _libc.fallocate(stream.fileno(), _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(len(data)))
+                _libc.fallocate(
+                    stream.fileno(), _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(len(data))
+                )
                 at += len(data)

@@ -234,7 +234,7 @@ class _Handler(SimpleHTTPRequestHandler):
                 self.wfile.write(line)
             return
         # Opened again, so that each request has a position of its own.
-        with open(f"/proc/self/fd/{self.server.file}", "rb") as file:
+        with Path(f"/proc/self/fd/{self.server.file}").open("rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
             self.send_response(HTTPStatus.OK)

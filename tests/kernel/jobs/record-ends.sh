@@ -30,7 +30,7 @@ holds() { # RUN EXPRESSION
 import csv, json, re, sys
 run = sys.argv[1]
 rows = [row for row in csv.DictReader(open(f"{run}.csv")) if "/work" in row["path"]]
-losses = set(re.findall(r": (\w+): ", open("/tmp/converted").read()))
+losses = set(re.findall(r"(\w+): ", open("/tmp/converted").read()))
 manifest = json.load(open(f"{run}/manifest.json"))
 known = [one["known_until_ns"] for one in manifest["inputs"] if "known_until_ns" in one]
 if not eval(sys.argv[2]):

@@ -210,7 +210,8 @@ impl InputTally {
             message: message.unwrap_or_else(default_message),
             detail: unparsed.map_or(String::new(), |line| format!("; the first unparsed line is {line}")),
             hint: if self.has_ended_early {
-                "its recorder ended before the recording did, so it is not known if there were syncs; record again".into()
+                "its recorder ended before the recording did, so it is not known if there were syncs; record again"
+                    .into()
             } else {
                 hint.unwrap_or_else(|| "docs/reference/formats.md shows what an event looks like".into())
             },
