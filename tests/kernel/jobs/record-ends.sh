@@ -73,7 +73,7 @@ for route in $routes; do
   rm -f "$DATA"/work*
   record -o /tmp/killed -- python3 -u /tmp/work.py "$DATA/work" 60 0.1 &>"$SAID" &
   pid=$!
-  soon 90 started
+  soon 400 started
   sleep 1
   case $route in
     strace | bpftrace) pkill -9 -x "$route" ;;
@@ -81,6 +81,7 @@ for route in $routes; do
   esac
   wait $pid
   check "$route: the tracer ends: exit code 3" test $? = 3
+  cp -r /tmp/killed "$OUT/killed-$route"
   check '... it is said' says 'the recording ended early'
   check '... it is a loss from a time on' holds /tmp/killed 'manifest["ended_by"].startswith("failure: ") and known and "recorder_ended" in losses'
   if [ "$route" != bpftrace ]; then
@@ -97,7 +98,7 @@ for route in $routes; do
     rm -f "$DATA"/work*
     mount -t tmpfs -o size=6m none /tmp/small
     (
-      soon 90 started
+      soon 400 started
       sleep 1
       head -c 8M /dev/zero >/tmp/small/filler
       sleep $seconds
@@ -122,7 +123,7 @@ for route in $routes; do
   rm -f "$DATA"/work*
   record -o /tmp/dead -- python3 -u /tmp/work.py "$DATA/work" 40 0.1 &>"$SAID" &
   pid=$!
-  soon 90 started
+  soon 400 started
   kill -9 "$(pgrep -n -f '^python3 -c from syncline')"
   wait $pid 2>/dev/null
   check "$route: the recorder is killed: nothing is left" soon 20 nothing_left
