@@ -163,10 +163,10 @@ def pairs(patch: Rows, probes: Rows) -> Iterator[tuple[dict[str, Any], dict[str,
 
 
 def by_sync(rows: Rows) -> dict[int, Rows]:
-    """Groups rows by their request."""
+    """Groups rows by their request. The patch has no event of the bio of a flush."""
     groups = defaultdict(list)
     for row in rows:
-        if row["sync_id"] is not None:
+        if row["sync_id"] is not None and row.get("direction") != "flush":
             groups[row["sync_id"]].append(row)
     return groups
 

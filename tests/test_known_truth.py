@@ -66,8 +66,9 @@ def of_workload(case: Case, table: str) -> Rows:
 
 
 def of_device(case: Case) -> Rows:
-    """The bios on the device under test."""
-    return [row for row in case.tables["bio"] if row["dev"] == case.truth["device"]["dev"]]
+    """The bios with data on the device under test."""
+    bios = (row for row in case.tables["bio"] if row["direction"] != "flush")
+    return [row for row in bios if row["dev"] == case.truth["device"]["dev"]]
 
 
 def end(row: dict[str, Any]) -> int:

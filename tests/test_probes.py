@@ -124,7 +124,8 @@ def test_recordings_of_a_stock_kernel(tmp_path: Path, fs: str) -> None:
     )
     bios = defaultdict(list)
     for bio in converted["bio"]:
-        bios[bio["sync_id"]].append(bio)
+        if bio["direction"] == "write":
+            bios[bio["sync_id"]].append(bio)
     whole = [row for row in converted["sync"] if row["incomplete"] is None]
     assert len(whole) >= 5
     for row in whole:
@@ -588,6 +589,7 @@ def test_the_error_of_a_part_is_that_of_the_bio(tmp_path: Path) -> None:
 
 
 def test_a_bio_that_btrfs_writes_twice_counts_once(tmp_path: Path) -> None:
+    """The sync writes its page once; its device writes the mirror too, which ends with its own completion."""
     clone, original = "btrfs_clone_write_end_io", "btrfs_orig_write_end_io"
     case: Case = [
         (1, enter(function="btrfs_sync_file")),
@@ -596,13 +598,131 @@ def test_a_bio_that_btrfs_writes_twice_counts_once(tmp_path: Path) -> None:
     ]
     case += [(1, submit(4096, original, sector=16)), (9, done()), (9, done(1)), (9, done())]
     rows = converted(tmp_path, [*case, (1, leave())])
-    only(rows["bio"], bytes=4096, dur_ns=3000)
-    only(rows["sync"], bytes=4096, bios=1, fs="btrfs")
-    assert losses(rows)["remapped"] == 1
+    mirror, bio = rows["bio"]
+    only([bio], bytes=4096, dur_ns=3000, sector=16, sync_id=1)
+    # From the third event to the sixth.
+    only([mirror], bytes=4096, dur_ns=3000, sector=8, sync_id=None, origin="background", error=0)
+    only(rows["sync"], bytes=4096, bios=1, fs="btrfs", incomplete=None)
+    assert losses(rows) == {}
     # With the number of parts the events say it themselves.
-    case[-3:] = [(9, done(more=" remaining=2")), (9, done(more=" remaining=1"))]
+    case[-3:] = [(9, done(more=" remaining=2")), (9, done(1)), (9, done(more=" remaining=1"))]
     rows = converted(tmp_path, [*case, (1, leave())])
-    only(rows["bio"], dur_ns=2000)
+    assert [bio["dur_ns"] for bio in rows["bio"]] == [3000, 3000]
+
+
+def test_a_mirror_is_on_its_own_device(tmp_path: Path) -> None:
+    clone, original = "btrfs_clone_write_end_io", "btrfs_orig_write_end_io"
+    other = submit(4096, clone, bio=1).replace(f"dev={DEV}", f"dev={DEV + 16}")
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter(function="btrfs_sync_file")),
+            (1, folio(0)),
+            (1, other),
+            (1, submit(4096, original)),
+            (9, done(1, status=10)),
+            (9, done()),
+            (1, leave()),
+        ],
+    )
+    mirror, bio = rows["bio"]
+    assert (mirror["dev"], mirror["error"], mirror["comm"]) == ("254,32", -5, "wl")
+    assert (bio["dev"], bio["error"], bio["sync_id"]) == ("254,16", 0, 1)
+
+
+# What the kernel has for an empty write with REQ_PREFLUSH and REQ_SYNC.
+FLUSH = 1 | 1 << 18 | 1 << 11
+# It shows that bios with data are recorded.
+OTHER: Case = [("x-5", submit(4096, "xfs_buf_bio_end_io", bio=7, sector=99)), (9, done(7))]
+
+
+def test_a_flush_is_a_bio_that_writes_nothing(tmp_path: Path) -> None:
+    """The thread of a sync waits in it. Its row has the time at the device, and is no bio of the sync's writeback."""
+    rows = converted(
+        tmp_path,
+        [
+            *OTHER,
+            (1, enter()),
+            (1, begin("flush")),
+            (1, submit(0, "submit_bio_wait_endio", opf=FLUSH, sector=0)),
+            (9, "block_rq_issue: 254,16 FF 0 () 18446744073709551615 + 0 none,0,0 [kworker/0:1H]"),
+            (9, "block_rq_complete: 254,16 FF () 18446744073709551615 + 0 none,0,0 [0]"),
+            (9, "block_rq_complete: 254,16 WS () 0 + 0 none,0,0 [0]"),
+            (9, done()),
+            (1, end("flush")),
+            (1, leave()),
+        ],
+    )
+    want = {"direction": "flush", "sync_id": 1, "ts_ns": 10_000_004_000, "dur_ns": 4000}
+    only(rows["bio"][1:], **want, queue_ns=1000, bytes=None, rwbs="FWS", incomplete=None, origin="sync")
+    # From the second event to the eighth.
+    only(rows["sync"], bios=0, bytes=0, flush_ns=6000, writeback_ns=0, incomplete=None)
+    assert sum(row["dur_ns"] for row in rows["phase"] if row["phase"] == "flush") == 6000
+
+
+def test_a_flush_of_no_sync_is_one_of_the_background(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [
+            *OTHER,
+            (1, enter()),
+            ("kworker/0:1-5", submit(0, "submit_bio_wait_endio", opf=FLUSH)),
+            ("kworker/0:1-5", done()),
+            (1, leave()),
+            # A driver flushes the device below.
+            ("kworker/0:1-5", submit(0, "clone_endio", bio=1, opf=FLUSH)),
+            (9, done(1)),
+        ],
+    )
+    only(rows["bio"][1:], direction="flush", sync_id=None, origin="background", dur_ns=1000)
+    only(rows["sync"], bios=0, bytes=0)
+    assert losses(rows)["remapped"] == 1
+
+
+def test_a_flush_whose_end_is_lost_leaves_its_sync_complete(tmp_path: Path) -> None:
+    """The wait says how long the sync was in it. The kernel uses the address again, on the stack of the same thread."""
+    flush: Case = [(1, begin("flush")), (1, submit(0, "submit_bio_wait_endio", opf=FLUSH))]
+    rows = converted(
+        tmp_path,
+        [
+            *((1, enter()), *flush, (1, end("flush")), (1, leave())),
+            *((1, enter()), *flush, (9, done()), (1, end("flush")), (1, leave())),
+        ],
+    )
+    assert [bio["dur_ns"] for bio in rows["bio"]] == [None, 1000]
+    assert [row["incomplete"] for row in rows["sync"]] == [None, None]
+    assert [row["flush_ns"] for row in rows["sync"]] == [2000, 3000]
+    assert losses(rows) == {"never_completed": 1}
+
+
+def test_metadata_that_a_sync_waits_for(tmp_path: Path) -> None:
+    """Without a journal, the thread writes a block of metadata and waits for it. Other callers wait for other bits."""
+    rows = converted(
+        tmp_path,
+        [
+            (1, begin("buffer_wait", f" bit=2 dev={DEV}")),
+            (1, end("buffer_wait")),
+            (1, enter()),
+            (1, begin("buffer_wait", f" bit=2 dev={DEV}")),
+            (9, "nothing: x"),
+            (1, end("buffer_wait")),
+            # Of another device, so it is no block of this file system.
+            (1, begin("buffer_wait", f" bit=2 dev={DEV + 16}")),
+            (1, end("buffer_wait")),
+            *((1, begin("flush")), (1, end("flush"))),
+            (1, leave()),
+        ],
+    )
+    wait, flush = rows["wait"]
+    only([wait], wait="metadata wait", ts_ns=10_000_003_000, dur_ns=2000)
+    only([flush], wait="flush", dur_ns=1000)
+    # It is no wait for a journal, and no flush.
+    only(rows["sync"], journal_ns=0, flush_ns=1000, incomplete=None)
+    phases = {row["phase"]: row["dur_ns"] for row in rows["phase"]}
+    assert phases["metadata wait"] == 2000
+    (seen,) = (row["value"] for row in rows["meta"] if row["key"] == "phases_seen")
+    assert "metadata wait" in seen.split(", ")
+    assert losses(rows) == {}
 
 
 def test_what_a_driver_makes_of_a_bio_is_left_out(tmp_path: Path) -> None:

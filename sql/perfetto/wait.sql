@@ -9,8 +9,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_wait (
   sync_id LONG,
   -- Number of the wait in its request: 1, 2, 3... in the order of the starts.
   number LONG,
-  -- Kind of wait: `commit wait`, `commit`, `fast commit`, `fast commit wait` or
-  -- `flush`. Waits may be nested.
+  -- Kind of wait: `commit wait`, `commit`, `fast commit`, `fast commit wait`,
+  -- `flush` or `metadata wait`. Waits may be nested.
   wait STRING,
   -- Start of the wait.
   ts_ns TIMESTAMP,

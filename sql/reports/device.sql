@@ -30,7 +30,11 @@
 --   requests    count  Number of requests of the block layer that they made.
 --                      The other bios were merged into these.
 --   flushes     count  Number of bios that asked for a flush, with data after
---                      it or without.
+--                      it or without. The kernel's counter of flushes (the
+--                      16th field of /sys/block/DEVICE/stat) differs: on a
+--                      device without FUA it counts one more for each bio
+--                      that asks for FUA, and it counts once what one flush
+--                      answers for several bios.
 --   fua         count  Number of bios that asked for FUA.
 --   flush_ns    ns     Average length of a flush: the wait of a thread in a
 --                      sync for one, or the time from the submit of a bio

@@ -85,6 +85,8 @@ WITH
       ts_ns + dur_ns AS end_ns,
       error,
       rwbs,
+      -- A flush of its own has no data, and asks no flush for it.
+      direction <> 'flush' AS has_data,
       rwbs LIKE '%WF%' AS has_fua,
       rwbs LIKE 'F%' AS has_flush
     FROM syncline_bio
@@ -127,6 +129,7 @@ WITH
       AND sync.sync_id = bio.sync_id
     WHERE
       COALESCE(sync.ino, bio.ino) IS NOT NULL
+      AND bio.has_data
       AND NOT COALESCE(bio.has_fua, FALSE)
       AND COALESCE(bio.error, 0) >= 0
   ),
@@ -245,6 +248,7 @@ WITH
     FROM bio
     WHERE
       sync_id IS NOT NULL
+      AND has_data
     GROUP BY
       run,
       sync_id,
@@ -527,7 +531,8 @@ WITH
       ON sync.run = bio.run
       AND sync.sync_id = bio.sync_id
     WHERE
-      bio.error < 0
+      bio.has_data
+      AND bio.error < 0
       AND bio.end_ns IS NOT NULL
       AND COALESCE(sync.ino, bio.ino) IS NOT NULL
   ),

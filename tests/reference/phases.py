@@ -195,7 +195,11 @@ class Request:
         self.lost_flushes = [
             bio["ts_ns"]
             for bio in bios
-            if bio["direction"] == "flush" and bio["dur_ns"] is None and bio["ts_ns"] >= self.start
+            if bio["direction"] == "flush"
+            and bio["dur_ns"] is None
+            and bio["ts_ns"] >= self.start
+            # A probe that reports its bio, by an address, reports the wait for it too.
+            and (bio["bio"] is None or row["flush_ns"] is None)
         ]
         bios = [
             bio | {"end": min(bio["ts_ns"] + bio["dur_ns"], self.end)}

@@ -69,10 +69,13 @@ pub enum WaitKind {
     FastCommitWait,
     /// A cache flush of the device.
     Flush,
+    /// A block of metadata that is read, or written outside of a journal.
+    Metadata,
 }
 
 impl WaitKind {
-    pub const ALL: [Self; 5] = [Self::Commit, Self::CommitWait, Self::FastCommit, Self::FastCommitWait, Self::Flush];
+    pub const ALL: [Self; 6] =
+        [Self::Commit, Self::CommitWait, Self::FastCommit, Self::FastCommitWait, Self::Flush, Self::Metadata];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -81,7 +84,13 @@ impl WaitKind {
             Self::FastCommit => "fast commit",
             Self::FastCommitWait => "fast commit wait",
             Self::Flush => "flush",
+            Self::Metadata => "metadata wait",
         }
+    }
+
+    /// Whether it is a wait for a journal, or makes a commit of it.
+    pub fn is_of_journal(self) -> bool {
+        !matches!(self, Self::Flush | Self::Metadata)
     }
 
     /// The wait whose events have this name before `_start` and `_end`.

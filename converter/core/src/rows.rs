@@ -568,7 +568,7 @@ impl Request {
 
     /// Time spent waiting for a commit of the journal, or making one.
     pub fn journal(&self) -> Option<i64> {
-        self.waited(self.waits_known.0, |wait| wait != WaitKind::Flush)
+        self.waited(self.waits_known.0, WaitKind::is_of_journal)
     }
 
     /// Time in cache flushes that its thread issued.
@@ -588,7 +588,8 @@ impl Request {
         }
         let ((start, end), _) = self.bounds().zip(self.writeback())?;
         let data = self.first_submit.zip(self.last_complete);
-        let waits = self.waits.iter().map(|waited| (waited.start, waited.end));
+        let waits = self.waits.iter().filter(|waited| waited.wait != WaitKind::Metadata);
+        let waits = waits.map(|waited| (waited.start, waited.end));
         let mut spans: Vec<(i64, i64)> = waits.chain(data).map(|(from, to)| (from.max(start), to.min(end))).collect();
         spans.sort_unstable();
         Some(end - start - covered(spans.into_iter()))

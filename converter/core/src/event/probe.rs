@@ -18,16 +18,20 @@ pub enum BioRole {
     Unknown,
     /// Page cache of a file system that splits bios. A part of a bio has no folios of its own.
     MaybePart,
-    /// The last of the bios that a file system writes to several places. The others are its `Copy`s.
+    /// The last of the bios that a file system writes to several places. The others are its `Mirror`s.
     Original,
-    /// A bio by which a file system or a driver carries out another one. It is not counted.
+    /// A copy of the next `Original`, which the file system submits as a bio of its own, perhaps to another device.
+    Mirror,
+    /// A bio by which a driver carries out another one on the device below. It is not counted.
     Copy,
     /// A part that the block layer split off, or a bio that completes together with another one.
     Chained,
     /// The journal, metadata, swap, direct I/O.
     NotPageCache,
-    /// A flush without data that a file system sends, and waits for later.
+    /// A flush without data. If its thread waits for it in a sync, another event reports the wait.
     Flush,
+    /// A flush without data that a file system sends, and waits for later.
+    SentFlush,
     /// It does not write.
     Read,
 }
@@ -43,6 +47,7 @@ pub enum WaitSite {
     F2fsFlush,
     F2fsCheckpoint,
     Flush,
+    Buffer,
 }
 
 impl WaitSite {
@@ -52,13 +57,14 @@ impl WaitSite {
             Self::Ext4FastCommit => WaitKind::FastCommit,
             Self::BtrfsLog | Self::BtrfsCommit => WaitKind::Commit,
             Self::F2fsFlush | Self::Flush => WaitKind::Flush,
+            Self::Buffer => WaitKind::Metadata,
         }
     }
 
     /// The only file system that calls it.
     pub fn file_system(self) -> Option<&'static str> {
         match self {
-            Self::Jbd2Commit | Self::Flush => None,
+            Self::Jbd2Commit | Self::Flush | Self::Buffer => None,
             Self::Ext4FastCommit => Some("ext4"),
             Self::XfsLogForce => Some("xfs"),
             Self::BtrfsLog | Self::BtrfsCommit => Some("btrfs"),
@@ -175,9 +181,11 @@ pub enum Probe {
         remaining: u32,
         parent: u64,
     },
+    /// `dev`: the device that is waited for, where it is recorded.
     WaitStart {
         site: WaitSite,
         transaction: u64,
+        dev: Dev,
     },
     WaitEnd {
         site: WaitSite,

@@ -723,14 +723,16 @@ impl Pairer {
         bio.row.tid = e.tid;
         bio.row.pid = e.pid;
         bio.row.comm = e.comm;
-        let request = bio.request;
+        let (request, is_flush) = (bio.request, bio.row.direction() == Direction::Flush);
         self.bios.add_load(slot);
         if dev.is_known() && sector != NO_SECTOR {
             self.bios.link_at_sector(slot, (dev, sector));
         }
         if request != NO_SLOT {
             let open = &mut self.requests[request];
-            open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            if !is_flush {
+                open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            }
             open.extend_to(e.ts);
         }
     }
@@ -914,8 +916,11 @@ impl Pairer {
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         let (place, issue) = (bio.place, bio.row.issue);
         let (is_flush, is_request) = (bio.row.direction() == Direction::Flush, bio.row.is_request);
-        let is_partial = bio.row.extent.is_partial;
+        let (is_partial, by_probe) = (bio.row.extent.is_partial, bio.by_probe);
         bio.by_probe = false;
+        if is_flush && by_probe {
+            self.flushes.remove_own(slot);
+        }
         self.bios.free.push(slot);
         if request == NO_SLOT {
             return Ok(());
@@ -935,6 +940,8 @@ impl Pairer {
             match complete {
                 Some(complete) if is_flush => open.evidence.flushes.push((submit, complete)),
                 Some(complete) => open.evidence.bios.push(BioTimes { submit, issue, complete }),
+                // Probes report the flush as a wait too, which has its end.
+                None if is_flush && by_probe && open.row.waits_known.1 => {}
                 None if is_flush => open.evidence.torn.push((submit, i64::MAX)),
                 None => {}
             }

@@ -9,7 +9,7 @@ use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{BioRole, NO_OFFSET};
-use crate::event::{Dev, Event, Kind, NO_ID, Op, UNKNOWN_TASK, WaitKind};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::losses::Reason;
 use crate::names::{NameId, Names};
 use crate::rows::{Extent, Ranges};
@@ -147,14 +147,22 @@ impl Pairer {
         if role == BioRole::Read {
             return Ok(());
         }
+        // A flush alone does not show that bios with data are recorded.
+        if role == BioRole::Flush {
+            return self.begin_probe_flush(e, address, dev, flags, out);
+        }
         self.probes.sees_bios = true;
         self.release_requests(out)?;
         let folios = folios_of(&filled, bytes);
         match role {
-            BioRole::Copy => *self.probes.copies.entry(task).or_default() += 1,
-            BioRole::Flush => {
-                self.probe_flush(e, task, address);
+            BioRole::Mirror => {
+                *self.probes.copies.entry(task).or_default() += 1;
+                self.begin_mirror(e, address, (dev, sector), (bytes, flags));
                 return Ok(());
+            }
+            BioRole::SentFlush => {
+                self.probe_flush(e, task, address);
+                return self.begin_probe_flush(e, address, dev, flags, out);
             }
             _ => {}
         }
@@ -191,6 +199,44 @@ impl Pairer {
             }
         }
         Ok(())
+    }
+
+    /// Opens the copy of a bio of which another one is of a sync: its device writes it, and it is no more page cache.
+    fn begin_mirror(
+        &mut self,
+        e: &Event,
+        address: u64,
+        target: (Dev, i64),
+        (bytes, flags): (u64, Option<BioFlags>),
+    ) {
+        let slot = self.open_probe_bio(e, address, NO_SLOT, &[], bytes);
+        let bio = &mut self.bios[slot];
+        (bio.size, bio.is_background) = (bytes, true);
+        (bio.row.origin_unknown, bio.row.flags) = (false, flags);
+        self.begin_flight(e, slot, address, target);
+    }
+
+    /// Opens a flush without data. It is of the sync in which its thread is, and no bio that writes back.
+    fn begin_probe_flush(
+        &mut self,
+        e: &Event,
+        address: u64,
+        dev: Dev,
+        flags: Option<BioFlags>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        // Without flags, nothing distinguishes its row from that of a write.
+        if flags.is_none() {
+            return Ok(());
+        }
+        let request = self.tasks.open_request(self.tasks.id_of(e)).unwrap_or(NO_SLOT);
+        let slot = self.open_probe_bio(e, address, request, &[], 0);
+        self.bios[slot].row.flags = flags;
+        if request != NO_SLOT {
+            self.requests[request].row.bios -= 1;
+        }
+        self.begin_flight(e, slot, address, (dev, NO_SECTOR));
+        self.add_own_flush(dev, slot, out)
     }
 
     /// Whether a submit is of the part of a bio in flight that the block layer has not yet split off. Otherwise it is of another bio, and the
@@ -405,11 +451,10 @@ impl Pairer {
         parent: u64,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        if let Some((slot, id)) = self.probes.flushes.remove(&address) {
-            if self.requests.is_open(slot, id) {
-                self.end_wait(e, slot, WaitKind::Flush, 0);
-            }
-            return Ok(());
+        if let Some((slot, id)) = self.probes.flushes.remove(&address)
+            && self.requests.is_open(slot, id)
+        {
+            self.end_wait(e, slot, WaitKind::Flush, 0);
         }
         let mut found = self.bios.in_flight_at(address).filter(|&slot| self.bios[slot].row.submit <= Some(e.ts));
         if let Some(old) = found

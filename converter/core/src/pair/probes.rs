@@ -76,7 +76,7 @@ impl Pairer {
             Probe::End { bio, error, remaining, parent } => {
                 return self.probe_end(e, bio, (error, remaining), parent, out);
             }
-            Probe::WaitStart { site, transaction } => self.probe_wait_start(e, site, transaction),
+            Probe::WaitStart { site, transaction, dev } => self.probe_wait_start(e, site, transaction, dev),
             Probe::WaitEnd { site } => return self.probe_wait_end(e, site, out),
             Probe::WorkStart { dev, for_sync } => _ = self.probes.work.insert(self.tasks.id_of(e), (dev, for_sync)),
             Probe::CommitRequest { dev, transaction, is_due } => self.commit_request(e, dev, transaction, is_due),
@@ -229,11 +229,18 @@ impl Pairer {
         self.probes.flushes.insert(address, (slot, self.requests[slot].row.sync_id));
     }
 
-    fn probe_wait_start(&mut self, e: &Event, site: WaitSite, transaction: u64) {
-        self.has_waits = true;
-        let Some(slot) = self.probe_request(self.tasks.id_of(e)) else { return };
+    fn probe_wait_start(&mut self, e: &Event, site: WaitSite, transaction: u64, of: Dev) {
         let wait = site.wait();
+        if wait == WaitKind::Metadata {
+            self.phases_seen.metadata_waits = true;
+        } else {
+            self.has_waits = true;
+        }
+        let Some(slot) = self.probe_request(self.tasks.id_of(e)) else { return };
         let dev = self.requests[slot].row.dev;
+        if wait == WaitKind::Metadata && of != dev {
+            return;
+        }
         let others_commit = wait == WaitKind::FastCommit && self.is_in_fast_commit(dev);
         let open = &mut self.requests[slot];
         if let Some(fs) = site.file_system()
@@ -271,6 +278,10 @@ impl Pairer {
             && let Some(inner) = state.inner_waits[wait as usize].checked_sub(1)
         {
             state.inner_waits[wait as usize] = inner;
+            return Ok(());
+        }
+        // The function has other callers.
+        if wait == WaitKind::Metadata && !self.requests[slot].open_waits.is_waiting(wait) {
             return Ok(());
         }
         let Some(at) = self.end_wait(e, slot, wait, 0) else {

@@ -784,7 +784,7 @@ impl Pairer {
             let is_inside = from <= wait.start && wait.end <= to;
             at += 1;
             if is_open || !is_inside {
-                open.torn_waits[usize::from(wait.wait == WaitKind::Flush)] = true;
+                tear(&mut open.torn_waits, wait.wait);
                 add(&mut open.evidence.torn, (wait.start, if is_open { to } else { wait.end }));
             }
             // For a request without an end, `end_missing` covers the wait without an end.
@@ -873,6 +873,14 @@ impl Pairer {
         if self.torn_lines.have_been {
             self.tear_call_of(task, slot);
         }
+    }
+}
+
+/// Notes that an end of a wait was lost.
+pub(super) fn tear(torn_waits: &mut [bool; 2], wait: WaitKind) {
+    match wait {
+        WaitKind::Flush => torn_waits[1] = true,
+        _ => torn_waits[0] |= wait.is_of_journal(),
     }
 }
 

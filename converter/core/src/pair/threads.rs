@@ -65,6 +65,7 @@ pub(super) struct PhasesSeen {
     /// Starts of commits, whose order says which one a thread waits for.
     pub(super) commits: bool,
     pub(super) commit_steps: bool,
+    pub(super) metadata_waits: bool,
 }
 
 /// The last completion of a bio of each file, and the request that the bio was of.
@@ -239,7 +240,11 @@ impl Pairer {
         let waits = WaitKind::ALL.map(|wait| PhaseKind::Wait(wait).name());
         // A flush is a bio of the block layer too.
         let sees_flushes = self.block_queue.has_seen(None);
-        let is_seen = |name: &&str| self.has_waits || sees_flushes && *name == PhaseKind::Wait(WaitKind::Flush).name();
+        let is_seen = |name: &&str| match *name {
+            // Few recordings have its events, and few syncs wait so.
+            name if name == WaitKind::Metadata.name() => seen.metadata_waits,
+            name => self.has_waits || sees_flushes && name == WaitKind::Flush.name(),
+        };
         let waits = waits.into_iter().filter(is_seen);
         let steps = STEPS.map(|step| PhaseKind::CommitStep(step).name());
         let steps = steps.into_iter().filter(|_| self.has_waits && seen.commit_steps);

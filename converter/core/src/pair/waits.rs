@@ -1,6 +1,7 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
 use super::commits::Waiter;
+use super::requests::tear;
 use super::threads::add;
 use super::{Out, Pairer, Slot, of_request};
 use crate::error::Result;
@@ -106,7 +107,7 @@ impl Pairer {
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);
         let Some(at) = open.open_waits.end(wait, e.ts) else {
-            open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
+            tear(&mut open.torn_waits, wait);
             add(&mut open.evidence.torn, (open.row.start.unwrap_or(open.row.first_event), e.ts));
             return None;
         };

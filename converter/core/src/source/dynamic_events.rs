@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::bpftrace_text::{device, sane_range};
 use super::event_names::errno_of_status;
-use crate::event::bio_flags::BioFlags;
+use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, Kind, NO_SECTOR};
 use crate::names::{NameId, Names};
@@ -127,6 +127,7 @@ impl DynamicEvent {
             Self::Submit => &["bio", "dev", "bytes"],
             Self::End => &["bio"],
             Self::CommitRequest => &["dev", "tid"],
+            Self::WaitStart(WaitSite::Buffer) => &["dev"],
             Self::WriteWait(WriteWaitKind::InodeLock) => &["lock", "at", "host", "ino", "mode"],
             Self::WriteWaitEnd(WriteWaitKind::InodeLock) => &["lock", "at", "host"],
             Self::SyncExit { .. }
@@ -189,20 +190,23 @@ impl DynamicEvent {
             Self::Submit => {
                 let bytes = u64::from(u32::try_from(number("bytes")?).ok()?);
                 let end = fields.symbol("end_io");
+                let flags = number("opf").and_then(BioFlags::of_opf);
                 let role = match number("opf").map(|opf| opf & 0xff) {
                     // REQ_OP_WRITE, and REQ_OP_ZONE_APPEND of newer and of older kernels.
                     None | Some(1 | 7 | 13) if bytes > 0 => role_of(end.as_deref().unwrap_or_default()),
                     None | Some(1)
                         if end.as_ref().is_some_and(|end| function_name(end) == b"btrfs_end_empty_barrier") =>
                     {
-                        BioRole::Flush
+                        BioRole::SentFlush
                     }
-                    // A flush in which its thread waits. Another event reports the wait.
-                    None | Some(1) => return Some(Kind::Other),
+                    None | Some(1) => match end.as_deref().map(role_of) {
+                        Some(role @ (BioRole::Copy | BioRole::Mirror)) => role,
+                        _ if flags.is_some_and(|flags| flags.direction(0) == Direction::Flush) => BioRole::Flush,
+                        _ => return Some(Kind::Other),
+                    },
                     Some(_) => BioRole::Read,
                 };
                 let sector = number("sector").and_then(|sector| i64::try_from(sector).ok()).unwrap_or(NO_SECTOR);
-                let flags = number("opf").and_then(BioFlags::of_opf);
                 Probe::Submit { bio: number("bio")?, dev: Dev(number("dev")? as u32), sector, bytes, role, flags }
             }
             Self::End => {
@@ -212,7 +216,7 @@ impl DynamicEvent {
             }
             Self::WaitStart(site) => {
                 let transaction = number("tid").or_else(|| number("seq")).unwrap_or(0);
-                Probe::WaitStart { site, transaction }
+                Probe::WaitStart { site, transaction, dev: dev("dev") }
             }
             Self::WaitEnd(site) => Probe::WaitEnd { site },
             Self::WorkStart => {
@@ -343,6 +347,7 @@ fn wait_site(name: &[u8]) -> Option<WaitSite> {
         b"f2fs_flush" => WaitSite::F2fsFlush,
         b"f2fs_cp" => WaitSite::F2fsCheckpoint,
         b"flush" => WaitSite::Flush,
+        b"buffer_wait" => WaitSite::Buffer,
         _ => return None,
     })
 }
@@ -392,20 +397,22 @@ const ROLES: &[(BioRole, &[&str])] = &[
             "blkdev_bio_end_io_async",
             "dio_bio_end_io",
             "dio_bio_end_aio",
+            // btrfs writes stripes with parity, which hold the data of several bios that it does not submit.
+            "raid_write_end_io",
         ],
     ),
     (BioRole::Original, &["btrfs_orig_write_end_io"]),
+    (BioRole::Mirror, &["btrfs_clone_write_end_io"]),
     (
         BioRole::Copy,
         &[
-            "btrfs_clone_write_end_io",
             "clone_endio",
             "md_end_clone_io",
+            "md_end_flush",
             "md_end_io_acct",
             "raid1_end_write_request",
             "raid10_end_write_request",
             "raid5_end_write_request",
-            "raid_write_end_io",
         ],
     ),
     (BioRole::Chained, &["bio_chain_endio"]),
