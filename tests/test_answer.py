@@ -464,3 +464,40 @@ def test_what_the_edges_of_a_recording_cut_off_is_no_warning(tmp_path: Path) -> 
 def test_a_log_of_calls_alone_is_no_surprise() -> None:
     done = run("report", DATA / "strace" / "small4.log", "latency")
     assert "call_only" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("thread", "of_kernel"),
+    [
+        # A loop device syncs its file in a worker, and nfsd the files of its clients.
+        ("kworker/u8:1-50", True),
+        ("loop0-51", True),
+        ("nfsd-52", True),
+        # Workers of io_uring are threads of their program, and a similar name makes no thread one of the kernel.
+        ("iou-wrk-7-53", False),
+        ("loop-54", False),
+    ],
+)
+def test_syncs_of_the_kernel_are_counted_apart(
+    thread: str, of_kernel: bool, tmp_path: Path
+) -> None:
+    def lines(at: int, task: str, call: bool) -> list[str]:
+        what = 'dev=266338320 ino=7 gen=1 datasync=0 fs="ext4" n0="image" n1="/"'
+        events = [f"fsync_enter: (ext4_sync_file+0x4/0x90) {what}", "fsync_exit: (f+0x4/0x90 <- ext4_sync_file) ret=0"]  # fmt: skip
+        if call:
+            events = ["sys_fsync(fd: 3)", *events, "sys_fsync -> 0x0"]
+        return [f"{task} [000] ..... {at}.{n:06}: {event}" for n, event in enumerate(events, 1)]
+
+    text = [*lines(1, "app-5", True), *lines(2, "app-5", True)]
+    for at in (3, 4, 5):
+        text += lines(at, thread, False)
+    (tmp_path / "x.txt").write_text("\n".join(["# tracer: nop", "#", *text]) + "\n")
+    for output, engine in (("tables/", "duckdb"), ("out.pftrace", "embedded")):
+        _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/{output}")
+        said = rendered.sentences(read(tmp_path / output, engine))["total"]
+        assert said.startswith("5 syncs")
+        name = thread.partition("/")[0].rpartition("-")[0] or "kworker"
+        assert ("3 of them by threads of the kernel" in said) == of_kernel
+        if of_kernel:
+            assert f"such as {name}, all of .../image:" in said
+            assert said.endswith("2 syncs are of programs.")

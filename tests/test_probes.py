@@ -654,7 +654,15 @@ def test_a_flush_is_a_bio_that_writes_nothing(tmp_path: Path) -> None:
         ],
     )
     want = {"direction": "flush", "sync_id": 1, "ts_ns": 10_000_004_000, "dur_ns": 4000}
-    only(rows["bio"][1:], **want, queue_ns=1000, bytes=None, rwbs="FWS", incomplete=None, origin="sync")
+    only(
+        rows["bio"][1:],
+        **want,
+        queue_ns=1000,
+        bytes=None,
+        rwbs="FWS",
+        incomplete=None,
+        origin="sync",
+    )
     # From the second event to the eighth.
     only(rows["sync"], bios=0, bytes=0, flush_ns=6000, writeback_ns=0, incomplete=None)
     assert sum(row["dur_ns"] for row in rows["phase"] if row["phase"] == "flush") == 6000

@@ -38,6 +38,10 @@ TASKS = "tasks.json"
 SYMBOLS = "symbols.json"
 # Block devices by `major:minor`.
 DEVICES = "devices.json"
+# What is set for control groups, by their paths.
+LIMITS = "limits.json"
+# What is said of a group without any.
+NO_LIMITS = "none"
 # Paths of files by device, inode and generation, one JSON object a line.
 FILES = "files.jsonl"
 # Threads that made files dirty, by device and inode, one JSON object a line.
@@ -133,6 +137,8 @@ class Recording:
     writer_tables: list[str] = field(default_factory=list)
     # By process.
     cgroups: dict[int, str] = field(default_factory=dict)
+    # What limits each control group, as text: its own limits, and those of the groups above it.
+    limits: dict[str, str] = field(default_factory=dict)
     # Files of formats that this version does not know, as `NAME (FORMAT)`.
     unread: list[str] = field(default_factory=list)
 
@@ -146,8 +152,8 @@ def read_recording(path: str) -> Recording:
     if path == "-" or not is_recording(path):
         return Recording([path])
     file = Path(path, MANIFEST)
-    tasks_file, symbols_file, devices_file = (
-        Path(path, name) for name in (TASKS, SYMBOLS, DEVICES)
+    tasks_file, symbols_file, devices_file, limits_file = (
+        Path(path, name) for name in (TASKS, SYMBOLS, DEVICES, LIMITS)
     )
     try:
         _member(path, MANIFEST)
@@ -185,6 +191,8 @@ def read_recording(path: str) -> Recording:
         devices = _object(_read(file)) if _member(path, DEVICES) else {}
         device_names, hardware_queues = _device_names(devices), _hardware_queues(devices)
         devices_below = _devices_below(devices)
+        file = limits_file
+        limits = _limits(_object(_read(file))) if _member(path, LIMITS) else {}
         for file in map(Path(path).joinpath, (*(name for name, _ in inputs), FILES, WRITERS)):
             _member(path, file.name)
     except _NoMember as error:
@@ -217,6 +225,7 @@ def read_recording(path: str) -> Recording:
         _if_there(Path(path, FILES)),
         _if_there(Path(path, WRITERS)),
         cgroups,
+        limits,
         [f"{path}/{name} ({source})" for name, source in inputs if source not in _core.SOURCES],
     )
 
@@ -272,6 +281,43 @@ def _devices_below(devices: dict[str, Any]) -> dict[int, list[int]]:
             if None not in below:
                 found[_device_number(number)] = below
     return found
+
+
+def _limits(groups: dict[str, Any]) -> dict[str, str]:
+    """Returns the limits of each group as text. Those of a group are limits of all groups below it."""
+    own = {text(group): _own_limits(text(group), of) for group, of in groups.items()}
+    found = {}
+    for group in own:
+        above = [group]
+        while above[-1] != "/":
+            above.append(above[-1].rpartition("/")[0] or "/")
+        found[group] = "; ".join(limit for one in above for limit in own.get(one, ())) or NO_LIMITS
+    return found
+
+
+def _own_limits(group: str, of: dict[str, Any]) -> list[str]:
+    begin, end = of["begin"], of["end"]
+    found = []
+    for name in sorted({*begin, *(end or {})}):
+        texts = [
+            _limit(text(at[name])) if name in at else "not set" for at in (begin, end or begin)
+        ]
+        changed = f", at the end {texts[1]}" if texts[0] != texts[1] else ""
+        found.append(f"{name} of {group}: {texts[0]}{changed}")
+    return found
+
+
+def _limit(lines: str) -> str:
+    """What a file of a group says: `8:0 rbps=max wbps=1024` is `wbps=1024 on 8:0`."""
+    found = []
+    for line in lines.splitlines():
+        words = line.split()
+        if ":" in words[0]:
+            values = [word for word in words[1:] if not word.endswith("=max")]
+            found.append(f"{' '.join(values)} on {words[0]}")
+        else:
+            found.append(line)
+    return ", ".join(found)
 
 
 def _hardware_queues(devices: dict[str, Any]) -> dict[str, int]:
@@ -371,6 +417,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         [table for recording in recordings for table in recording.file_tables],
         [table for recording in recordings for table in recording.writer_tables],
         {pid: name for recording in recordings for pid, name in recording.cgroups.items()},
+        {group: limit for recording in recordings for group, limit in recording.limits.items()},
         [file for recording in recordings for file in recording.unread],
     )
 

@@ -44,6 +44,8 @@ pub struct Options {
     pub device_names: Vec<(Dev, String)>,
     /// The devices below each device, as far as the recorder found them.
     pub devices_below: DevicesBelow,
+    /// By control group: what limits it, in words.
+    pub limits: Vec<(String, String)>,
     pub weight: Weight,
     pub by: By,
     /// Count the events that no report uses by the tracer's names for them.
@@ -77,6 +79,7 @@ impl Default for Options {
             symbols: Symbols::default(),
             device_names: Vec::new(),
             devices_below: DevicesBelow::default(),
+            limits: Vec::new(),
             weight: Weight::Count,
             by: By::Stack,
             count_other_events: false,

@@ -130,20 +130,11 @@ def _filled(sql: str) -> str:
             body = _COMMENT.sub("", catalogue.load(name).sql).rstrip().removesuffix(";")
             sql = sql.replace(f"SELECT :{name}", body)
     if ":patterns" in sql:
-        rows = enumerate(_lines("rebuildable.tsv"))
+        rows = enumerate(catalogue.rows_of_tsv("rebuildable.tsv"))
         sql = sql.replace(
             ":patterns", "), (".join(f"{place}, {_texts(row)}" for place, row in rows)
         )
-    if ":kernel_threads" in sql:
-        names = (row[:1] for row in _lines("kernel_threads.tsv"))
-        sql = sql.replace(":kernel_threads", "), (".join(map(_texts, names)))
-    return sql
-
-
-def _lines(name: str) -> list[list[str]]:
-    """Returns the columns of each line of a .tsv file of sql/advice/."""
-    lines = (_folder() / name).read_text(encoding="utf-8").splitlines()
-    return [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return catalogue.with_kernel_threads(sql)
 
 
 def _texts(columns: list[str]) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from syncline.record.limits import Limits
+
 
 @dataclass(frozen=True)
 class Mapped:
@@ -83,6 +85,7 @@ class Tasks:
         self._threads: set[tuple[int, int]] = set()
         self._names: dict[int, str] = {}
         self._cgroups: dict[int, str] = {}
+        self.limits = Limits()
 
     def scan(self, pids: list[int], again: bool = True) -> None:
         """Records the threads of processes. Without `again`, only of new processes."""
@@ -120,6 +123,7 @@ class Tasks:
         group = cgroup(pid)
         if group:
             self._cgroups[pid] = group
+            self.limits.see(group)
 
     def processes(self) -> dict[int, int]:
         """Returns the process of each thread, without thread ids that several processes have used."""

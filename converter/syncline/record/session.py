@@ -29,7 +29,7 @@ from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
 from syncline.record.strace import Strace, strace_command
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
-from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
+from syncline.recordings import LIMITS, MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
 
 SCHEMA_VERSION = 1
 _LITTLE_SPACE_BYTES = 256 << 20
@@ -265,6 +265,7 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
             say("warning: the command runs on, and is no longer recorded")
     _check_clocks(manifest, say)
     scanner.maps.write(folder / "maps")
+    scanner.tasks.limits.write(folder / LIMITS)
     scanner.tasks.write(folder / TASKS, recorders.ring.comms if recorders.ring is not None else {})
     resolved = symbols.write(folder / SYMBOLS, recorders.stack_logs, scanner.maps, scanner.tasks)
     if unnamed := resolved.addresses - resolved.functions:

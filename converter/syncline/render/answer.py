@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ __all__ = ["bar", "phase_name", "render", "render_failures", "sentences"]
 _WIDTH = 100
 # Phases that the sentence names. The bar has all that have room.
 _NAMED = 3
+# The limits of a control group that hold bios back.
+_OF_IO = ("io.max", "io.latency")
 # The return of a call that comes later by this share of the sync is named.
 _LATE = 0.01
 _INFERRED = " Which commit a sync waited for is inferred, because waits are not recorded."
@@ -84,10 +87,11 @@ def _sentences(answer: Answer) -> dict[str, Any]:
         return {"total": _total(total)}
     by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
     return {
-        "total": _total(total) + _lost_before(answer),
+        "total": _total(total) + _of_kernel(answer) + _lost_before(answer),
         "phases": _phases(answer.phases)
         + (_INFERRED if answer.infers_waits else "")
-        + _idle_queue(answer),
+        + _idle_queue(answer)
+        + _cpu_wait(answer),
         "worst_title": f"Those that waited longest, by {by} and name of the thread:",
         "worst": [_worst(row, total["time_ns"]) + _run(row, total) for row in answer.worst],
         **(
@@ -100,6 +104,26 @@ def _sentences(answer: Answer) -> dict[str, Any]:
         ),
         "neighbours": _neighbours(answer),
     }
+
+
+def _of_kernel(answer: Answer) -> str:
+    """Says how many syncs no program made: a loop device syncs its file in a worker, and nfsd those of its clients."""
+    if not answer.of_kernel:
+        return ""
+    syncs: Counter[tuple[str, str | None]] = Counter()
+    for row in answer.of_kernel:
+        syncs[row["comm"].partition("/")[0], row["path"]] += row["syncs"]
+    all_of_kernel, (((comm, path), most), *_) = syncs.total(), syncs.most_common(1)
+    of = (
+        f", {'all' if most == all_of_kernel else f'{most:,}'} of {text(path, 'text')}"
+        if path
+        else ""
+    )
+    own = answer.total["syncs"] - all_of_kernel
+    return (
+        f" {all_of_kernel:,} of them by threads of the kernel, such as {text(comm, 'text')}{of}: a loop device syncs its file"
+        f" so, and nfsd those of its clients. {count(own, 'sync')} {'is' if own == 1 else 'are'} of programs."
+    )
 
 
 def _lost_before(answer: Answer) -> str:
@@ -122,7 +146,39 @@ def _idle_queue(answer: Answer) -> str:
         f" The device had no recorded bio for at least {text(row['idle_ns'], 'ns')} of the"
         f" {text(row['queue_ns'], 'ns')} that {_comm(row)} was queued, so it is not busy writing. Others that hold bios"
         f" back: {reads}a limit{group} (io.max, io.latency), the I/O scheduler, or a device mapper such as dm-crypt."
-        " Limits are not recorded."
+        + _limits_of_queue(answer, row["cgroup"] if row["cgroups"] == 1 else None)
+    )
+
+
+def _limits_of_queue(answer: Answer, group: str | None) -> str:
+    if group != "/" and group not in answer.limits:
+        return " Limits are not recorded."
+    found = _limits(answer, group, *_OF_IO)
+    return f" Recorded limits: {found}." if found else " No such limit is set for the group."
+
+
+def _limits(answer: Answer, group: str | None, *names: str) -> str:
+    """Returns the limits of a group, or of one above it, with these names."""
+    all_of_group = answer.limits.get(group or "", "").split("; ")
+    return "; ".join(one for one in all_of_group if one.startswith(tuple(f"{n} " for n in names)))
+
+
+def _cpu_wait(answer: Answer) -> str:
+    """Says whether a limit makes threads wait for a CPU although CPUs may be free."""
+    row = answer.cpu_wait
+    if row is None or row["cgroup"] == "/":
+        return ""
+    group = row["cgroup"]
+    if group not in answer.limits:
+        return (
+            f" Whether a limit (cpu.max) makes threads of the control group {text(group, 'text')} wait for a CPU is not"
+            " recorded."
+        )
+    if not (found := _limits(answer, group, "cpu.max")):
+        return ""
+    return (
+        f" Threads of the control group {text(group, 'text')} may have waited for a CPU although one was free, because of a"
+        f" limit: {found}."
     )
 
 
@@ -409,7 +465,16 @@ def _held_by(answer: Answer) -> str:
     if answer.idle_queue is not None:
         return "what may have held them back is said above."
     reads = "" if answer.has_reads else "reads, "
-    return f"{reads}another partition or another guest held it, or the CPUs were busy."
+    limits = {
+        one for group in answer.limits for one in _limits(answer, group, *_OF_IO).split("; ") if one
+    }
+    limit = f"a limit ({'; '.join(sorted(limits))}), " if limits else ""
+    if not answer.limits:
+        limit = "a limit of a control group, which is not recorded, "
+    mapper = f"the device mapper ({', '.join(answer.mappers)}), " if answer.mappers else ""
+    return (
+        f"{mapper}{limit}{reads}another partition or another guest held it, or the CPUs were busy."
+    )
 
 
 def _without_reads(answer: Answer) -> str:

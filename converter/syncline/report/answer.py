@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import catalogue
@@ -29,7 +29,21 @@ RESIDUE = "residue"
 UNKNOWN = "unknown"
 # Parts that come after all phases, in this order.
 LAST = (RESIDUE, UNKNOWN)
-_FILES = ("total", "worst", "slowest", "filter", "reads", "waits", "lengths", "queued", "failed")
+_FILES = (
+    "total",
+    "worst",
+    "slowest",
+    "filter",
+    "reads",
+    "waits",
+    "lengths",
+    "queued",
+    "failed",
+    "limits",
+    "waited",
+    "of-kernel",
+    "mappers",
+)
 _REPORTS = ("phases", "neighbours", "device", "durability")
 # Syncs up to which the answer looks for neighbours: it takes about 0.4 ms of CPU each.
 _MOST_SYNCS = 20_000
@@ -63,6 +77,10 @@ class Answer:
     `lost_before`: syncs that returned 0 although data of their file were lost before, as the report `durability` says.
     `idle_queue`: the thread that was queued longest, with `queue_ns`, and how long at least no device was busy with
         recorded bios meanwhile (`idle_ns`). None if that is not most of the time, or if the queue does not matter.
+    `cpu_wait`: the control group whose syncs waited longest for a CPU, with `wait_ns`. None if that does not matter.
+    `of_kernel`: how many syncs threads of the kernel made, by name and file, most first.
+    `mappers`: the devices of a device mapper on which syncs are.
+    `limits`: what limits a control group, in words and with `; ` between them, by its path. A group that is not in it was not looked at.
     `runs`: of a dataset, how many runs, hosts and days are read; None for other inputs.
     """
 
@@ -83,6 +101,10 @@ class Answer:
     lengths: list[Row]
     lost_before: int = 0
     idle_queue: Row | None = None
+    cpu_wait: Row | None = None
+    limits: Mapping[str, str] = field(default_factory=dict)
+    of_kernel: list[Row] = field(default_factory=list)
+    mappers: list[str] = field(default_factory=list)
     runs: Row | None = None
 
 
@@ -127,6 +149,10 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         lengths=[] if total["syncs"] else _rows(engine, _sql("lengths")),
         lost_before=_lost_before(engine),
         idle_queue=_idle_queue(engine, found, total),
+        cpu_wait=_cpu_wait(engine, found, total),
+        mappers=[row["device"] for row in _rows(engine, _sql("mappers"))],
+        of_kernel=_rows(engine, _sql("of-kernel")),
+        limits=_limits(engine),
         runs=_rows(engine, catalogue.read_sql("dataset", "extent"))[0]
         if engine.is_dataset
         else None,
@@ -158,6 +184,19 @@ def _idle_queue(engine: SqlEngine, found: Mapping[str, int], total: Row) -> Row 
     return {**queued[0], "idle_ns": idle_ns} if idle_ns > _MOSTLY * queued[0]["queue_ns"] else None
 
 
+def _limits(engine: SqlEngine) -> dict[str, str]:
+    pairs = [row["limits"].split("\t", 1) for row in _rows(engine, _sql("limits"))]
+    # Runs may differ, and then neither is right of all.
+    times = Counter(group for group, _ in pairs)
+    return {group: limits for group, limits in pairs if times[group] == 1}
+
+
+def _cpu_wait(engine: SqlEngine, found: Mapping[str, int], total: Row) -> Row | None:
+    if total["runs"] > 1 or found.get("cpu wait", 0) < _MUCH_QUEUE * (total["time_ns"] or 0):
+        return None
+    return next(iter(_rows(engine, _sql("waited"))), None)
+
+
 def _devices(engine: SqlEngine) -> list[dict[str, Any]]:
     rows = _rows(engine, catalogue.load("device").sql)
     return [row for row in rows if row["part"] in ("all", "thread")]
@@ -183,7 +222,7 @@ def with_unknown(phases: Mapping[str, Any], time_ns: Any) -> dict[str, Any]:
 
 
 def _sql(name: str) -> str:
-    return catalogue.read_sql("answer", name)
+    return catalogue.with_kernel_threads(catalogue.read_sql("answer", name))
 
 
 def _rows(engine: SqlEngine, sql: str) -> list[dict[str, Any]]:

@@ -101,6 +101,20 @@ def read_sql(folder: str, name: str) -> str:
     return (sql_root() / folder / f"{name}.sql").read_text(encoding="utf-8")
 
 
+def rows_of_tsv(name: str) -> list[list[str]]:
+    """Returns the columns of each line of a .tsv file of sql/advice/."""
+    lines = (sql_root() / "advice" / name).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
+
+
+def with_kernel_threads(sql: str) -> str:
+    """Fills in the names of the threads of the kernel."""
+    if ":kernel_threads" not in sql:
+        return sql
+    quoted = (row[0].replace("'", "''") for row in rows_of_tsv("kernel_threads.tsv"))
+    return sql.replace(":kernel_threads", "), (".join(f"'{name}'" for name in quoted))
+
+
 def names() -> list[str]:
     """Returns the names of all reports: the summary first, the others in alphabetical order."""
     found = sorted(file.stem for file in (sql_root() / "reports").glob("*.sql"))

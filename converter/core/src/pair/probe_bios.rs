@@ -147,7 +147,7 @@ impl Pairer {
         if role == BioRole::Read {
             return Ok(());
         }
-        // A flush alone does not show that bios with data are recorded.
+        // A flush does not show that bios with data are recorded.
         if role == BioRole::Flush {
             return self.begin_probe_flush(e, address, dev, flags, out);
         }
@@ -201,14 +201,8 @@ impl Pairer {
         Ok(())
     }
 
-    /// Opens the copy of a bio of which another one is of a sync: its device writes it, and it is no more page cache.
-    fn begin_mirror(
-        &mut self,
-        e: &Event,
-        address: u64,
-        target: (Dev, i64),
-        (bytes, flags): (u64, Option<BioFlags>),
-    ) {
+    /// Opens a copy of the next bio of the thread. Its device writes it, but the page cache counts only once.
+    fn begin_mirror(&mut self, e: &Event, address: u64, target: (Dev, i64), (bytes, flags): (u64, Option<BioFlags>)) {
         let slot = self.open_probe_bio(e, address, NO_SLOT, &[], bytes);
         let bio = &mut self.bios[slot];
         (bio.size, bio.is_background) = (bytes, true);

@@ -9,7 +9,7 @@ use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
 use super::threads::{Watch, add};
-use super::waits::{OpenWaits, reported_waits};
+use super::waits::{OpenWaits, reported_waits, tear};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
@@ -873,14 +873,6 @@ impl Pairer {
         if self.torn_lines.have_been {
             self.tear_call_of(task, slot);
         }
-    }
-}
-
-/// Notes that an end of a wait was lost.
-pub(super) fn tear(torn_waits: &mut [bool; 2], wait: WaitKind) {
-    match wait {
-        WaitKind::Flush => torn_waits[1] = true,
-        _ => torn_waits[0] |= wait.is_of_journal(),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
 use super::commits::Waiter;
-use super::requests::tear;
 use super::threads::add;
 use super::{Out, Pairer, Slot, of_request};
 use crate::error::Result;
@@ -17,6 +16,14 @@ pub(super) fn reported_waits(fs: &[u8], ino: u64) -> (bool, bool) {
         b"xfs" => (ino != 0, true),
         // The commits and flushes of btrfs have no tracepoints.
         _ => (false, false),
+    }
+}
+
+/// Notes that an end of a wait was lost.
+pub(super) fn tear(torn_waits: &mut [bool; 2], wait: WaitKind) {
+    match wait {
+        WaitKind::Flush => torn_waits[1] = true,
+        _ => torn_waits[0] |= wait.is_of_journal(),
     }
 }
 
