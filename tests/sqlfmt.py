@@ -24,7 +24,7 @@ _SELECTS = (
 # A SELECT: a report without its head comment, or the body of a CREATE ... AS.
 _REPORT = re.compile(r"\A(?P<head>(?:--[^\n]*\n)+)(?P<body>.*)\Z", re.S)
 _BODY = re.compile(
-    r"(?P<head>^CREATE OR REPLACE (?:VIEW|PERFETTO TABLE) .*?\bAS\n)(?P<body>.*?);\n(?=\n|\Z)",
+    r"(?P<head>^CREATE OR REPLACE (?:VIEW|PERFETTO VIEW|PERFETTO TABLE) .*?\bAS\n)(?P<body>.*?);\n(?=\n|\Z)",
     re.M | re.S,
 )
 

@@ -82,6 +82,7 @@ class Run:
         start = ts + 10 if call else ts
         row: Row = {
             "sync_id": number,
+            "call_sync_id": number,
             "id": 1000 + number,
             "ts_ns": ts,
             "start_ns": start,
@@ -354,7 +355,7 @@ class PublicTable:
 
 
 _TABLE = re.compile(
-    r"(?P<comment>(?:^--[^\n]*\n)*)^CREATE OR REPLACE PERFETTO TABLE (?P<name>\w+)\s*"
+    r"(?P<comment>(?:^--[^\n]*\n)*)^CREATE OR REPLACE PERFETTO (?:TABLE|VIEW) (?P<name>\w+)\s*"
     r"(?:\((?P<columns>.*?)^\)\s*)?AS\n(?P<select>.*?);\n",
     re.M | re.S,
 )

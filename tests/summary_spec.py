@@ -12,7 +12,7 @@ from syncline.diff.metrics import NO_DIRECTION
 from syncline.report import Column, Report, load
 
 FILE = Path(__file__).parents[1] / "sql" / "perfetto" / "summary.textproto"
-TABLES = ("bio", "call", "loss", "mark", "meta", "parallel", "sync")
+TABLES = ("bio", "call", "loss", "mark", "meta", "parallel", "sync", "sync_call")
 # Report, prefix of its metrics, and the columns that are dimensions.
 REPORTS = (
     ("summary", "syncline_summary", ("metric", "scope", "unit")),

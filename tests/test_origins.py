@@ -10,9 +10,12 @@ import pytest
 from click.testing import CliRunner
 from syncline import _core
 from syncline.cli.group import cli
+from syncline.inputs import Reading, opened
+from syncline.report.run import run_query
 
 from tests import invariants
-from tests.coretools import Rows, core
+from tests.coretools import ROOT, Rows, core
+from tests.test_commands import ok
 from tests.test_own_trace import read_back
 
 CALL = (0, "wl-7", "sys_enter_fsync: fd: 0x3")
@@ -183,3 +186,17 @@ def test_what_only_the_block_layer_reports_of_a_sync_with_an_id(tmp_path: Path) 
     # A completion of no known bio.
     rows = converted(tmp_path, *lines, (1001, "<idle>-0", f"bio_complete: {bio[:-2]}80 status=0"))
     assert [row["origin"] for row in rows["bio"] if row["sector"] == 1000] == [None]
+
+
+@pytest.mark.parametrize("output", ["t.pftrace", "tables/"])
+def test_origins_are_not_known_where_no_syncs_are_recorded(output: str, tmp_path: Path) -> None:
+    # blktrace records no syncs, so it does not show whether a bio is of one.
+    found = ROOT / "tests" / "data" / "blktrace"
+    inputs = [str(found / f"small1.blktrace.{cpu}") for cpu in (0, 1)]
+    ok("convert", *inputs, "-o", f"{tmp_path}/{output}")
+    path = tmp_path / output.rstrip("/")
+    with opened(str(path), Reading()) as engine:
+        sql = "SELECT COUNT(*) AS bios, COUNT(origin) AS known FROM syncline_bio WHERE direction = 'write'"
+        (row,) = run_query(engine, sql).as_dicts()
+    assert row["bios"] > 0
+    assert row["known"] == 0

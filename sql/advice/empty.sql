@@ -41,6 +41,7 @@ WITH
     SELECT
       run,
       sync_id,
+      call_sync_id,
       ts_ns,
       ts_ns + dur_ns AS end_ns,
       comm,
@@ -210,8 +211,13 @@ LEFT JOIN failure
   AND failure.dev IS NOT DISTINCT FROM ordered.dev
   AND failure.file = ordered.file
 LEFT JOIN fastest ON fastest.run = ordered.run
+-- A call that wrote another file was not in vain.
+JOIN syncline_sync_call AS call
+  ON call.run = ordered.run
+  AND call.call_sync_id = ordered.call_sync_id
 WHERE
   ordered.bios = 0
+  AND call.bios = 0
   AND COALESCE(ordered.comm, '') NOT GLOB 'kworker/*'
   AND ordered.incomplete IS NULL
   AND ordered.ret >= 0

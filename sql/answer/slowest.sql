@@ -7,8 +7,10 @@ WITH
     SELECT
       run,
       sync_id,
+      call_sync_id,
+      requests AS parts,
       op,
-      COALESCE(path, 'inode ' || CAST(ino AS TEXT) || ' on ' || dev) AS path,
+      COALESCE(path, 'inode ' || ino || ' on ' || dev, what) AS path,
       comm,
       tid,
       ts_ns,
@@ -16,7 +18,7 @@ WITH
       syscall_ns,
       bytes,
       bios
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       dur_ns IS NOT NULL
     ORDER BY
@@ -28,9 +30,12 @@ WITH
   part AS (
     SELECT phase, SUM(syncline_phase.dur_ns) AS phase_ns
     FROM slowest
+    JOIN syncline_sync AS request
+      ON request.run = slowest.run
+      AND request.call_sync_id = slowest.call_sync_id
     JOIN syncline_phase
-      ON syncline_phase.run = slowest.run
-      AND syncline_phase.sync_id = slowest.sync_id
+      ON syncline_phase.run = request.run
+      AND syncline_phase.sync_id = request.sync_id
     GROUP BY
       phase
     ORDER BY
@@ -45,9 +50,12 @@ SELECT
   (
     SELECT COUNT(*)
     FROM syncline_bio AS bio
+    JOIN syncline_sync AS request
+      ON request.run = bio.run
+      AND request.sync_id = bio.sync_id
     WHERE
-      bio.run = slowest.run
-      AND bio.sync_id = slowest.sync_id
+      request.run = slowest.run
+      AND request.call_sync_id = slowest.call_sync_id
       AND bio.is_request
   ) AS requests
 FROM slowest

@@ -1,19 +1,21 @@
 -- Total: how many syncs the input has, and how long they waited.
 --
--- One row. `known` counts the syncs whose start and end are known: the times
--- cover these. `wall_ns` is the time in which at least one of them was in
--- flight, `span_ns` the time from the start of the first sync to the end of the
--- last one, or to its start if its end is not known; both are sums over the
--- runs. `unseen` counts the runs that do not show syncs, of all `all_runs`:
--- they have no event of a sync or a sync call.
+-- One row. A sync is a call with all its `requests`; `whole` counts those of
+-- whole file systems, which have no file. `known` counts the syncs whose start
+-- and end are known: the times cover these. `wall_ns` is the time in which at
+-- least one of them was in flight, `span_ns` the time from the start of the
+-- first sync to the end of the last one, or to its start if its end is not
+-- known; both are sums over the runs. `unseen` counts the runs that do not show
+-- syncs, of all `all_runs`: they have no event of a sync or a sync call.
 WITH
   reach AS (
     SELECT
       run,
       tid,
-      path,
+      what,
       ts_ns,
       dur_ns,
+      requests,
       ts_ns + dur_ns AS end_ns,
       -- The latest end of the earlier ones.
       MAX(ts_ns + dur_ns) OVER (
@@ -22,12 +24,14 @@ WITH
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
   ),
   by_run AS (
     SELECT
       run,
       COUNT(*) AS syncs,
+      SUM(requests) AS requests,
+      SUM(CASE WHEN what LIKE '%whole%' THEN 1 ELSE 0 END) AS whole,
       COUNT(dur_ns) AS known,
       COUNT(DISTINCT tid) AS threads,
       SUM(dur_ns) AS time_ns,
@@ -47,6 +51,8 @@ WITH
 SELECT
   COUNT(*) AS runs,
   CAST(COALESCE(SUM(syncs), 0) AS BIGINT) AS syncs,
+  CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests,
+  CAST(COALESCE(SUM(whole), 0) AS BIGINT) AS whole,
   CAST(COALESCE(SUM(known), 0) AS BIGINT) AS known,
   CAST(SUM(threads) AS BIGINT) AS threads,
   (

@@ -6,18 +6,18 @@
 -- `path` ends with `/`. Files have the names of the report `files`. `phase` is
 -- the phase with the most time of its syncs, null if none is known.
 WITH
-  request AS (
+  sync AS (
     SELECT
       run,
-      sync_id,
-      COALESCE(path, 'inode ' || CAST(ino AS TEXT) || ' on ' || dev) AS path,
+      call_sync_id,
+      COALESCE(path, 'inode ' || ino || ' on ' || dev, what) AS path,
       -- The path without what follows its last slash.
       RTRIM(path, REPLACE(path, '/', '')) AS folder,
       op,
       comm,
       tid,
       dur_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       dur_ns IS NOT NULL
   ),
@@ -25,7 +25,7 @@ WITH
     SELECT
       SUM(dur_ns) AS time_ns,
       ROW_NUMBER() OVER (ORDER BY SUM(dur_ns) DESC) AS place
-    FROM request
+    FROM sync
     GROUP BY
       run,
       path,
@@ -39,8 +39,8 @@ WITH
   ),
   -- `shared` is the folder that a row covers.
   grouped AS (
-    SELECT request.*, CASE WHEN top_ns * 4 < all_ns THEN folder END AS shared
-    FROM request
+    SELECT sync.*, CASE WHEN top_ns * 4 < all_ns THEN folder END AS shared
+    FROM sync
     CROSS JOIN top
   ),
   item AS (
@@ -82,9 +82,12 @@ WITH
       ) AS place
     FROM item
     JOIN worst ON worst.item = item.item AND worst.place <= 3
+    JOIN syncline_sync AS request
+      ON request.run = item.run
+      AND request.call_sync_id = item.call_sync_id
     JOIN syncline_phase AS phase
-      ON phase.run = item.run
-      AND phase.sync_id = item.sync_id
+      ON phase.run = request.run
+      AND phase.sync_id = request.sync_id
     GROUP BY
       item.item,
       phase.phase

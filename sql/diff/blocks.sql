@@ -42,7 +42,7 @@ WITH
   ),
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) + 1 AS length_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     GROUP BY
       run
   ),
@@ -72,7 +72,7 @@ WITH
       sync.bytes,
       sync.syscall_ns,
       sync.writeback_ns
-    FROM syncline_sync AS sync
+    FROM syncline_sync_call AS sync
     JOIN span ON span.run = sync.run
   ),
   placed AS (

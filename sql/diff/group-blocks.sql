@@ -35,7 +35,7 @@ WITH
   ),
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) + 1 AS length_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     GROUP BY
       run
   ),
@@ -44,6 +44,7 @@ WITH
       sync.ts_ns - span.first_ns AS since_ns,
       span.length_ns,
       sync.path,
+      sync.what,
       sync.comm,
       sync.stack,
       CASE WHEN ret < 0 THEN 0 WHEN bios = 0 THEN 1 ELSE 0 END AS empty,
@@ -57,11 +58,14 @@ WITH
         WHEN bios IS NULL THEN 0
         ELSE 1
       END AS whole
-    FROM syncline_sync AS sync
+    FROM syncline_sync_call AS sync
     JOIN span ON span.run = sync.run
   ),
   request AS (
-    SELECT 'file' AS kind, COALESCE(path, '[unknown file]') AS name, *
+    SELECT
+      'file' AS kind,
+      COALESCE(path, '[' || what || ']', '[unknown file]') AS name,
+      *
     FROM marked
     UNION ALL
     SELECT 'thread' AS kind, COALESCE(comm, '[unknown thread]') AS name, *

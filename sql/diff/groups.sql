@@ -26,6 +26,7 @@ WITH
   marked AS (
     SELECT
       path,
+      what,
       comm,
       stack,
       CASE WHEN ret < 0 THEN 0 WHEN bios = 0 THEN 1 ELSE 0 END AS empty,
@@ -39,10 +40,13 @@ WITH
         WHEN bios IS NULL THEN 0
         ELSE 1
       END AS whole
-    FROM syncline_sync
+    FROM syncline_sync_call
   ),
   request AS (
-    SELECT 'file' AS kind, COALESCE(path, '[unknown file]') AS name, *
+    SELECT
+      'file' AS kind,
+      COALESCE(path, '[' || what || ']', '[unknown file]') AS name,
+      *
     FROM marked
     UNION ALL
     SELECT 'thread' AS kind, COALESCE(comm, '[unknown thread]') AS name, *

@@ -41,8 +41,16 @@ SELECT
   cgroup,
   writers,
   writers_cgroup,
-  origin,
+  CASE WHEN unseen IS NULL THEN origin END AS origin,
   confidence,
   incomplete,
   run
-FROM _syncline_file_bio;
+FROM _syncline_file_bio
+LEFT JOIN (
+  SELECT DISTINCT run AS unseen
+  FROM _syncline_file_meta
+  WHERE
+    key = 'syncs_recorded'
+    AND value = 'no'
+) AS blind
+  ON unseen = run;

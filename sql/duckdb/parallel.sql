@@ -7,12 +7,12 @@ WITH
   -- its start up to, but not including, its end.
   edge AS (
     SELECT run, sync_id, ts_ns AS edge_ns, 1 AS step
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       dur_ns > 0
     UNION ALL
     SELECT run, sync_id, ts_ns + dur_ns AS edge_ns, -1 AS step
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       dur_ns > 0
   ),

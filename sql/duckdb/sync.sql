@@ -42,5 +42,6 @@ SELECT
   incomplete,
   sync_id,
   start_ns,
+  COALESCE(call_sync_id, sync_id) AS call_sync_id,
   run
 FROM _syncline_file_sync;

@@ -79,11 +79,19 @@ WITH
   ),
   distinct_syncs AS (
     SELECT COUNT(*) AS syncs
-    FROM (SELECT DISTINCT run, COALESCE(sync_id, -ts_ns) FROM evidence) AS one
+    FROM (
+      SELECT DISTINCT
+        evidence.run,
+        COALESCE(sync.call_sync_id, evidence.sync_id, -evidence.ts_ns)
+      FROM evidence
+      LEFT JOIN syncline_sync AS sync
+        ON sync.run = evidence.run
+        AND sync.sync_id = evidence.sync_id
+    ) AS one
   )
 SELECT
   distinct_syncs.syncs AS syncs,
-  (SELECT COUNT(*) FROM syncline_sync WHERE dur_ns IS NOT NULL) AS of_syncs,
+  (SELECT COUNT(dur_ns) FROM syncline_sync_call) AS of_syncs,
   CAST(CASE
     WHEN counted.timed > 0 THEN COALESCE(wall.cost_ns, 0)
     ELSE counted.sum_ns

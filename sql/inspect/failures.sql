@@ -5,7 +5,7 @@ SELECT
   'syncs' AS what,
   CASE WHEN ret < 0 THEN ret END AS error,
   COUNT(*) AS number
-FROM syncline_sync
+FROM syncline_sync_call
 WHERE
   ret IS NOT NULL
 GROUP BY

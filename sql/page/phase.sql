@@ -6,9 +6,12 @@ SELECT
   name.place AS phase,
   SUM(phase.dur_ns) AS dur_ns
 FROM _page_request AS request
+JOIN syncline_sync AS part
+  ON part.run = request.run
+  AND part.call_sync_id = request.call_sync_id
 JOIN syncline_phase AS phase
-  ON phase.run = request.run
-  AND phase.sync_id = request.sync_id
+  ON phase.run = part.run
+  AND phase.sync_id = part.sync_id
 JOIN _page_phase AS name ON name.phase = phase.phase
 GROUP BY
   1,

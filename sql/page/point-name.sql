@@ -17,11 +17,12 @@ WITH
       COALESCE(
         path,
         'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[' || what || ']',
         '[unknown file]'
       ) AS path,
       comm,
       tid
-    FROM syncline_sync
+    FROM syncline_sync_call
   )
 SELECT
   long.run,

@@ -1,4 +1,4 @@
--- Requests as the page of `report --html` counts them: each with the numbers of
+-- Syncs as the page of `report --html` counts them: each with the numbers of
 -- its file, thread, stack and bins.
 --
 -- Files and threads are numbered from 0 in the order of the reports `files` and
@@ -7,7 +7,7 @@
 WITH RECURSIVE
   span AS MATERIALIZED (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     GROUP BY
       run
   ),
@@ -42,11 +42,12 @@ WITH RECURSIVE
         COALESCE(
           path,
           'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+          '[' || what || ']',
           '[unknown file]'
         ) AS path,
         dur_ns,
         bytes
-      FROM syncline_sync
+      FROM syncline_sync_call
     ) AS named
     GROUP BY
       path
@@ -68,7 +69,7 @@ WITH RECURSIVE
           process NULLS LAST
       )
       - 1 AS thread
-    FROM syncline_sync
+    FROM syncline_sync_call
     GROUP BY
       run,
       tid,
@@ -78,7 +79,7 @@ WITH RECURSIVE
   ),
   operation AS MATERIALIZED (
     SELECT COALESCE(op, 'none') AS op, ROW_NUMBER() OVER by_count - 1 AS place
-    FROM syncline_sync
+    FROM syncline_sync_call
     GROUP BY
       COALESCE(op, 'none')
     WINDOW
@@ -94,7 +95,7 @@ WITH RECURSIVE
   ),
   amount AS MATERIALIZED (
     SELECT written.bytes, MAX(COALESCE(power.place, 0)) AS place
-    FROM (SELECT DISTINCT bytes FROM syncline_sync) AS written
+    FROM (SELECT DISTINCT bytes FROM syncline_sync_call) AS written
     LEFT JOIN power ON power.lower_bytes <= written.bytes
     GROUP BY
       written.bytes
@@ -102,6 +103,7 @@ WITH RECURSIVE
 SELECT
   sync.run,
   sync.sync_id,
+  sync.call_sync_id,
   sync.ts_ns - span.first_ns AS since_ns,
   sync.dur_ns,
   width.width_ns,
@@ -165,7 +167,7 @@ SELECT
     WHEN sync.incomplete IS NULL THEN amount.place
     WHEN sync.incomplete IN ('call', 'bio') THEN amount.place
   END AS amount_bucket
-FROM syncline_sync AS sync
+FROM syncline_sync_call AS sync
 JOIN span ON span.run = sync.run
 CROSS JOIN width
 JOIN file
@@ -173,6 +175,7 @@ JOIN file
   = COALESCE(
     sync.path,
     'inode ' || CAST(sync.ino AS TEXT) || ' on ' || sync.dev,
+    '[' || sync.what || ']',
     '[unknown file]'
   )
 JOIN thread

@@ -121,12 +121,11 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
   -- if there is no writer, or if that of one of them is not known.
   writers_cgroup STRING,
-  -- `sync` if the bio belongs to a request, else `background`. If
-  -- `syncs_recorded` in `syncline_meta` is `no`, the input shows no sync, and
-  -- `background` says nothing. Null for a read and a discard, and if it is not
-  -- known whether the bio belongs to a request: of a request of the block
-  -- layer, and of a bio whose thread may be in a sync without a start in the
-  -- log.
+  -- `sync` if the bio belongs to a request, else `background`. Null for a read
+  -- and a discard, and if it is not known whether the bio belongs to a request:
+  -- in a recording that shows no syncs (`syncs_recorded` in `syncline_meta` is
+  -- `no`), of a request of the block layer, and of a bio whose thread may be in
+  -- a sync without a start in the log.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. `inferred` without a request: a line is torn that may have
@@ -279,7 +278,14 @@ SELECT
     WHEN owner IS NOT NULL THEN 'sync'
     WHEN NOT is_request
     AND origin_unknown IS NULL
-    AND direction IN ('write', 'flush') THEN 'background'
+    AND direction IN ('write', 'flush')
+    AND NOT EXISTS (
+      SELECT 1
+      FROM slice
+      WHERE
+        category = 'syncline.meta'
+        AND extract_arg(arg_set_id, 'debug.syncs_recorded') = 'no'
+    ) THEN 'background'
   END AS origin,
   -- The trace holds the confidence only if it is not exact.
   COALESCE(

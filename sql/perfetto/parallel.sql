@@ -1,10 +1,10 @@
--- Number of requests that were in flight at the same time as each request.
+-- Number of syncs that were in flight at the same time as each sync.
 --
 -- Requests of one thread never overlap. Requests of several threads may share
 -- one wait. The sum of their latencies is then more than the time really
 -- waited.
 
-INCLUDE PERFETTO MODULE dev.syncline.sync;
+INCLUDE PERFETTO MODULE dev.syncline.sync_call;
 
 -- Starts and ends of the requests in flight, in order. An end comes before a
 -- start at the same time: a request is in flight from its start up to, but not
@@ -13,12 +13,12 @@ CREATE OR REPLACE PERFETTO TABLE _syncline_flight AS
 WITH
   edge AS (
     SELECT sync_id, ts_ns AS edge_ns, 1 AS step
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       dur_ns > 0
     UNION ALL
     SELECT sync_id, ts_ns + dur_ns AS edge_ns, -1 AS step
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       dur_ns > 0
   ),

@@ -115,6 +115,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   sync_id LONG,
   -- Time of `sync_start`. Null if it is missing.
   start_ns TIMESTAMP,
+  -- Key of the sync that the request is a part of: the sync_id of the first
+  -- request in the same call. Its own sync_id if the request is the only one of
+  -- its call, or in no recorded call.
+  call_sync_id LONG,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.
   run STRING
@@ -221,7 +225,8 @@ WITH
         extract_arg(arg_set_id, 'debug.flush_ns'),
         iif(may_start AND may_end, known_flush, NULL)
       ) AS flush_ns,
-      extract_arg(arg_set_id, 'debug.start_ns') AS said_start
+      extract_arg(arg_set_id, 'debug.start_ns') AS said_start,
+      extract_arg(arg_set_id, 'debug.call_sync_id') AS said_call
     FROM placed
     LEFT JOIN _syncline_thread AS thread
       ON placed.derives
@@ -340,6 +345,7 @@ SELECT
   incomplete,
   sync_id,
   iif(incomplete = 'start' OR call_only, NULL, ts) AS start_ns,
+  COALESCE(said_call, sync_id) AS call_sync_id,
   '' AS run
 FROM timed
 LEFT JOIN _syncline_process AS known ON timed.derives AND known.pid = timed.pid

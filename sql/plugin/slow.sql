@@ -8,7 +8,7 @@ FROM (
     dur_ns,
     ROW_NUMBER() OVER (ORDER BY dur_ns DESC, sync_id) AS place,
     COUNT(*) OVER () AS syncs
-  FROM syncline_sync
+  FROM syncline_sync_call
   WHERE
     dur_ns IS NOT NULL
 ) AS ranked

@@ -6,7 +6,7 @@ SELECT
   MIN(sync_id) AS sync_id,
   COUNT(*) AS syncs,
   SUM(dur_ns) AS time_ns
-FROM syncline_sync
+FROM syncline_sync_call
 WHERE
   dur_ns IS NOT NULL
 GROUP BY

@@ -1,9 +1,10 @@
 -- Empty syncs: who asks for persistence of data that is not dirty.
 --
--- A request is empty if it caused no bio: nothing was dirty, or another thread
--- was already writing it. A request that failed is not empty: its data may be
--- dirty still. Covers the requests whose start and end were
--- recorded, except call-only ones. A row is a thread name, sync call, file and
+-- A sync is empty if it caused no bio: nothing was dirty, or another thread
+-- was already writing it. A sync that failed is not empty: its data may be
+-- dirty still. Covers the syncs whose start and end were recorded, except
+-- call-only ones, and except sync and syncfs without ids: it is not known what
+-- flusher threads wrote for these. A row is a thread name, sync call, file and
 -- stack. The row with the most empty syncs comes first.
 --
 -- Columns:
@@ -25,7 +26,7 @@ WITH
       stack,
       syscall_ns,
       CASE WHEN bios = 0 AND COALESCE(ret, 0) >= 0 THEN 1 ELSE 0 END AS empty
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       bios IS NOT NULL
       AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))

@@ -1,15 +1,17 @@
 -- Files: the cost of the syncs of each file.
 --
--- Latencies are syscall latencies of the requests that have one. A request
+-- Latencies are syscall latencies of the syncs that have one. A sync
 -- without a syscall (io_uring, O_DSYNC) has none: its cost is in
--- sync_time_sum_ns, which covers all requests with a known start and end. Bytes
--- cover all requests. The file with the highest cost comes first.
+-- sync_time_sum_ns, which covers all syncs with a known start and end. Bytes
+-- cover all syncs. The file with the highest cost comes first. A sync of
+-- several files, or of whole file systems, is in a row of its kind.
 --
 -- Columns:
 --   path              text   Path of the file, `inode N on MAJOR,MINOR` if only
---                            that is recorded, or [unknown file].
---   syncs             count  Number of requests.
---   empty             count  Number of requests whose start and end were
+--                            that is recorded, [several files],
+--                            [whole file systems], or [unknown file].
+--   syncs             count  Number of syncs.
+--   empty             count  Number of syncs whose start and end were
 --                            recorded, that succeeded and that
 --                            caused no bio.
 --   bytes             bytes  Bytes written back for them.
@@ -23,7 +25,7 @@
 --                            start without a call) to the end.
 --   threads           count  Number of threads (of processes, if no thread is
 --                            known).
---   incomplete        count  Number of requests whose start, end, call, or a
+--   incomplete        count  Number of syncs whose start, end, call, or a
 --                            bio is not in the log.
 --   container_path    text   Path of the file in the container that syncs it.
 --                            Null outside of containers and if unknown.
@@ -33,6 +35,7 @@ WITH
       COALESCE(
         path,
         'inode ' || CAST(ino AS TEXT) || ' on ' || dev,
+        '[' || what || ']',
         '[unknown file]'
       ) AS path,
       container_path,
@@ -46,7 +49,7 @@ WITH
       syscall_ns,
       writeback_ns,
       dur_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
   ),
   file AS (
     SELECT

@@ -2,25 +2,25 @@
 --
 -- Buckets are logarithmic (1, 2, 5, 10, ...) and half open: lower_ns belongs to
 -- the bucket, upper_ns to the next one. The bucket from 0 to 1 ns holds the
--- empty syncs, whose writeback latency is 0. Shares are of the requests whose
+-- empty syncs, whose writeback latency is 0. Shares are of the syncs whose
 -- latency of that kind is known.
 --
 -- Columns:
 --   kind        text   syscall or writeback.
 --   lower_ns    ns     Lower bound.
 --   upper_ns    ns     Upper bound.
---   syncs       count  Number of requests in the bucket.
---   share       bar    Their share of all requests of that kind.
---   cumulative  share  Share of the requests below upper_ns.
+--   syncs       count  Number of syncs in the bucket.
+--   share       bar    Their share of all syncs of that kind.
+--   cumulative  share  Share of the syncs below upper_ns.
 WITH RECURSIVE
   latency AS (
     SELECT 'syscall' AS kind, syscall_ns AS ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       syscall_ns IS NOT NULL
     UNION ALL
     SELECT 'writeback' AS kind, writeback_ns AS ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       writeback_ns IS NOT NULL
   ),

@@ -1,9 +1,9 @@
 -- Marks: the cost of each mark of the application (table 6.1 of the thesis).
 --
--- A request belongs to each mark during which it begins. Latencies cover the
--- requests that have one. wall_ns covers those with a known start and end, and
+-- A sync belongs to each mark during which it begins. Latencies cover the
+-- syncs that have one. wall_ns covers those with a known start and end, and
 -- may extend beyond the end of the mark. A time is null if the mark has
--- requests, but none with a known value. If marks overlap, a request counts in
+-- syncs, but none with a known value. If marks overlap, a sync counts in
 -- each of them, and more than once in a sum over the marks. Needs marks:
 -- --marks FILE.
 --
@@ -12,11 +12,11 @@
 --   name              text   Name of the mark, as given.
 --   ts_ns             time   Start of the mark.
 --   dur_ns            ns     Duration of the mark.
---   syncs             count  Number of requests.
---   empty             count  Number of requests whose start and end were
+--   syncs             count  Number of syncs.
+--   empty             count  Number of syncs whose start and end were
 --                            recorded, that succeeded and that
 --                            caused no bio.
---   incomplete        count  Number of requests whose start, end, call, or a
+--   incomplete        count  Number of syncs whose start, end, call, or a
 --                            bio is not in the log.
 --   bytes             bytes  Bytes written back for them.
 --   syscall_sum_ns    ns     Sum of the syscall latencies over all threads.
@@ -27,25 +27,43 @@
 --                            flight.
 --   run               text   Name of the run, if the input holds several.
 WITH
-  marked AS (
+  -- Syncs that are not the same as their request. The others are looked up by
+  -- time in the table of requests: those of a view cannot be.
+  apart AS MATERIALIZED (
+    SELECT DISTINCT run, call_sync_id
+    FROM syncline_sync
+    WHERE
+      call_sync_id <> sync_id
+      OR op IN ('sync', 'syncfs')
+  ),
+  whole AS MATERIALIZED (
     SELECT
-      mark.run,
-      mark.mark_id,
+      sync.run,
+      sync.ts_ns,
+      sync.dur_ns,
       sync.incomplete,
       sync.bios,
       sync.ret,
       sync.bytes,
       sync.syscall_ns,
-      sync.writeback_ns,
+      sync.writeback_ns
+    FROM syncline_sync_call AS sync
+    JOIN apart
+      ON apart.run = sync.run
+      AND apart.call_sync_id = sync.call_sync_id
+  ),
+  in_mark AS (
+    SELECT
+      mark.run,
+      mark.mark_id,
       sync.ts_ns,
-      sync.ts_ns + sync.dur_ns AS end_ns,
-      MAX(sync.ts_ns + sync.dur_ns) OVER (
-        PARTITION BY
-          mark.run,
-          mark.mark_id
-        ORDER BY sync.ts_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ns
+      sync.dur_ns,
+      sync.incomplete,
+      sync.bios,
+      sync.ret,
+      sync.bytes,
+      sync.syscall_ns,
+      sync.writeback_ns
     -- CROSS JOIN makes SQLite look up the requests of each mark by time,
     -- instead of the marks of each request.
     FROM syncline_mark AS mark
@@ -54,6 +72,48 @@ WITH
       sync.run = mark.run
       AND sync.ts_ns >= mark.ts_ns
       AND sync.ts_ns < mark.ts_ns + mark.dur_ns
+      AND (sync.run, sync.call_sync_id) NOT IN (
+        SELECT run, call_sync_id FROM apart
+      )
+    UNION ALL
+    SELECT
+      mark.run,
+      mark.mark_id,
+      sync.ts_ns,
+      sync.dur_ns,
+      sync.incomplete,
+      sync.bios,
+      sync.ret,
+      sync.bytes,
+      sync.syscall_ns,
+      sync.writeback_ns
+    FROM syncline_mark AS mark
+    CROSS JOIN whole AS sync
+    WHERE
+      sync.run = mark.run
+      AND sync.ts_ns >= mark.ts_ns
+      AND sync.ts_ns < mark.ts_ns + mark.dur_ns
+  ),
+  marked AS (
+    SELECT
+      run,
+      mark_id,
+      incomplete,
+      bios,
+      ret,
+      bytes,
+      syscall_ns,
+      writeback_ns,
+      ts_ns,
+      ts_ns + dur_ns AS end_ns,
+      MAX(ts_ns + dur_ns) OVER (
+        PARTITION BY
+          run,
+          mark_id
+        ORDER BY ts_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ns
+    FROM in_mark
   ),
   counted AS (
     SELECT

@@ -2,15 +2,15 @@
 -- thesis).
 --
 -- Up to 100 buckets over the run (over the longest of several runs). Their
--- width is 1, 2 or 5 times a power of ten. A request belongs to the bucket in
--- which it begins. Buckets without a request are shown. Latencies cover the
--- requests that have one.
+-- width is 1, 2 or 5 times a power of ten. A sync belongs to the bucket in
+-- which it begins. Buckets without a sync are shown. Latencies cover the
+-- syncs that have one.
 --
 -- Columns:
---   offset_ns         ns     Start of the bucket, from the first request.
+--   offset_ns         ns     Start of the bucket, from the first sync.
 --   width_ns          ns     Width of the bucket.
---   syncs             count  Number of requests.
---   empty             count  Number of requests whose start and end were
+--   syncs             count  Number of syncs.
+--   empty             count  Number of syncs whose start and end were
 --                            recorded, that succeeded and that
 --                            caused no bio.
 --   bytes             bytes  Bytes written back for them.
@@ -22,7 +22,7 @@
 WITH RECURSIVE
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     GROUP BY
       run
   ),
@@ -69,7 +69,7 @@ WITH RECURSIVE
       sync.bytes,
       sync.syscall_ns,
       sync.writeback_ns
-    FROM syncline_sync AS sync
+    FROM syncline_sync_call AS sync
     JOIN span ON span.run = sync.run
   ),
   counted AS (

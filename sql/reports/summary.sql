@@ -4,20 +4,23 @@
 -- real cost of parallel syncs. A row is identified by (metric, scope) in every
 -- run, so that two runs can be compared.
 --
--- Requests that each metric covers (`known` of `syncs`):
--- * Latencies: requests whose latency is known. An incomplete request is
+-- A sync is a call with all its requests: sync() makes one for each file
+-- system. `requests` counts them, and is present if a sync made several.
+--
+-- Syncs that each metric covers (`known` of `syncs`):
+-- * Latencies: syncs whose latency is known. An incomplete sync is
 --   counted in `syncs` but has no latency. An empty sync has a writeback
 --   latency of 0 and is included.
--- * Amounts and empty_share: requests whose start and end were recorded. An
---   incomplete request may have written more than the log holds.
---   writeback_amount_sum covers all requests. None of them covers a call-only
---   request.
+-- * Amounts and empty_share: syncs whose start and end were recorded. An
+--   incomplete sync may have written more than the log holds.
+--   writeback_amount_sum covers all syncs. None of them covers a call-only
+--   request, or one of whole file systems for which flusher threads wrote.
 -- * journal_wait: time spent on commits of the journal. flush_wait: time in
 --   cache flushes that the syncs issued. Both are present only if the recorder
---   records them, and cover the requests of file systems that report them.
--- * sync_time_sum is the sum over the requests, each from its call (from its
+--   records them, and cover the syncs of file systems that report them.
+-- * sync_time_sum is the sum over the syncs, each from its call (from its
 --   start if it has no call) to its end. sync_wall_time is the time during
---   which at least one request was in flight: the real cost of these syncs.
+--   which at least one sync was in flight: the real cost of these syncs.
 --   parallelism is sync_time_sum / sync_wall_time. All three are per process,
 --   because the threads of a process wait for each other. Processes with the
 --   same name are added up. If the name of a process is unknown, its scope is
@@ -26,15 +29,15 @@
 --   (also comm:NAME). The 50 names with the largest sync_time_sum have rows of
 --   their own. The scope `others` covers the other names together.
 -- * attribution_share: confidence in which bio and which call belong to which
---   request, as a share of the requests that have something to attribute: those
+--   request, as a share of the syncs that have something to attribute: those
 --   whose bios or waits are known, or that have both a call and a start.
--- * ..._per_mark: sum over the requests that began during a mark, averaged over
+-- * ..._per_mark: sum over the syncs that began during a mark, averaged over
 --   the marks. Present only if there are marks.
--- * failed_syncs, failed_calls, failed_bios: requests, calls without a request,
---   and bios that ended with an error. A request that failed is not empty. The
+-- * failed_syncs, failed_calls, failed_bios: syncs, calls without a request,
+--   and bios that ended with an error. A sync that failed is not empty. The
 --   report `failures` lists them.
 -- * A high-level log holds only requests. A metric that it does not hold is
---   null, not 0. So is a metric if no request has a known value.
+--   null, not 0. So is a metric if no sync has a known value.
 -- * A recording without an event of a sync, such as a log of blktrace, does not
 --   show whether there were syncs, or which bios are of the background. Figures
 --   of these are null. Of several runs, those of syncs cover the other ones.
@@ -44,13 +47,13 @@
 --   scope   text   What the row covers: all, op:NAME, process:NAME, comm:NAME,
 --                  pid:N, others, a confidence, or what is missing (for
 --                  incomplete).
---   value   unit   Value of the metric. Null if no request has a known value.
+--   value   unit   Value of the metric. Null if no sync has a known value.
 --   unit    text   Unit of the value: count, ns, bytes, share (of 1) or ratio.
---   known   count  Number of requests with a known value, which the metric
---                  covers. Null for counts, which leave no request out. Of
+--   known   count  Number of syncs with a known value, which the metric
+--                  covers. Null for counts, which leave no sync out. Of
 --                  calls without a request for failed_calls, of bios for
 --                  failed_bios, of background bios for background_bytes.
---   syncs   count  Number of requests in the scope, or of such calls or bios.
+--   syncs   count  Number of syncs in the scope, or of such calls or bios.
 --                  Null for counts.
 WITH
   -- The metrics in the order of the report. The name is measure_statistic.
@@ -58,62 +61,69 @@ WITH
     VALUES
       (1, 'runs', NULL, 'count'),
       (2, 'syncs', NULL, 'count'),
-      (3, 'unique_files', NULL, 'count'),
-      (4, 'empty_share', NULL, 'share'),
-      (5, 'syscall_latency', 'avg', 'ns'),
-      (6, 'syscall_latency', 'p50', 'ns'),
-      (7, 'syscall_latency', 'p90', 'ns'),
-      (8, 'syscall_latency', 'p99', 'ns'),
-      (9, 'syscall_latency', 'p999', 'ns'),
-      (10, 'syscall_latency', 'max', 'ns'),
-      (11, 'syscall_latency', 'sum', 'ns'),
-      (12, 'writeback_latency', 'avg', 'ns'),
-      (13, 'writeback_latency', 'p50', 'ns'),
-      (14, 'writeback_latency', 'p90', 'ns'),
-      (15, 'writeback_latency', 'p99', 'ns'),
-      (16, 'writeback_latency', 'p999', 'ns'),
-      (17, 'writeback_latency', 'max', 'ns'),
-      (18, 'writeback_latency', 'sum', 'ns'),
-      (19, 'journal_wait', 'avg', 'ns'),
-      (20, 'journal_wait', 'p50', 'ns'),
-      (21, 'journal_wait', 'p99', 'ns'),
-      (22, 'journal_wait', 'sum', 'ns'),
-      (23, 'flush_wait', 'avg', 'ns'),
-      (24, 'flush_wait', 'p50', 'ns'),
-      (25, 'flush_wait', 'p99', 'ns'),
-      (26, 'flush_wait', 'sum', 'ns'),
-      (27, 'writeback_amount', 'avg', 'bytes'),
-      (28, 'writeback_amount', 'p50', 'bytes'),
-      (29, 'writeback_amount', 'p99', 'bytes'),
-      (30, 'writeback_amount', 'max', 'bytes'),
+      (3, 'requests', NULL, 'count'),
+      (4, 'unique_files', NULL, 'count'),
+      (5, 'empty_share', NULL, 'share'),
+      (6, 'syscall_latency', 'avg', 'ns'),
+      (7, 'syscall_latency', 'p50', 'ns'),
+      (8, 'syscall_latency', 'p90', 'ns'),
+      (9, 'syscall_latency', 'p99', 'ns'),
+      (10, 'syscall_latency', 'p999', 'ns'),
+      (11, 'syscall_latency', 'max', 'ns'),
+      (12, 'syscall_latency', 'sum', 'ns'),
+      (13, 'writeback_latency', 'avg', 'ns'),
+      (14, 'writeback_latency', 'p50', 'ns'),
+      (15, 'writeback_latency', 'p90', 'ns'),
+      (16, 'writeback_latency', 'p99', 'ns'),
+      (17, 'writeback_latency', 'p999', 'ns'),
+      (18, 'writeback_latency', 'max', 'ns'),
+      (19, 'writeback_latency', 'sum', 'ns'),
+      (20, 'journal_wait', 'avg', 'ns'),
+      (21, 'journal_wait', 'p50', 'ns'),
+      (22, 'journal_wait', 'p99', 'ns'),
+      (23, 'journal_wait', 'sum', 'ns'),
+      (24, 'flush_wait', 'avg', 'ns'),
+      (25, 'flush_wait', 'p50', 'ns'),
+      (26, 'flush_wait', 'p99', 'ns'),
+      (27, 'flush_wait', 'sum', 'ns'),
+      (28, 'writeback_amount', 'avg', 'bytes'),
+      (29, 'writeback_amount', 'p50', 'bytes'),
+      (30, 'writeback_amount', 'p99', 'bytes'),
+      (31, 'writeback_amount', 'max', 'bytes'),
       -- Not a statistic of the distribution: it covers all requests.
-      (31, 'writeback_amount_sum', NULL, 'bytes'),
-      (32, 'sync_time_sum', NULL, 'ns'),
-      (33, 'sync_wall_time', NULL, 'ns'),
-      (34, 'parallelism', NULL, 'ratio'),
-      (35, 'attribution_share', NULL, 'share'),
-      (36, 'incomplete', NULL, 'count'),
-      (37, 'unmatched_calls', NULL, 'count'),
-      (38, 'failed_syncs', NULL, 'count'),
-      (39, 'failed_calls', NULL, 'count'),
-      (40, 'failed_bios', NULL, 'count'),
-      (41, 'background_bios', NULL, 'count'),
-      (42, 'background_bytes', NULL, 'bytes'),
-      (43, 'losses', NULL, 'count'),
-      (44, 'marks', NULL, 'count'),
-      (45, 'syncs_per_mark', NULL, 'count'),
-      (46, 'syscall_latency_per_mark', NULL, 'ns'),
-      (47, 'writeback_latency_per_mark', NULL, 'ns'),
-      (48, 'writeback_amount_per_mark', NULL, 'bytes'),
-      (49, 'sync_wall_time_per_mark', NULL, 'ns')
+      (32, 'writeback_amount_sum', NULL, 'bytes'),
+      (33, 'sync_time_sum', NULL, 'ns'),
+      (34, 'sync_wall_time', NULL, 'ns'),
+      (35, 'parallelism', NULL, 'ratio'),
+      (36, 'attribution_share', NULL, 'share'),
+      (37, 'incomplete', NULL, 'count'),
+      (38, 'unmatched_calls', NULL, 'count'),
+      (39, 'failed_syncs', NULL, 'count'),
+      (40, 'failed_calls', NULL, 'count'),
+      (41, 'failed_bios', NULL, 'count'),
+      (42, 'background_bios', NULL, 'count'),
+      (43, 'background_bytes', NULL, 'bytes'),
+      (44, 'losses', NULL, 'count'),
+      (45, 'marks', NULL, 'count'),
+      (46, 'syncs_per_mark', NULL, 'count'),
+      (47, 'syscall_latency_per_mark', NULL, 'ns'),
+      (48, 'writeback_latency_per_mark', NULL, 'ns'),
+      (49, 'writeback_amount_per_mark', NULL, 'bytes'),
+      (50, 'sync_wall_time_per_mark', NULL, 'ns')
   ),
   confidence(name) AS (VALUES ('exact'), ('inferred'), ('unknown')),
   missing(name) AS (VALUES ('start'), ('end'), ('call'), ('bio')),
   total AS MATERIALIZED (
     SELECT
       COUNT(*) AS syncs,
-      COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
-      COUNT(COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS file_count,
+      SUM(requests) AS requests,
+      COUNT(
+        COALESCE(
+          path,
+          dev || ':' || CAST(ino AS TEXT),
+          CASE WHEN what = 'several files' THEN what END
+        )
+      ) AS file_count,
       SUM(
         CASE
           WHEN incomplete IN ('start', 'end') THEN 0
@@ -132,7 +142,6 @@ WITH
       COUNT(ret) AS ret_count,
       SUM(CASE WHEN ret < 0 THEN 1 ELSE 0 END) AS failed,
       COUNT(bytes) AS amount_count,
-      SUM(bytes) AS amount_sum,
       SUM(CASE WHEN incomplete = 'start' THEN 1 ELSE 0 END) AS no_start,
       SUM(CASE WHEN incomplete = 'end' THEN 1 ELSE 0 END) AS no_end,
       SUM(CASE WHEN incomplete = 'call' THEN 1 ELSE 0 END) AS no_call,
@@ -146,11 +155,13 @@ WITH
         path,
         dev,
         ino,
+        what,
+        requests,
         incomplete,
         bios,
         ret,
         bytes,
-        -- The confidence of a request without anything to attribute says
+        -- The confidence of a sync without anything to attribute says
         -- nothing.
         CASE
           WHEN bios IS NOT NULL
@@ -158,12 +169,19 @@ WITH
           OR flush_ns IS NOT NULL
           OR (op IS NOT NULL AND start_ns IS NOT NULL) THEN confidence
         END AS attributable
-      FROM syncline_sync
-    ) AS request
+      FROM syncline_sync_call
+    ) AS sync
+  ),
+  -- Its files and its bytes are those of all requests.
+  request AS MATERIALIZED (
+    SELECT
+      COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
+      SUM(bytes) AS amount_sum
+    FROM syncline_sync
   ),
   operation AS (
     SELECT COALESCE(op, 'none') AS op, COUNT(*) AS syncs
-    FROM syncline_sync
+    FROM syncline_sync_call
     GROUP BY
       COALESCE(op, 'none')
   ),
@@ -171,24 +189,27 @@ WITH
   -- kept: it has several rows for each request.
   measured(measure, figure) AS NOT MATERIALIZED (
     SELECT 'syscall_latency', syscall_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       syscall_ns IS NOT NULL
     UNION ALL
     SELECT 'writeback_latency', writeback_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       writeback_ns IS NOT NULL
     UNION ALL
     SELECT 'journal_wait', journal_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       journal_ns IS NOT NULL
     UNION ALL
-    SELECT 'flush_wait', flush_ns FROM syncline_sync WHERE flush_ns IS NOT NULL
+    SELECT 'flush_wait', flush_ns
+    FROM syncline_sync_call
+    WHERE
+      flush_ns IS NOT NULL
     UNION ALL
     SELECT 'writeback_amount', bytes
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       bytes IS NOT NULL
       AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
@@ -307,7 +328,7 @@ WITH
         'comm:' || MIN(comm),
         'pid:' || CAST(pid AS TEXT)
       ) AS scope
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       pid IS NOT NULL
     GROUP BY
@@ -322,7 +343,7 @@ WITH
       CASE WHEN pid IS NULL THEN COALESCE(comm, '') ELSE '' END AS comm,
       ts_ns,
       ts_ns + dur_ns AS end_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
   ),
   -- Numbers for processes and runs, because engines sort them faster than text.
   numbered AS MATERIALIZED (
@@ -423,12 +444,34 @@ WITH
       COALESCE(SUM(syncs), 0)
     FROM spent
   ),
-  marked AS (
+  -- Syncs that are not the same as their request. The others are looked up by
+  -- time in the table of requests: those of a view cannot be.
+  apart AS MATERIALIZED (
+    SELECT DISTINCT run, call_sync_id
+    FROM syncline_sync
+    WHERE
+      call_sync_id <> sync_id
+      OR op IN ('sync', 'syncfs')
+  ),
+  whole AS MATERIALIZED (
+    SELECT
+      sync.run,
+      sync.ts_ns,
+      sync.dur_ns,
+      sync.syscall_ns,
+      sync.writeback_ns,
+      sync.bytes
+    FROM syncline_sync_call AS sync
+    JOIN apart
+      ON apart.run = sync.run
+      AND apart.call_sync_id = sync.call_sync_id
+  ),
+  in_mark AS (
     SELECT
       mark.run,
       mark.mark_id,
       sync.ts_ns,
-      sync.ts_ns + sync.dur_ns AS end_ns,
+      sync.dur_ns,
       sync.syscall_ns,
       sync.writeback_ns,
       sync.bytes
@@ -440,6 +483,35 @@ WITH
       sync.run = mark.run
       AND sync.ts_ns >= mark.ts_ns
       AND sync.ts_ns < mark.ts_ns + mark.dur_ns
+      AND (sync.run, sync.call_sync_id) NOT IN (
+        SELECT run, call_sync_id FROM apart
+      )
+    UNION ALL
+    SELECT
+      mark.run,
+      mark.mark_id,
+      sync.ts_ns,
+      sync.dur_ns,
+      sync.syscall_ns,
+      sync.writeback_ns,
+      sync.bytes
+    FROM syncline_mark AS mark
+    CROSS JOIN whole AS sync
+    WHERE
+      sync.run = mark.run
+      AND sync.ts_ns >= mark.ts_ns
+      AND sync.ts_ns < mark.ts_ns + mark.dur_ns
+  ),
+  marked AS (
+    SELECT
+      run,
+      mark_id,
+      ts_ns,
+      ts_ns + dur_ns AS end_ns,
+      syscall_ns,
+      writeback_ns,
+      bytes
+    FROM in_mark
   ),
   mark_reach AS (
     SELECT
@@ -564,7 +636,14 @@ WITH
     UNION ALL
     SELECT 'syncs', 'op:' || op, syncs, NULL, NULL FROM operation
     UNION ALL
-    SELECT 'unique_files', 'all', files, file_count, syncs FROM total
+    SELECT 'requests', 'all', requests, NULL, NULL
+    FROM total
+    WHERE
+      requests > syncs
+    UNION ALL
+    SELECT 'unique_files', 'all', files, file_count, syncs
+    FROM total
+    CROSS JOIN request
     UNION ALL
     SELECT
       'empty_share',
@@ -604,6 +683,7 @@ WITH
       amount_count,
       syncs
     FROM total
+    CROSS JOIN request
     UNION ALL
     SELECT 'sync_time_sum', scope, COALESCE(time_sum, 0), known, syncs
     FROM scoped

@@ -3,8 +3,8 @@
 -- Requests of one thread never overlap. Requests of several threads may
 -- overlap, so the sum over the threads may be more than the wall time. If no
 -- tid is known, a row is a process. Requests of a process may overlap. Then
--- wall_ns is less than sync_time_sum_ns, and the other requests in flight may
--- belong to the same process. Times cover the requests with a known start and
+-- wall_ns is less than sync_time_sum_ns, and the other syncs in flight may
+-- belong to the same process. Times cover the syncs with a known start and
 -- end.
 --
 -- Columns:
@@ -12,22 +12,22 @@
 --   pid               id     Process id, if known.
 --   comm              text   Name of the thread.
 --   process           text   Name of the process, if known.
---   syncs             count  Number of requests.
---   sync_time_sum_ns  ns     Sum of the durations of its requests, from the
+--   syncs             count  Number of syncs.
+--   sync_time_sum_ns  ns     Sum of the durations of its syncs, from the
 --                            call (from sync_start without a call) to the end.
---   wall_ns           ns     Time during which at least one of its requests was
+--   wall_ns           ns     Time during which at least one of its syncs was
 --                            in flight.
---   parallel_max      count  Maximum number of requests of all threads that
---                            were in flight during one of its requests, that
---                            request included.
---   parallel_avg      ratio  Number of requests in flight, its own included,
+--   parallel_max      count  Maximum number of syncs of all threads that
+--                            were in flight during one of its syncs, that
+--                            sync included.
+--   parallel_avg      ratio  Number of syncs in flight, its own included,
 --                            averaged over sync_time_sum_ns.
---   overlap_ns        ns     Part of sync_time_sum_ns during which a request of
+--   overlap_ns        ns     Part of sync_time_sum_ns during which a sync of
 --                            another thread was in flight too.
 --   overlap_share     share  overlap_ns / sync_time_sum_ns.
 --   latency_sum_ns    ns     Sum of the syscall latencies.
---   bytes             bytes  Bytes written back for its requests.
---   incomplete        count  Number of requests whose start, end, call, or a
+--   bytes             bytes  Bytes written back for its syncs.
+--   incomplete        count  Number of syncs whose start, end, call, or a
 --                            bio is not in the log.
 --   run               text   Name of the run, if the input holds several.
 WITH
@@ -56,7 +56,7 @@ WITH
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
   ),
   thread AS (
     SELECT

@@ -9,8 +9,8 @@ SELECT
   COALESCE(start_ns, ts_ns) AS slice_ns,
   ts_ns + dur_ns - COALESCE(start_ns, ts_ns) AS slice_length_ns,
   (SELECT MIN(ts_ns) FROM syncline_sync WHERE dur_ns IS NOT NULL) AS first_ns,
-  (SELECT MAX(ts_ns + dur_ns) FROM syncline_sync) AS last_ns
-FROM syncline_sync
+  (SELECT MAX(ts_ns + dur_ns) FROM syncline_sync_call) AS last_ns
+FROM syncline_sync_call
 WHERE
   dur_ns IS NOT NULL
 ORDER BY

@@ -11,7 +11,7 @@ WITH
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       ) AS reached_ns,
       LEAD(ts_ns) OVER (ORDER BY ts_ns, sync_id) AS next_ns
-    FROM syncline_sync
+    FROM syncline_sync_call
     WHERE
       dur_ns IS NOT NULL
   )

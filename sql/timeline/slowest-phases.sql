@@ -3,8 +3,19 @@
 -- `other`. Phases are null if they are not recorded.
 WITH
   slowest AS (
-    SELECT sync_id, ts_ns, dur_ns, op, path, comm, tid, bytes, bios, ret
-    FROM syncline_sync
+    SELECT
+      sync_id,
+      call_sync_id,
+      ts_ns,
+      dur_ns,
+      op,
+      COALESCE(path, what) AS path,
+      comm,
+      tid,
+      bytes,
+      bios,
+      ret
+    FROM syncline_sync_call
     WHERE
       dur_ns IS NOT NULL
     ORDER BY
@@ -19,7 +30,8 @@ WITH
       phase,
       SUM(syncline_phase.dur_ns) AS phase_ns
     FROM slowest
-    JOIN syncline_phase USING (sync_id)
+    JOIN syncline_sync AS request USING (call_sync_id)
+    JOIN syncline_phase ON syncline_phase.sync_id = request.sync_id
     GROUP BY
       slowest.sync_id,
       slowest.dur_ns,

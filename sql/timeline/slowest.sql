@@ -17,11 +17,12 @@ SELECT
       -- What follows the last slash.
       NULLIF(SUBSTR(path, LENGTH(RTRIM(path, REPLACE(path, '/', ''))) + 1), ''),
       path,
+      what,
       op,
       'sync'
     )
   ) AS name
-FROM syncline_sync
+FROM syncline_sync_call
 WHERE
   dur_ns IS NOT NULL
 ORDER BY

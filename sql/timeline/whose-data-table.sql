@@ -6,17 +6,7 @@ WITH
       COALESCE(sync.process, sync.comm, writers, bio.comm) AS owner,
       -- If nothing shows syncs, it is not known whose a bio is: it is then no
       -- writeback, but a write, as a read is a read.
-      CASE
-        WHEN bio.origin IS NULL
-        OR EXISTS (
-          SELECT 1
-          FROM syncline_meta
-          WHERE
-            key = 'syncs_recorded'
-            AND value = 'no'
-        ) THEN bio.direction
-        ELSE bio.origin
-      END AS origin,
+      COALESCE(bio.origin, bio.direction) AS origin,
       bio.bytes,
       bio.dur_ns
     FROM syncline_bio AS bio

@@ -711,22 +711,25 @@ class ThreadInLog:
     """What the log says of a thread that may have made requests in calls whose entries are lost."""
 
     op: str | None = None  # that of the call that it is in
+    in_call: list[Request] = field(default_factory=list)
     has_begun: bool = False
     without_call: int = 0
     awaiting: list[tuple[Request, bool]] = field(default_factory=list)
 
 
-def lost_calls(world: World) -> tuple[dict[int, str | None], int]:
-    """The requests that may have been made in a call whose entry is lost, with its op, and the number of exits without any request.
+def lost_calls(world: World) -> tuple[dict[int, str | None], int, dict[int, Request]]:
+    """The requests that may have been made in a call whose entry is lost, with its op; the number of exits without any request; and, of
+    the requests that the log shows in one call, the first.
 
     docs/reference/pairing.md says which: only the log decides it.
     """
     marked: dict[int, str | None] = {}
+    firsts: dict[int, Request] = {}
     unmatched = 0
     if world.p.pid_is == "process":
         # Calls of processes cannot be distinguished.
         exits = (call for call in world.calls if not is_logged(call.entry))
-        return marked, sum(is_logged(call.exit) for call in exits)
+        return marked, sum(is_logged(call.exit) for call in exits), firsts
     order = {id(line): number for number, line in enumerate(world.lines)}
     events: dict[int, Call | Request] = {}
     for call in world.calls:
@@ -743,11 +746,18 @@ def lost_calls(world: World) -> tuple[dict[int, str | None], int]:
         if is_logged(request.start):
             marked[id(request)] = op
 
+    def join(thread: ThreadInLog, has_returned: bool) -> None:
+        if has_returned or thread.op in ("sync", "syncfs", "msync"):
+            firsts.update({id(request): thread.in_call[0] for request in thread.in_call})
+        thread.in_call = []
+
     for line in logged:
         what = events.get(id(line))
         if isinstance(what, Request):
             thread = threads.setdefault(what.thread.tid, ThreadInLog())
-            if thread.op is None:
+            if thread.op is not None:
+                thread.in_call.append(what)
+            else:
                 is_first = not thread.has_begun
                 thread.without_call += 1
                 if thread.without_call > 8:
@@ -760,10 +770,12 @@ def lost_calls(world: World) -> tuple[dict[int, str | None], int]:
             if line is what.entry:
                 if thread.awaiting and thread.awaiting[0][1] and not sees_exits:
                     mark(thread.awaiting[0][0], None)
+                join(thread, has_returned=False)
                 sees_calls, thread.op = True, what.op
             else:
                 sees_exits = True
                 if thread.op == what.op:
+                    join(thread, has_returned=True)
                     thread.op = None
                     continue
                 inside = [request for request, _ in thread.awaiting]
@@ -771,15 +783,17 @@ def lost_calls(world: World) -> tuple[dict[int, str | None], int]:
                 inside = [request for request in inside if is_logged(request.start)]
                 for request in inside:
                     mark(request, what.op if len(inside) == 1 else None)
+                    firsts[id(request)] = inside[0]
                 unmatched += not inside
             thread.has_begun, thread.without_call, thread.awaiting = True, 0, []
     for thread in threads.values():
+        join(thread, has_returned=False)
         if sees_calls and not sees_exits and thread.without_call == 1 and thread.awaiting:
             request, is_first = thread.awaiting[0]
             comm = (request.start or lines_with_id(request)[0]).comm
             if is_first and not comm.startswith((b"iou-wrk-", b"kworker/")):
                 mark(request, None)
-    return marked, unmatched
+    return marked, unmatched, firsts
 
 
 def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
@@ -851,7 +865,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         filter(opening_lines, world.bios), key=lambda bio: order[id(first(opening_lines(bio)))]
     )
     extra = world.p.extra_pairs
-    without_entry, losses["unmatched_exit"] = lost_calls(world)
+    without_entry, losses["unmatched_exit"], firsts = lost_calls(world)
 
     def may_have_begun_before(bio: Bio) -> bool:
         """Whether the log may begin within the bio: its request has no earlier event than the first folios or submits of its bios."""
@@ -899,6 +913,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         }
         row |= {"confidence": "inferred" if call and not start else "exact", "incomplete": None}
         row |= {"sync_id": sync_id[id(request)], "start_ns": ns(start) if start else None}
+        row |= {"call_sync_id": sync_id[id(firsts.get(id(request), request))]}
         if start and end:
             row["dur_ns"] = ns(end) - ns(begin)
             if call and not exit_lost(call):
@@ -1008,7 +1023,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
             lone_rows.append((ns(exit_line or call.entry), row, lone))
     for number, (_, row, lone) in enumerate(sorted(lone_rows, key=lambda each: each[0]), 1):
         row |= {"sync_id": number, "unmatched": False}
-        sync_rows.append(lone | {"sync_id": number})
+        sync_rows.append(lone | {"sync_id": number, "call_sync_id": number})
 
     lost = [
         {"line": text(render_head(line)), "why": line.lost} for line in world.lines if line.lost

@@ -403,6 +403,7 @@ def test_example_log_of_the_docs_gives_these_rows() -> None:
             "incomplete": None,
             "sync_id": 1,
             "start_ns": 41753756756,
+            "call_sync_id": 1,
         }
     ]
     assert tables.bio == [
@@ -1012,7 +1013,11 @@ def without_numbers(tables: thesis.Tables | loggen.Truth) -> list[list[dict[str,
     for rows in (tables.sync, tables.bio, tables.call):
         changed = [
             {k: v for k, v in row.items() if k not in ("bio_id", "call_id")}
-            | {"sync_id": request_of.get(row["sync_id"])}
+            | {
+                name: request_of.get(row[name])
+                for name in ("sync_id", "call_sync_id")
+                if name in row
+            }
             for row in rows
         ]
         found.append(sorted(changed, key=lambda row: repr(sorted(row.items()))))

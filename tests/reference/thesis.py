@@ -44,7 +44,7 @@ COLUMNS = {
         "sync": (
             "ts_ns dur_ns tid pid comm process cgroup op datasync path container_path dev ino fs id ret syscall_ns"
             " writeback_ns before_submit_ns after_complete_ns journal_ns flush_ns other_ns bytes folios bios ranges"
-            " first_offset last_offset stack confidence incomplete sync_id start_ns"
+            " first_offset last_offset stack confidence incomplete sync_id start_ns call_sync_id"
         ),
         "bio": (
             "bio_id sync_id id ts_ns dur_ns queue_ns device_ns error bio dev sector bytes folios ranges first_offset"
@@ -142,6 +142,9 @@ class Request:
     early_orphans_before: int = 0  # those of them before the first bio of the log
     bio_lost: bool = False  # a bio of it may be missing from the log altogether
     highest_before: int = 0  # the highest id of the requests that had ended at its start
+    lost_call_first: Request | None = (
+        None  # the first request in its call, whose entry is not in the log
+    )
     in_call: Call | None = (
         None  # the call that it is made in, which has the row of its first request
     )
@@ -839,6 +842,7 @@ class Pairing:
         inside = [request for request in inside if request.start is not None]
         for request in inside:
             self.lose_call(request, op if len(inside) == 1 else None)
+            request.lost_call_first = inside[0]
         of_thread.release()
         return bool(inside)
 
@@ -1257,6 +1261,17 @@ def _stack(call: Call | None) -> str | None:
     return ";".join(frame_name(line) for line in reversed(call.entry.frames))
 
 
+def first_in_call(request: Request, requests: list[Request]) -> Request:
+    """The first request in the same call.
+
+    Without its exit, a call may have returned before the later requests, unless it is one that makes several.
+    """
+    call = request.in_call
+    if call and (call.exit or call.entry.fields["op"] in WHOLE_SYSTEM):
+        return next(other for other in requests if other.in_call is call)
+    return request.lost_call_first or request
+
+
 def _sync_row(request: Request) -> Row:
     call, start, end, bios = request.call, request.start, request.end, request.bios
     ts = call.entry.ts if call else (start or request.first_event).ts
@@ -1442,11 +1457,14 @@ def read(
 
     for request in pairing.requests:
         row = _sync_row(request) | thread_columns(request.pid)
-        tables.sync.append(row | {"sync_id": sync_id[id(request)]})
+        first = first_in_call(request, pairing.requests)
+        numbers = {"sync_id": sync_id[id(request)], "call_sync_id": sync_id[id(first)]}
+        tables.sync.append(row | numbers)
     lone_id = {id(call): number for number, call in enumerate(pairing.lone_calls, 1)}
     for call in pairing.lone_calls:
         row = _lone_row(call) | thread_columns(call.entry.pid)
-        tables.sync.append(row | {"sync_id": lone_id[id(call)]})
+        number = lone_id[id(call)]
+        tables.sync.append(row | {"sync_id": number, "call_sync_id": number})
     for number, bio in enumerate(pairing.bios, 1):
         row = _bio_row(bio) | thread_columns((bio.submit or bio.first_event()).pid)
         owner = sync_id[id(bio.request)] if bio.request else None

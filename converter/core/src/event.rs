@@ -42,6 +42,11 @@ impl Op {
         }
     }
 
+    /// Whether one call may make several requests: for each file system, or for each file that is mapped.
+    pub fn makes_several(self) -> bool {
+        matches!(self, Self::Sync | Self::Syncfs | Self::Msync)
+    }
+
     /// The syscall of this name, if every call of it is a sync. A `write` is one only with certain flags.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name {

@@ -368,6 +368,8 @@ pub struct Request {
     /// `None` if the start does not record it.
     pub datasync: Option<bool>,
     pub call: Option<CallOf>,
+    /// The `sync_id` of the first request in the same call: its own if it is the only one, or in no call.
+    pub call_sync_id: u64,
     /// It may have been made in a call whose entry is not in the log, and the op of that call, if it is known.
     pub call_missing: bool,
     pub lost_op: Option<Op>,
@@ -421,6 +423,7 @@ impl Request {
             ino: 0,
             datasync: None,
             call: None,
+            call_sync_id: sync_id,
             call_missing: false,
             lost_op: None,
             call_only: false,
@@ -643,6 +646,7 @@ impl Row for Request {
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
         f("sync_id", Value::Int(self.sync_id as i64));
         f("start_ns", Value::int(self.start));
+        f("call_sync_id", Value::Int(self.call_sync_id as i64));
     }
 }
 

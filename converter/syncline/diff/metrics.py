@@ -50,6 +50,7 @@ DEFAULT_GATE = (
 # Metrics that are worse in neither direction, or that a single request determines.
 NO_DIRECTION = (
     "runs",
+    "requests",
     "unique_files",
     "parallelism",
     "attribution_share",

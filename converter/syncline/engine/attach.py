@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import duckdb
 
 # Views that are derived from other tables.
-DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
+DERIVED = frozenset({"syncline_stack", "syncline_parallel", "syncline_sync_call"})
 # Each is the name of a file in sql/duckdb/, and, after `syncline_`, of a table of docs/reference/tables.md.
-VIEWS = (*TABLES, "stack", "parallel")
+VIEWS = (*TABLES, "stack", "sync_call", "parallel")
 
 # If the tables have no more rows than this together, DuckDB copies them into memory, and one thread runs the queries. Otherwise each query
 # opens the files, binds views and shares its work between threads, which takes longer than the work. The size of the files does not say how

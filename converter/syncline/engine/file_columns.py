@@ -39,6 +39,7 @@ FILE_COLUMNS = {
         "incomplete": "VARCHAR",
         "sync_id": "BIGINT",
         "start_ns": "BIGINT",
+        "call_sync_id": "BIGINT",
     },
     "bio": {
         "bio_id": "BIGINT",

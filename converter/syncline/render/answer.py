@@ -294,8 +294,10 @@ def _flushes(lengths: Row) -> str:
 
 
 def _total(total: Row) -> str:
-    syncs = count(total["syncs"], "sync")
+    syncs = count(total["syncs"], "sync") + _requests(total)
     of = f" of {count(total['files'], 'file')}" if total["files"] else ""
+    if total["whole"]:
+        of += f"{' and' if of else ''} of whole file systems"
     by = f" by {count(total['threads'], 'thread')}" if total["threads"] else ""
     runs = f" in {total['runs']:,} runs" if total["runs"] > 1 else ""
     if not total["known"]:
@@ -309,6 +311,11 @@ def _total(total: Row) -> str:
         f"{syncs}{of}{by}{runs} waited {least}{text(total['time_ns'], 'ns')}. At least one waited in"
         f" {least}{text(wall, 'ns')}{share} of the {text(span, 'ns')} from the first to the last.{lacking}"
     )
+
+
+def _requests(total: Row) -> str:
+    """Says how many requests the syncs made, if some made several."""
+    return f" ({total['requests']:,} requests)" if total["requests"] > total["syncs"] else ""
 
 
 def _phases(phases: dict[str, int]) -> str:
@@ -362,12 +369,13 @@ def _slowest(row: Row) -> str:
     volume = ""
     if row["bytes"] is not None and row["bios"] is not None:
         volume = f", for {text(row['bytes'], 'bytes')} in {_bios(row['bios'], row['requests'])}"
+    parts = f" in {row['parts']:,} requests" if row["parts"] > 1 else ""
     # `summary` has the syscall, until it returns.
     later_ns = (row["syscall_ns"] or 0) - row["dur_ns"]
     later = f", and {text(later_ns, 'ns')} more until the call returned" if later_ns > _LATE * row["dur_ns"] else ""  # fmt: skip
     return (
         f"{row['op'] or 'a sync'} of {_file(row)} by {_comm(row)}: {text(row['dur_ns'], 'ns')}"
-        f"{mostly}{volume}{later} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})"
+        f"{mostly}{volume}{parts}{later} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})"
     )
 
 
@@ -391,7 +399,9 @@ def _neighbours(answer: Answer) -> str:
         for row in answer.neighbours
         if row["kind"] != "unrecorded" and (row["share"] or 0) >= _SHARE
     ]
-    lines = [_neighbour(row) for row in named[:_NEIGHBOURS]]
+    # A neighbour delays requests, which are not what the other sentences count if a sync made several.
+    unit = "request" if answer.total["requests"] > answer.total["syncs"] else "sync"
+    lines = [_neighbour(row, unit) for row in named[:_NEIGHBOURS]]
     if more := named[_NEIGHBOURS:]:
         lines.append(f"{len(more):,} more: the report neighbours has them.")
     lines += [
@@ -410,7 +420,7 @@ def _neighbours(answer: Answer) -> str:
     return "Neighbours: " + "\n  ".join(lines)
 
 
-def _neighbour(row: Row) -> str:
+def _neighbour(row: Row, unit: str) -> str:
     # The root says nothing: all processes are below it.
     group = f" in control group {text(row['cgroup'], 'text')}" if row["cgroup"] not in (None, "/") else ""  # fmt: skip
     does = {
@@ -426,14 +436,12 @@ def _neighbour(row: Row) -> str:
     spread = f"between {text(row['low_ns'], 'ns')} and {text(row['high_ns'], 'ns')}"
     if row["compared_ns"] is not None:
         result = text(max(row["compared_ns"], 0), "ns")
-        spread = (
-            f"{result} by comparison with {count(row['quiet_syncs'], 'sync')} while it was quiet"
-        )
+        spread = f"{result} by comparison with {count(row['quiet_syncs'], unit)} while it was quiet"
         if row["high_ns"] > _APART * max(row["low_ns"], 1):
             spread += ", so the two ways to find it disagree"
     return (
         f"{text(row['process'] or 'a thread without a name', 'text')}{group}, {what}, delayed {row['syncs']:,} of"
-        f" {count(row['of_syncs'], 'sync')} of others for {text(row['cost_ns'], 'ns')}"
+        f" {count(row['of_syncs'], unit)} of others for {text(row['cost_ns'], 'ns')}"
         f" ({text(row['share'], 'share')} of their time; {spread}), {text(most_ns, 'ns')} of it {way}."
     )
 

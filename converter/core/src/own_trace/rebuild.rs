@@ -178,6 +178,7 @@ pub(super) fn request<const N: usize>(
             exit_lost: syscall.is_none() && !call_only,
             stack: name(v[at!(Request, "stack")]),
         }),
+        call_sync_id: int(v[at!(Request, "call_sync_id")])? as u64,
         call_missing,
         lost_op: op.filter(|_| call_missing),
         call_only,

@@ -383,6 +383,10 @@ impl Reader<'_> {
         let OpenRequest { values, ts, singles, waits, phases, is_of_other_layout, at_start } = &mut *request;
         let (ts, mut waits, phases) = (*ts, std::mem::take(waits), std::mem::take(phases));
         let Value::Int(sync_id) = values[at!(Request, "sync_id")] else { return Err(Stop::DAMAGED) };
+        let call_sync_id = &mut values[at!(Request, "call_sync_id")];
+        if *call_sync_id == Value::Null {
+            *call_sync_id = Value::Int(sync_id);
+        }
         let bios = self.bio_sums.remove(&(sync_id as u64));
         let call = self.last_call.filter(|call| call.sync_id == sync_id as u64);
         let derives = self.derives && !singles.is_full;

@@ -275,6 +275,7 @@ impl Pairer {
     fn emit(&mut self, group: &mut OpenGroup, out: &mut Out<'_>) -> Result<()> {
         group.leave_flight(&mut self.requests.in_flight);
         let call_only_request = self.call_only_request(group);
+        self.join_requests(group);
         if let Some(call) = &group.call
             && call.path.is_some()
         {
@@ -326,6 +327,18 @@ impl Pairer {
             self.requests.release(slot);
         }
         Ok(())
+    }
+
+    /// Gives the requests that were made in one call the number of the first one. Without its exit, a call may have returned before the later
+    /// ones, which are then of durable writes: only calls that make several requests are known to have made them.
+    fn join_requests(&mut self, group: &OpenGroup) {
+        let Some(call) = &group.call else { return };
+        let Some(first) = group.requests.first().map(|&slot| self.requests[slot].row.sync_id) else { return };
+        if call.exit.is_some() || call.untimed || call.op.makes_several() {
+            for &slot in &group.requests {
+                self.requests[slot].row.call_sync_id = first;
+            }
+        }
     }
 
     /// Makes the request of a call that no request has taken, if its sources report calls only.

@@ -64,15 +64,18 @@ impl Pairer {
         task.without_call = 0;
         let awaiting = task.groups.iter().filter(|group| group.awaits_exit);
         let mut inside: Vec<Slot> = awaiting.flat_map(|group| &group.requests).copied().collect();
-        if !matches!(op, Op::Sync | Op::Syncfs | Op::Msync) {
+        if !op.makes_several() {
             // The others make one request.
             inside.drain(..inside.len().saturating_sub(1));
         }
         inside.retain(|&slot| requests[slot].row.start.is_some());
         // Of several requests, one has the op of the call, and it is not known which.
         let of_one = Some(op).filter(|_| inside.len() == 1);
+        let first = inside.first().map(|&slot| requests[slot].row.sync_id);
         for &slot in &inside {
             self.lose_call(slot, of_one);
+            let row = &mut self.requests[slot].row;
+            row.call_sync_id = first.unwrap_or(row.sync_id);
         }
         self.release_awaiting(task_id, i64::MAX, out)?;
         Ok(!inside.is_empty())

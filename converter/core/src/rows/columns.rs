@@ -37,6 +37,7 @@ pub const SYNC: &[(&str, Type)] = &[
     ("incomplete", Type::Text),
     ("sync_id", Type::Int),
     ("start_ns", Type::Int),
+    ("call_sync_id", Type::Int),
 ];
 
 pub const BIO: &[(&str, Type)] = &[

@@ -18,6 +18,8 @@ use crate::sink::{Group, GroupRequest};
 
 /// One bit for each column that the slice of a whole wait says.
 const WAIT_TIMES: u64 = 1 << column::<WaitInterval>("ts_ns") | 1 << column::<WaitInterval>("dur_ns");
+/// The bit of the column that only the later requests of a call say.
+const CALL_SYNC_ID: u64 = 1 << column::<Request>("call_sync_id");
 /// The bit of the column that only inferred waits say.
 const WAIT_CONFIDENCE: u64 = 1 << column::<WaitInterval>("confidence");
 
@@ -227,6 +229,8 @@ impl PerfettoTrace {
                 text_value(b, ids.time, &time);
             }
             let columns = if says_start { ids.sync.with(const { column::<Request>("start_ns") }) } else { ids.sync };
+            let is_first = request.call_sync_id == request.sync_id;
+            let columns = if is_first { columns.without(CALL_SYNC_ID) } else { columns };
             row_values(b, &values, left_out, columns, (interner, ids, names));
             if let Some(call) = alone {
                 value(
