@@ -358,7 +358,8 @@ def test_every_column_of_a_report_has_a_suggested_route() -> None:
     advised = [column for filler in FILLED_BY for column in filler.columns]
     assert len(advised) == len(set(advised))
     assert set(advised) <= described
-    other = {"ts_ns", "run", "sync_id", "incomplete", "confidence", "first_offset", "last_offset"}
+    other = {"ts_ns", "run", "sync_id", "call_sync_id", "incomplete", "confidence"}
+    other |= {"first_offset", "last_offset"}
     assert described == set(advised) | other
     assert set(NEEDS) <= set(catalogue.names())
     for name, groups in NEEDS.items():

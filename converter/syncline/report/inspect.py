@@ -137,7 +137,8 @@ def uses(name: str) -> tuple[set[str], set[str]]:
     sql = _COMMENT.sub("", catalogue.load(name).sql)
     words = set(_WORD.findall(sql))
     known = {column for filler in FILLED_BY for column in filler.columns}
-    tables = set(_TABLE.findall(sql))
+    # Its rows and columns are those of the requests.
+    tables = {"sync" if table == "sync_call" else table for table in _TABLE.findall(sql)}
     # If the report uses only other tables, these are columns of theirs with the same names, such as `id`.
     return tables, (known & words) if tables & _OF_REQUESTS else set()
 
@@ -288,7 +289,7 @@ _COMMIT_ROWS = ("syncline_journal", "syncline_wait WHERE wait <> 'flush'")
 _WRITE_WAIT_ROWS = ("syncline_write_wait",)
 _WHOLE = "(incomplete IS NULL OR incomplete NOT IN ('start', 'end'))"
 _SIZED_ROWS = (f"syncline_sync WHERE bytes IS NOT NULL AND {_WHOLE}",)
-_COUNTED_ROWS = (f"syncline_sync WHERE bios IS NOT NULL AND {_WHOLE}",)
+_COUNTED_ROWS = (f"syncline_sync_call WHERE bios IS NOT NULL AND {_WHOLE}",)
 _COMPLETE_ROWS = ("syncline_sync WHERE bytes IS NOT NULL AND incomplete IS NULL",)
 # Report -> the rows without which it can say nothing, any of them, and what is said then.
 _NEEDED_ROWS = {
