@@ -2,7 +2,8 @@
 --
 -- Slices of phases are inside of their request, or of a wait of it. What they
 -- leave of a wait is a phase of its own, with the name of the wait. What phases
--- and waits leave of the request is its residue.
+-- and waits leave of the request is its residue, and so are slices of that name
+-- inside of waits.
 
 --
 -- A trace that holds all values may have another layout, in which waits are
@@ -94,7 +95,7 @@ WITH
     SELECT sync_id, 0 AS is_last, name AS phase, ts, end_ts - ts AS dur
     FROM inner_slice
     WHERE
-      name IS NOT NULL
+      name <> 'residue'
     UNION ALL
     SELECT sync_id, 0, outer_name, ts, end_ts - ts
     FROM gap
@@ -116,6 +117,8 @@ WITH
       FROM gap
       WHERE
         outer_name IS NULL
+      UNION ALL
+      SELECT sync_id, ts, end_ts FROM inner_slice WHERE name = 'residue'
     )
     GROUP BY
       sync_id

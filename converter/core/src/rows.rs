@@ -280,7 +280,7 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All but those of waits, which have the names of the waits.
-    const APART_FROM_WAITS: [Self; 15] = [
+    const APART_FROM_WAITS: [Self; 16] = [
         Self::CpuWait,
         Self::LockWait,
         Self::EarlierCommit,
@@ -296,9 +296,10 @@ impl PhaseKind {
         Self::EarlierWriteback,
         Self::BeforeSubmit,
         Self::AfterCompletion,
+        Self::Residue,
     ];
 
-    /// Returns the phase of a name that is not the residue.
+    /// Returns the phase of a name.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         let of_waits = WaitKind::ALL.into_iter().map(Self::Wait);
         Self::APART_FROM_WAITS.into_iter().chain(of_waits).find(|phase| phase.name() == name)

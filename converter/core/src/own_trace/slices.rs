@@ -584,7 +584,7 @@ impl Reader<'_> {
     }
 }
 
-/// Phases of the request that is open on a track. A wait is a phase where no slice is inside of it.
+/// Phases of the request that is open on a track. A wait is a phase where no slice is inside of it. The residue is what no phase is.
 impl Track<Open> {
     fn open_request(&mut self) -> Result<&mut OpenRequest, Stop> {
         let open = self.open.iter_mut().rev().find_map(|open| match open {
@@ -613,7 +613,7 @@ impl Track<Open> {
             wait.reached = span.end;
         }
         let request = self.open_request()?;
-        if span.start < span.end {
+        if span.start < span.end && span.phase != PhaseKind::Residue {
             request.phases.push(span);
         }
         Ok(())

@@ -278,7 +278,8 @@ impl PerfettoTrace {
     }
 
     /// Writes the phases and the waits of a request. A wait is the slice around its phases; where it is the phase itself, nothing is inside.
-    /// The residue is what neither covers. The slice of the phase `before_submit` has arrows to bios.
+    /// The residue is what neither covers, and inside of waits it has slices of its own. The slice of the phase `before_submit` has arrows
+    /// to bios.
     fn phase_slices(
         &mut self,
         request: &Request,
@@ -289,20 +290,37 @@ impl PerfettoTrace {
         names: &Names,
     ) -> Result<()> {
         let mut waits = Waits { later: &request.waits, open: Vec::new(), extent, shown_until: i64::MIN };
+        let mut residue = residue_of_waits(request).into_iter().peekable();
         for (index, span) in request.phases.iter().enumerate() {
-            self.begin_waits(&mut waits, span.start, track, names)?;
-            if waits.show(span) {
-                continue;
+            while let Some(piece) = residue.next_if(|piece| piece.start < span.start) {
+                self.phase_slice(&mut waits, &piece, &[], track, names)?;
             }
-            self.event(span.start, track, event::SLICE_BEGIN, |b, interner, _| {
-                coloured_head(b, Category::Phase, span.phase.name(), interner);
-                if before_submit == Some(index) {
-                    flows(b, arrows);
-                }
-            })?;
-            self.end(span.end, track, &[])?;
+            let arrows = if before_submit == Some(index) { arrows } else { &[] };
+            self.phase_slice(&mut waits, span, arrows, track, names)?;
+        }
+        for piece in residue {
+            self.phase_slice(&mut waits, &piece, &[], track, names)?;
         }
         self.begin_waits(&mut waits, i64::MAX, track, names)
+    }
+
+    fn phase_slice(
+        &mut self,
+        waits: &mut Waits<'_>,
+        span: &PhaseSpan,
+        arrows: &[u64],
+        track: u64,
+        names: &Names,
+    ) -> Result<()> {
+        self.begin_waits(waits, span.start, track, names)?;
+        if waits.show(span) {
+            return Ok(());
+        }
+        self.event(span.start, track, event::SLICE_BEGIN, |b, interner, _| {
+            coloured_head(b, Category::Phase, span.phase.name(), interner);
+            flows(b, arrows);
+        })?;
+        self.end(span.end, track, &[])
     }
 
     /// Begins the waits that have begun by a time, and ends those that have ended.
@@ -387,6 +405,25 @@ impl Waits<'_> {
         self.shown_until = if is_shown && is_apart { span.end } else { i64::MIN };
         is_shown && is_apart
     }
+}
+
+/// Returns the residue inside of waits, in pieces that no wait begins or ends in.
+fn residue_of_waits(request: &Request) -> Vec<PhaseSpan> {
+    let (false, Some((start, end))) = (request.waits.is_empty(), request.phase_bounds()) else { return Vec::new() };
+    let mut borders: Vec<i64> = request.waits.iter().flat_map(|wait| [wait.start, wait.end]).collect();
+    borders.sort_unstable();
+    let (mut pieces, mut reached) = (Vec::new(), start);
+    for (from, to) in request.phases.iter().map(|span| (span.start, span.end)).chain([(end, end)]) {
+        let first = borders.partition_point(|&border| border <= reached);
+        for until in borders[first..].iter().copied().take_while(|&border| border < from).chain([from]) {
+            if until > reached && request.waits.iter().any(|wait| wait.start <= reached && until <= wait.end) {
+                pieces.push(PhaseSpan { phase: PhaseKind::Residue, start: reached, end: until });
+            }
+            reached = until.max(reached);
+        }
+        reached = to.max(reached);
+    }
+    pieces
 }
 
 /// Returns start and end of the slice of a request.
