@@ -373,6 +373,50 @@ def commit(tables: Tables) -> list[tuple[int, int]]:
     return found
 
 
+def cpu(tables: Tables) -> list[Part]:
+    """The waits for a CPU of the programs that waited for one in a fifth of their syncs' time."""
+    programs = defaultdict(list)
+    for row in tables["sync"]:
+        programs[row["process"] or row["comm"]].append(row)
+    all_ns = sum(row["dur_ns"] or 0 for row in tables["sync"])
+    found: list[Part] = []
+    for rows in programs.values():
+        ids = {row["sync_id"] for row in rows}
+        waits = [
+            phase
+            for phase in tables["phase"]
+            if phase["phase"] == "cpu wait" and phase["dur_ns"] and phase["sync_id"] in ids
+        ]
+        waited = sum(phase["dur_ns"] for phase in waits)
+        if waited * 5 >= sum(row["dur_ns"] or 0 for row in rows) and waited * 20 >= all_ns:
+            found += map(whole, waits)
+    return found
+
+
+def append(tables: Tables) -> list[Part]:
+    """The commits that calls of fdatasync waited for, if nearly all of a file and thread did."""
+    rows = [
+        row
+        for row in tables["sync"]
+        if row["op"] == "fdatasync"
+        and row["fs"] in ("ext4", "xfs")
+        and None not in (row["path"], row["dur_ns"])
+    ]
+    commits = defaultdict(list)
+    for phase in tables["phase"]:
+        if phase["phase"].startswith("commit ") or phase["phase"] == "earlier commit":
+            commits[phase["sync_id"]].append(phase)
+    found: list[Part] = []
+    for same in grouped(rows, "tid", "pid", "path").values():
+        waiting = [row["sync_id"] for row in same if row["sync_id"] in commits]
+        if len(same) >= 8 and 10 * len(waiting) >= 9 * len(same):
+            for sync_id in waiting:
+                parts = commits[sync_id]
+                until = max(part["ts_ns"] + part["dur_ns"] for part in parts)
+                found.append((sync_id, min(part["ts_ns"] for part in parts), until))
+    return found
+
+
 # Those whose cost is a part of the time of requests.
 FINDINGS = {
     "empty": empty,
@@ -381,6 +425,8 @@ FINDINGS = {
     "rename-file": rename_file,
     "rename-folder": rename_folder,
     "rebuildable": rebuildable,
+    "cpu": cpu,
+    "append": append,
 }
 
 

@@ -19,7 +19,7 @@ __all__ = ["Finding", "UnknownFinding", "delays", "load", "names"]
 # In the order in which they are checked and listed.
 _ORDER = (
     *("empty", "fdatasync", "small-files", "rename-file", "rename-folder", "direct-io"),
-    *("reads", "background", "neighbour", "rebuildable", "commit"),
+    *("reads", "background", "neighbour", "unrecorded", "cpu", "rebuildable", "commit", "append"),
 )
 # Of no recording that Syncline reads: there is nothing that SQL could select.
 _UNRECORDED = {

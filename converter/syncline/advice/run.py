@@ -18,6 +18,9 @@ __all__ = ["Advice", "Place", "advise", "can_check", "evidence"]
 _DELAYS = "_syncline_delay"
 # Requests that the result lists for each finding. `evidence` returns all of them.
 _SHOWN = 3
+# The finding of what the recording lacks, and the part of the wall time from which on it comes first.
+_UNRECORDED = "unrecorded"
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class Advice:
     shown: tuple[dict[str, Any], ...] = ()
 
     @property
+    def is_first(self) -> bool:
+        """Whether the cost of other findings depends on this one, because something that is not recorded holds the bios."""
+        return self.finding.name == _UNRECORDED and (self.share or 0) >= _MOSTLY
+
+    @property
     def seen(self) -> str:
         """What was seen, in a sentence with figures. Empty without evidence."""
         if self.status != "found":
@@ -68,6 +76,8 @@ class Advice:
 def advise(engine: SqlEngine) -> list[Advice]:
     """Checks all findings: those with evidence first, the costliest of them first, then the others.
 
+    If bios waited for something that is not recorded most of the time, that comes first: whether another change helps depends on it.
+
     Raises:
         EngineError: the trace was not written by Syncline.
     """
@@ -78,7 +88,7 @@ def advise(engine: SqlEngine) -> list[Advice]:
     _keep_delays(engine, [one for one in findings if _is_checkable(one, held)])
     found = [_one(engine, finding, held, lacking) for finding in findings]
     order = {"found": 0, "none": 1, "not checked": 2}
-    return sorted(found, key=lambda one: (order[one.status], -(one.cost_ns or 0)))
+    return sorted(found, key=lambda one: (order[one.status], not one.is_first, -(one.cost_ns or 0)))
 
 
 def _lacking(engine: SqlEngine) -> str | None:

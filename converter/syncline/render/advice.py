@@ -49,9 +49,10 @@ def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
     """Renders the advice on one input as text."""
     lines = [f"Advice on {printable(path)}"]
     lines += [f"warning: {printable(caveat)}" for caveat in caveats]
+    first = next((one for one in found if one.is_first), None)
     for one in found:
         if one.status == "found":
-            lines += ["", *_found(path, one)]
+            lines += ["", *_found(path, one, first)]
     nothing = [one.finding.name for one in found if one.status == "none"]
     lines += ["", *_wrapped("Checked, not found: ", ", ".join(nothing) or "-")]
     unchecked = [one for one in found if one.status == "not checked"]
@@ -63,11 +64,11 @@ def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _found(path: str, one: Advice) -> list[str]:
+def _found(path: str, one: Advice, first: Advice | None) -> list[str]:
     finding = one.finding
     lines = [f"{finding.title.removesuffix('.')}  [{finding.name}]"]
     lines += _wrapped("  seen      ", one.seen)
-    lines += _wrapped("  cost      ", _cost(one))
+    lines += _wrapped("  cost      ", _cost(one) + (_after(one, first) if first else ""))
     if finding.inferred:
         lines += _wrapped("  inferred  ", finding.inferred)
     lines += _wrapped("  instead   ", finding.instead)
@@ -88,6 +89,16 @@ def _cost(one: Advice) -> str:
     if one.sum_ns is not None and one.sum_ns != one.cost_ns:
         cost += f" ({text(one.sum_ns, 'ns')} summed over the syncs)"
     return f"{cost}: {how}"
+
+
+def _after(one: Advice, first: Advice) -> str:
+    """Says that a cost may be that of another finding, whose cause this change leaves as it is."""
+    if one is first or not one.cost_ns:
+        return ""
+    return (
+        f" Find out first what [{first.finding.name}] is: if the bios are held back in the same way,"
+        " this saves less."
+    )
 
 
 def _evidence(row: dict[str, Value]) -> str:
