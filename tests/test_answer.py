@@ -17,7 +17,7 @@ from syncline.inputs import Reading, opened
 from syncline.recordings import Filter
 from syncline.render import answer as rendered
 from syncline.render.human import text
-from syncline.report import answer
+from syncline.report import answer, catalogue
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer
 
 from tests.coretools import ROOT, Rows, tables
@@ -426,6 +426,49 @@ def test_a_queue_at_an_idle_device_is_not_the_device(
     assert "io.max" in said
     # The recording has no reads, which may keep the device busy.
     assert "reads, which are not in this recording" in said
+
+
+def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> None:
+    """A sync of 2990 us waits for 700 us until a CPU runs it, and has one bio of 100 us."""
+    log = Log()
+    for number in range(10):
+        at = 1_000_000 + 10_000 * number
+        log.sync(at, "d/a", 5, (number,))
+        log.switches(at + 300, "app-10", blocked_us=1000, ready_us=700)
+    whole = log_of(tmp_path, log)[0]
+    # That is 23 % of the time, and no other cause has more.
+    assert whole.phases["cpu wait"] == 10 * 700_000
+    assert "cause" not in rendered.sentences(whole)
+
+    def cause(phases: dict[str, int], rows: list[dict[str, Any]] | None = None) -> str:
+        said = rendered.sentences(replace(whole, phases=phases, neighbours=rows or []))
+        return said.get("cause", "")
+
+    zeros: dict[str, Any] = dict.fromkeys((one.name for one in catalogue.load("neighbours").columns), 0)  # fmt: skip
+    row = zeros | {"process": "dd", "cgroup": "/neigh", "kind": "writes", "syncs": 7, "cost_ns": 2_000_000}  # fmt: skip
+    nobody = {**row, "kind": "unrecorded", "process": None, "cgroup": None}
+    work = {"commit logging": 60, "commit locking": 10, "device": 30}
+    assert cause(work).startswith(
+        "Mostly the work of the syncs themselves: commits of the journal had 70.0 % of the time."
+    )
+    parts = {"commit logging": 35, "device": 25, "flush": 20, "before submit": 20}
+    assert cause(parts).startswith(
+        "No single cause: commits of the journal, the largest part, had 35.0 % of the time."
+    )
+    assert cause({"before submit": 90, "device": 10}) == ""
+    assert cause({"cpu wait": 30, "device": 70}).startswith(
+        "In part the CPUs: threads that sync were ready to run for 30 ns, 30.0 % of the time, and got none."
+    )
+    # Below a quarter, a neighbour is not the cause; above, the larger one of two is first.
+    assert "work of the syncs" in cause(work, [{**row, "share": 0.24}])
+    assert cause(work, [{**row, "share": 0.4}]) == (
+        "In part a neighbour (inferred): dd in control group /neigh, which writes, delayed 7 syncs of others for 2 ms,"
+        " 40.0 % of their time. Next: put its files on another device, or limit its bandwidth (io.max)."
+    )
+    both = cause(work, [{**row, "share": 0.3}, {**nobody, "share": 0.6}])
+    assert both.startswith("Mostly something that is not recorded, which held bios in the queue for 2 ms, 60.0 % of the time.")  # fmt: skip
+    assert "Then a neighbour (inferred): dd" in both
+    assert cause({"commit logging": 30, RESIDUE: 70}) == ""
 
 
 def test_data_that_were_lost_before_are_in_the_first_report(tmp_path: Path) -> None:

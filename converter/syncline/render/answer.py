@@ -30,8 +30,27 @@ _NEIGHBOURS = 3
 _SHARE = 0.01
 # The same for time without anything recorded. Busy CPUs cause some of it, too.
 _UNRECORDED = 0.25
+# Parts of the time from which on something is the cause of a part of it, and of most of it.
+_CAUSE = 0.25
+_MOST = 0.5
+# The phases of each kind of own work, as the first sentence names it.
+_OWN_WORK = {
+    "commits of the journal": (
+        *("commit", "commit wait", "commit start", "commit locking", "commit flushing"),
+        *("commit logging", "earlier commit", "fast commit", "fast commit wait"),
+    ),
+    "bios in the queue and at the device": ("queue", "device", "writeback"),
+    "cache flushes": ("flush",),
+}
 # Results that differ by this factor disagree.
 _APART = 1.5
+# What a neighbour does that is a program.
+_DOES = {
+    "syncs": "which syncs",
+    "writes": "which writes",
+    "reads": "which reads",
+    "discards": "which discards",
+}
 # Columns of the ways in which a neighbour delays others.
 _WAYS = {
     "queue_ns": "in the queue of the device",
@@ -69,7 +88,7 @@ def _failed(answer: Answer) -> list[str]:
 def sentences(answer: Answer) -> dict[str, Any]:
     """Returns the sentences by their content. One without figures is absent.
 
-    `runs`, `total`, `devices`, `phases`, `slowest` and `neighbours` are text, `failed` is a list, `worst` is a list
+    `runs`, `cause`, `total`, `devices`, `phases`, `slowest` and `neighbours` are text, `failed` is a list, `worst` is a list
     below the title `worst_title`. `runs` is present only for a dataset.
     """
     runs = {"runs": _runs(answer.runs)} if answer.runs else {}
@@ -86,7 +105,9 @@ def _sentences(answer: Answer) -> dict[str, Any]:
     if not total["known"]:
         return {"total": _total(total)}
     by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
+    cause = _cause(answer)
     return {
+        **({"cause": cause} if cause else {}),
         "total": _total(total) + _of_kernel(answer) + _lost_before(answer),
         "phases": _phases(answer.phases)
         + (_INFERRED if answer.infers_waits else "")
@@ -123,6 +144,56 @@ def _of_kernel(answer: Answer) -> str:
     return (
         f" {all_of_kernel:,} of them by threads of the kernel, such as {text(comm, 'text')}{of}: a loop device syncs its file"
         f" so, and nfsd those of its clients. {count(own, 'sync')} {'is' if own == 1 else 'are'} of programs."
+    )
+
+
+def _cause(answer: Answer) -> str:
+    """Says what the time went to in one line, how sure that is, and what to do next. Empty if nothing recorded says it."""
+    whole = sum(answer.phases.values())
+    if not whole or answer.phases.get(RESIDUE, 0) + answer.phases.get(UNKNOWN, 0) > _MOST * whole:
+        return ""
+    unit = _unit(answer)
+    found = [(row["share"] or 0, _cause_of(row, unit)) for row in answer.neighbours or []]
+    cpu_ns = answer.phases.get("cpu wait", 0)
+    found.append((cpu_ns / whole, _cause_cpu(cpu_ns, cpu_ns / whole)))
+    causes = sorted(((share, one) for share, one in found if one and share >= _CAUSE), key=lambda one: -one[0])  # fmt: skip
+    if causes:
+        (share, (what, to_do)), *others = causes
+        also = f" Then {others[0][1][0]}." if others else ""
+        return f"{'Mostly' if share >= _MOST else 'In part'} {what}.{also} Next: {to_do}."
+    work = [(sum(answer.phases.get(phase, 0) for phase in of), what) for what, of in _OWN_WORK.items()]
+    own_ns, what = max(work)
+    if answer.neighbours is None or own_ns < _CAUSE * whole:
+        return ""
+    begin = "Mostly the work of the syncs themselves" if own_ns >= _MOST * whole else "No single cause"
+    largest = "" if own_ns >= _MOST * whole else ", the largest part,"
+    return (
+        f"{begin}: {what}{largest} had {text(own_ns / whole, 'share')} of the time."
+        " Next: syncline advise INPUT, which says what could be left out or shared."
+    )
+
+
+def _cause_of(row: Row, unit: str) -> tuple[str, str] | None:
+    """What a row of the report `neighbours` is as a cause, and what to do next."""
+    cost, share = text(row["cost_ns"], "ns"), text(row["share"] or 0, "share")
+    if row["kind"] == "unrecorded":
+        return (
+            f"something that is not recorded, which held bios in the queue for {cost}, {share} of the time",
+            "syncline advise INPUT, which says where to look for it",
+        )
+    if row["kind"] not in _DOES:
+        return None
+    return (
+        f"a neighbour (inferred): {_who(row)} delayed {count(row['syncs'], unit)} of others for {cost}, {share} of their time",
+        "put its files on another device, or limit its bandwidth (io.max)",
+    )
+
+
+def _cause_cpu(cpu_ns: int, share: float) -> tuple[str, str]:
+    return (
+        f"the CPUs: threads that sync were ready to run for {text(cpu_ns, 'ns')}, {text(share, 'share')} of the time,"
+        " and got none",
+        "look for a limit (cpu.max) or for who runs instead; the disk is not what they wait for",
     )
 
 
@@ -186,6 +257,9 @@ def _lines(answer: Answer) -> Iterator[str]:
     said = sentences(answer)
     if "runs" in said:
         yield said["runs"]
+    if "cause" in said:
+        yield said["cause"]
+        yield ""
     yield said["total"]
     if "devices" in said:
         yield said["devices"]
@@ -400,7 +474,7 @@ def _neighbours(answer: Answer) -> str:
         if row["kind"] != "unrecorded" and (row["share"] or 0) >= _SHARE
     ]
     # A neighbour delays requests, which are not what the other sentences count if a sync made several.
-    unit = "request" if answer.total["requests"] > answer.total["syncs"] else "sync"
+    unit = _unit(answer)
     lines = [_neighbour(row, unit) for row in named[:_NEIGHBOURS]]
     if more := named[_NEIGHBOURS:]:
         lines.append(f"{len(more):,} more: the report neighbours has them.")
@@ -421,15 +495,6 @@ def _neighbours(answer: Answer) -> str:
 
 
 def _neighbour(row: Row, unit: str) -> str:
-    # The root says nothing: all processes are below it.
-    group = f" in control group {text(row['cgroup'], 'text')}" if row["cgroup"] not in (None, "/") else ""  # fmt: skip
-    does = {
-        "syncs": "which syncs",
-        "writes": "which writes",
-        "reads": "which reads",
-        "discards": "which discards",
-    }
-    what = does.get(row["kind"], "for an unknown program")
     way, most_ns = max(
         ((way, row[column]) for column, way in _WAYS.items()), key=lambda one: one[1]
     )
@@ -440,10 +505,23 @@ def _neighbour(row: Row, unit: str) -> str:
         if row["high_ns"] > _APART * max(row["low_ns"], 1):
             spread += ", so the two ways to find it disagree"
     return (
-        f"{text(row['process'] or 'a thread without a name', 'text')}{group}, {what}, delayed {row['syncs']:,} of"
+        f"{_who(row)} delayed {row['syncs']:,} of"
         f" {count(row['of_syncs'], unit)} of others for {text(row['cost_ns'], 'ns')}"
         f" ({text(row['share'], 'share')} of their time; {spread}), {text(most_ns, 'ns')} of it {way}."
     )
+
+
+def _unit(answer: Answer) -> str:
+    """What the report `neighbours` counts: requests, which are syncs unless a call makes several."""
+    return "request" if answer.total["requests"] > answer.total["syncs"] else "sync"
+
+
+def _who(row: Row) -> str:
+    """Names a neighbour and what it does: `dd in control group /backup, which writes,`."""
+    # The root says nothing: all processes are below it.
+    group = f" in control group {text(row['cgroup'], 'text')}" if row["cgroup"] not in (None, "/") else ""  # fmt: skip
+    what = _DOES.get(row["kind"], "for an unknown program")
+    return f"{text(row['process'] or 'a thread without a name', 'text')}{group}, {what},"
 
 
 def _rest(answer: Answer) -> str:

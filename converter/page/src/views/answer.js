@@ -11,7 +11,7 @@ const NOTABLE = 0.1;
 export function answerView(sides, compared, {set}) {
   const now = sides.at(-1).raw.answer;
   if (!now.sentences && !compared) return null;
-  const [lines, bars] = compared ? [compared.sentences, compared.phases.map((phases, place) => [place ? 'new' : 'base', phases])] : [[now.sentences.runs, now.sentences.total, now.sentences.devices, now.sentences.phases], [['', now.phases]]];
+  const [lines, bars] = compared ? [compared.sentences, compared.phases.map((phases, place) => [place ? 'new' : 'base', phases])] : [[now.sentences.runs, now.sentences.cause, now.sentences.total, now.sentences.devices, now.sentences.phases], [['', now.phases]]];
   const shown = bars.filter(([, phases]) => phases && Object.keys(phases).length);
   const all = inOrder(new Set(shown.flatMap(([, phases]) => Object.keys(phases))));
   return h('section.answers', {id: 'answer', 'aria-labelledby': 'answer-title'},
