@@ -39,7 +39,7 @@ class Advice:
     `status`: `found`, `none`, or `not checked` for `reason`, which is a clause. `none` also stands for evidence that costs no wall time.
     `syncs`: number of requests that are evidence, of `of_syncs` with a known start and end.
     `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
-    `share`: the part of `cost_ns` in the wall time in sync.
+    `share`: the part of `cost_ns` in `wall_ns`, the wall time in sync of all processes.
     `shown`: the costliest requests, with the columns of the finding.
     """
 
@@ -51,6 +51,7 @@ class Advice:
     cost_ns: int | None = None
     sum_ns: int | None = None
     share: float | None = None
+    wall_ns: int | None = None
     places: tuple[Place, ...] = ()
     more_places: int = 0
     shown: tuple[dict[str, Any], ...] = ()
@@ -170,6 +171,7 @@ def _one(engine: SqlEngine, finding: Finding, held: set[str], lacking: str | Non
         cost_ns,
         total["sum_ns"],
         cost_ns / wall_ns if cost_ns is not None and wall_ns else None,
+        wall_ns,
         tuple(Place(place["comm"], place["place"], place["syncs"]) for place in places),
         places[0]["places"] - len(places),
         tuple(first.as_dicts()),

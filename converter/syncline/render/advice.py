@@ -85,7 +85,7 @@ def _cost(one: Advice) -> str:
         return how
     cost = text(one.cost_ns, "ns")
     if one.share is not None:
-        cost += f", {text(one.share, 'share')} of the wall time in sync"
+        cost += f", {text(one.share, 'share')} of {text(one.wall_ns, 'ns')} wall time in sync"
     if one.sum_ns is not None and one.sum_ns != one.cost_ns:
         cost += f" ({text(one.sum_ns, 'ns')} summed over the syncs)"
     return f"{cost}: {how}"
