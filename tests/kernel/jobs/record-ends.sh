@@ -108,13 +108,18 @@ for route in $routes; do
     record -o /tmp/small/run -- python3 -u /tmp/work.py "$DATA/work" 150 0.1 &>"$SAID"
     code=$?
     kill $filler 2>/dev/null
-    check "$route: the disk is full for $seconds s: exit code 3" test $code = 3
-    check '... it is said' says 'the recording ended early\|could not be written'
-    check '... it ended at once' test ! -e "$DATA/work.done"
     rm -f /tmp/small/filler
     rm -rf /tmp/full
     cp -r /tmp/small/run /tmp/full
-    check '... what was recorded until then is a recording with a loss' holds /tmp/full '"recorder_ended" in losses and len(rows) > 0'
+    if [ $seconds = 2 ] && [ $code = 0 ]; then
+      # The few lines of 2 s may fit into the page that the log has already.
+      check "$route: the disk is full for $seconds s, and nothing is lost" holds /tmp/full '"recorder_ended" not in losses and sum(not row["incomplete"] for row in rows) == 150'
+    else
+      check "$route: the disk is full for $seconds s: exit code 3" test $code = 3
+      check '... it is said' says 'the recording ended early\|could not be written'
+      check '... it ended at once' test ! -e "$DATA/work.done"
+      check '... what was recorded until then is a recording with a loss' holds /tmp/full '"recorder_ended" in losses and len(rows) > 0'
+    fi
     check '... and nothing is left' soon 10 nothing_left
     umount /tmp/small
   done
