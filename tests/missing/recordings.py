@@ -399,7 +399,7 @@ CUTS = [
     Cut("probes-ext4", "ftrace", "probes", "dynamic-events/ext4.txt.gz", ftrace, 48),
     Cut("probes-xfs", "ftrace", "probes", "dynamic-events/xfs.txt.gz", ftrace, 137),
     Cut("probes-btrfs", "ftrace", "probes", "dynamic-events/btrfs.txt.gz", ftrace, 20),
-    Cut("probes-f2fs", "ftrace", "probes", "dynamic-events/f2fs.txt.gz", ftrace, 137),
+    Cut("probes-f2fs", "ftrace", "probes", "dynamic-events/f2fs.txt.gz", ftrace, 120),
     Cut("both-ext4", "ftrace", "both", "dynamic-events/ext4-both.txt.gz", ftrace, 122),
     Cut("both-f2fs", "ftrace", "both", "dynamic-events/f2fs-both.txt.gz", ftrace, 116),
     Cut("perf", "perf", "stock", "perf/pipe.txt.gz", perf, 20),

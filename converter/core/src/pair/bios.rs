@@ -918,9 +918,6 @@ impl Pairer {
         let (is_flush, is_request) = (bio.row.direction() == Direction::Flush, bio.row.is_request);
         let (is_partial, by_probe) = (bio.row.extent.is_partial, bio.by_probe);
         bio.by_probe = false;
-        if is_flush && by_probe {
-            self.flushes.remove_own(slot);
-        }
         self.bios.free.push(slot);
         if request == NO_SLOT {
             return Ok(());

@@ -22,8 +22,6 @@ struct Flush {
     sector: Option<i64>,
     /// The bios that it is for are not in the log.
     is_request: bool,
-    /// Probes report the bio: it ends with its own completion.
-    is_own: bool,
     is_issued: bool,
     /// When the device had emptied its cache, and how often it has since the issue. The bio is complete a moment later.
     flushed: Option<Flushed>,
@@ -58,7 +56,6 @@ struct Device {
 impl Device {
     /// Removes the oldest flush in flight that `is_wanted`. If several are, and more than one queue flushed, the end may be that of any.
     fn take_first(&mut self, is_wanted: impl Fn(&Flush) -> bool) -> Option<Flush> {
-        let is_wanted = |flush: &Flush| !flush.is_own && is_wanted(flush);
         let mut wanted = self.in_flight.iter().enumerate().filter(|(_, flush)| is_wanted(flush));
         let (at, _) = wanted.next()?;
         if wanted.next().is_some() && self.in_flight.iter().any(|flush| is_wanted(flush) && flush.is_overlapped) {
@@ -68,29 +65,17 @@ impl Device {
     }
 }
 
-/// What reports a flush first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reporter {
-    /// The block layer queues its bio.
-    Queue,
-    /// The block layer issues a request for bios that are not in the log.
-    Request,
-    /// A probe reports that its bio is submitted, and will report its completion.
-    Probe,
-}
-
 /// The flushes in flight, by device.
 #[derive(Debug, Default)]
 pub(super) struct Flushes(Map<Dev, Device>);
 
 impl Flushes {
-    fn add(&mut self, (dev, sector): (Dev, i64), slot: Slot, of: Reporter) -> Option<Slot> {
+    fn add(&mut self, (dev, sector): (Dev, i64), slot: Slot, is_request: bool) -> Option<Slot> {
         let in_flight = &mut self.0.entry(dev).or_default().in_flight;
         in_flight.push_back(Flush {
             slot,
             sector: Some(sector).filter(|&sector| sector > 0),
-            is_request: of == Reporter::Request,
-            is_own: of == Reporter::Probe,
+            is_request,
             is_issued: false,
             flushed: None,
             times_flushed: 0,
@@ -99,13 +84,6 @@ impl Flushes {
             is_doubtful: false,
         });
         if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front().map(|flush| flush.slot) } else { None }
-    }
-
-    /// Removes a flush that probes report, wherever it was redirected.
-    pub(super) fn remove_own(&mut self, slot: Slot) {
-        for device in self.0.values_mut() {
-            device.in_flight.retain(|flush| !flush.is_own || flush.slot != slot);
-        }
     }
 
     /// Whether flushes of a place are in flight.
@@ -125,7 +103,7 @@ impl Flushes {
         let mut flushed = Vec::new();
         let sees_ends = device.sees_ends;
         let may_run = |flush: &Flush| {
-            if sees_ends || flush.is_own {
+            if sees_ends {
                 flush.times_flushed < flush.max_times.saturating_mul(TIMES_OF_LOST)
             } else {
                 device.running > 0 && flush.times_flushed < flush.max_times
@@ -133,7 +111,7 @@ impl Flushes {
         };
         device.in_flight.retain(|flush| {
             let done = flush.flushed.filter(|_| !may_run(flush));
-            let is_known = !flush.is_overlapped && !flush.is_doubtful && !sees_ends && !flush.is_own;
+            let is_known = !flush.is_overlapped && !flush.is_doubtful && !sees_ends;
             flushed.extend(done.map(|done| (flush.slot, Some(done).filter(|_| is_known))));
             done.is_none()
         });
@@ -145,8 +123,7 @@ impl Flushes {
         let mut devices: Vec<_> = self.0.drain().collect();
         devices.sort_unstable_by_key(|(dev, _)| *dev);
         let flushes = devices.into_iter().flat_map(|(_, device)| {
-            let is_known =
-                move |flush: &Flush| !flush.is_overlapped && !flush.is_doubtful && !device.sees_ends && !flush.is_own;
+            let is_known = move |flush: &Flush| !flush.is_overlapped && !flush.is_doubtful && !device.sees_ends;
             device.in_flight.into_iter().map(move |flush| (flush.slot, flush.flushed.filter(|_| is_known(&flush))))
         });
         flushes.filter(|(slot, _)| *slot != NO_SLOT).collect()
@@ -170,18 +147,18 @@ impl Pairer {
         let device = self.flushes.0.entry(dev).or_default();
         if let Some(from) = device.redirected.pop_front() {
             self.queues_below.insert(from);
-            self.flushes.add(target, NO_SLOT, Reporter::Queue);
+            self.flushes.add(target, NO_SLOT, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
         if self.bio_above(e, dev, Direction::Flush).is_some() {
-            self.flushes.add(target, NO_SLOT, Reporter::Queue);
+            self.flushes.add(target, NO_SLOT, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
-        // Probes report the flushes themselves.
+        // Probes report the flushes of syncs as waits.
         if self.probes.sees_bios {
-            self.flushes.add(target, NO_SLOT, Reporter::Queue);
+            self.flushes.add(target, NO_SLOT, false);
             return Ok(());
         }
         self.open_flush(e, target, flags, false, out)
@@ -199,15 +176,7 @@ impl Pairer {
         let slot = self.open_block_bio_of(e, (target.0, NO_SECTOR), 0, flags, is_by_submitter);
         let row = &mut self.bios[slot].row;
         (row.is_request, row.queue_unknown) = (is_request, is_request);
-        let reporter = if is_request { Reporter::Request } else { Reporter::Queue };
-        let lost = self.flushes.add(target, slot, reporter).filter(|&lost| lost != NO_SLOT);
-        lost.map_or(Ok(()), |lost| self.give_up_bio(lost, out))
-    }
-
-    /// Notes a flush that probes report, so that its issue is found.
-    pub(super) fn add_own_flush(&mut self, dev: Dev, slot: Slot, out: &mut Out<'_>) -> Result<()> {
-        self.end_flushed(dev, out)?;
-        let lost = self.flushes.add((dev, NO_SECTOR), slot, Reporter::Probe).filter(|&lost| lost != NO_SLOT);
+        let lost = self.flushes.add(target, slot, is_request).filter(|&lost| lost != NO_SLOT);
         lost.map_or(Ok(()), |lost| self.give_up_bio(lost, out))
     }
 
@@ -322,7 +291,7 @@ impl Pairer {
             match done {
                 _ if slot == NO_SLOT => {}
                 Some((ts, error)) => self.end_block_bio(slot, ts, (None, error), out)?,
-                None if self.bios[slot].by_probe || self.flushes.0.get(&dev).is_some_and(|device| device.sees_ends) => {
+                None if self.flushes.0.get(&dev).is_some_and(|device| device.sees_ends) => {
                     self.give_up_flush(slot, out)?;
                 }
                 None => self.leave_flush_open(slot, out)?,

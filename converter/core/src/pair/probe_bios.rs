@@ -149,7 +149,8 @@ impl Pairer {
         }
         // A flush does not show that bios with data are recorded.
         if role == BioRole::Flush {
-            return self.begin_probe_flush(e, address, dev, flags, out);
+            self.begin_probe_flush(e, address, dev, flags);
+            return Ok(());
         }
         self.probes.sees_bios = true;
         self.release_requests(out)?;
@@ -162,7 +163,8 @@ impl Pairer {
             }
             BioRole::SentFlush => {
                 self.probe_flush(e, task, address);
-                return self.begin_probe_flush(e, address, dev, flags, out);
+                self.begin_probe_flush(e, address, dev, flags);
+                return Ok(());
             }
             _ => {}
         }
@@ -210,18 +212,12 @@ impl Pairer {
         self.begin_flight(e, slot, address, target);
     }
 
-    /// Opens a flush without data. It is of the sync in which its thread is, and no bio that writes back.
-    fn begin_probe_flush(
-        &mut self,
-        e: &Event,
-        address: u64,
-        dev: Dev,
-        flags: Option<BioFlags>,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
+    /// Opens a flush without data. It is of the sync in which its thread is, and no bio that writes back. Which request of the block layer
+    /// flushes for it is not known: each queue of a device has its own, and one may flush for several bios.
+    fn begin_probe_flush(&mut self, e: &Event, address: u64, dev: Dev, flags: Option<BioFlags>) {
         // Without flags, nothing distinguishes its row from that of a write.
         if flags.is_none() {
-            return Ok(());
+            return;
         }
         let request = self.tasks.open_request(self.tasks.id_of(e)).unwrap_or(NO_SLOT);
         let slot = self.open_probe_bio(e, address, request, &[], 0);
@@ -230,7 +226,6 @@ impl Pairer {
             self.requests[request].row.bios -= 1;
         }
         self.begin_flight(e, slot, address, (dev, NO_SECTOR));
-        self.add_own_flush(dev, slot, out)
     }
 
     /// Whether a submit is of the part of a bio in flight that the block layer has not yet split off. Otherwise it is of another bio, and the
