@@ -81,7 +81,9 @@ def test_a_bio_is_queued_while_the_device_works_for_a_neighbour(tmp_path: Path) 
     row = rows["dd", "/dd"]
     assert (row["kind"], row["syncs"], row["of_syncs"], row["sync_id"]) == ("writes", 1, 1, own)
     assert ways(row) == {"queue": 1200 - 1050}
-    assert row["cost_ns"] == row["low_ns"] == row["high_ns"] == 150
+    assert row["cost_ns"] == row["low_ns"] == 150
+    # From 1300 to 1380, the device works for nobody but the sync.
+    assert row["high_ns"] == 400 - 80
     assert row["share"] == pytest.approx(150 / 400)
     # There are too few syncs for a comparison.
     assert (row["compared_ns"], row["bios"], row["bytes"]) == (None, 1, 4096)
@@ -132,7 +134,8 @@ def test_a_bio_next_to_another_one_at_the_device_may_cost_nothing(tmp_path: Path
     bio(run, "dd", 1070, 1080, 1140)
     row = reported(run, tmp_path)["dd", "/dd"]
     assert ways(row) == {"device": 60}
-    assert (row["cost_ns"], row["low_ns"], row["high_ns"]) == (0, 0, 60)
+    # The device works for nobody but the sync from 1060 to 1080, and from 1140 to 1380.
+    assert (row["cost_ns"], row["low_ns"], row["high_ns"]) == (0, 0, 400 - 20 - 240)
 
 
 def test_a_process_delays_neither_itself_nor_a_sync_that_runs(tmp_path: Path) -> None:
@@ -177,6 +180,36 @@ def test_a_commit_belongs_to_the_process_whose_sync_started_it(tmp_path: Path) -
     # The queued bio delays it too, because what it waits for is the commit of `mail`.
     assert ways(rows["mail", "/mail"]) == {"commit_data": 1250 - 1110}
     assert ("db", "/db") not in rows or ways(rows["db", "/db"]) == {}
+
+
+def test_the_lower_bound_of_a_wait_for_a_commit_needs_a_queued_bio_of_it(tmp_path: Path) -> None:
+    """`db` waits for commit 7 from 1100 to 1300. `dd` has the device from 1110 to 1200. A bio of the commit is queued from 1150, and at the device from 1200."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    wait = {"sync_id": own, "number": 1, "wait": "commit wait", "confidence": "exact"}
+    run.wait.append(wait | {"ts_ns": 1100, "dur_ns": 200, "commit_id": 7})
+    journal = {"commit_id": 7, "kind": "commit", "ts_ns": 1105, "dur_ns": 190, "tid": 9}
+    run.journal.append(journal | {"comm": "jbd2/sda-8", "sync_id": own, "started_by": "sync"})
+    bio(run, "dd", 1105, 1110, 1200)
+    bio(run, "jbd2/sda-8", 1150, 1200, 1290, commit_id=7, tid=9, cgroup="/")
+    row = reported(run, tmp_path)["dd", "/dd"]
+    # The bio of dd is queued from 1105, and the device has no other one.
+    assert (row["cost_ns"], row["low_ns"]) == (1200 - 1105, 1200 - 1150)
+    # No bio of the sync itself is at the device, so all of it may be the neighbour's.
+    assert row["high_ns"] == 400
+
+
+def test_two_at_the_device_leave_no_lower_bound(tmp_path: Path) -> None:
+    """The bio of `db` is queued from 1050 to 1300. `log` has the device from 960 to 1290, `dd` from 950 to 1200."""
+    run = Run()
+    own = sync(run, "db", 1000, 1400)
+    bio(run, "dd", 900, 950, 1200)
+    bio(run, "log", 900, 960, 1290)
+    bio(run, "db", 1050, 1300, 1380, sync_id=own)
+    rows = reported(run, tmp_path)
+    # That of `log` was issued last, and nobody else has the device from 1200 on.
+    assert (rows["log", "/log"]["cost_ns"], rows["log", "/log"]["low_ns"]) == (240, 90)
+    assert ("dd", "/dd") not in rows or rows["dd", "/dd"]["cost_ns"] == 0
 
 
 def test_data_in_a_commit_belong_to_their_writers(tmp_path: Path) -> None:
@@ -233,8 +266,10 @@ def test_the_cost_is_compared_with_syncs_while_it_was_quiet(tmp_path: Path) -> N
     # Each was queued for 10 us behind a bio of dd.
     assert row["cost_ns"] == 20 * 10_000
     assert (row["compared_ns"], row["quiet_syncs"]) == (20 * 50_000, 20)
-    # The two ways disagree, which the range shows.
-    assert (row["low_ns"], row["high_ns"]) == (20 * 10_000, 20 * 50_000)
+    # All lengths of a group are equal.
+    assert row["compared_error_ns"] == 0
+    # The device works for nobody but each sync for 130 us, longer than before. The bounds take its speed for constant; the comparison shows that it is not.
+    assert (row["low_ns"], row["high_ns"]) == (20 * 10_000, 20 * 20_000)
 
 
 def test_too_few_syncs_are_not_compared(tmp_path: Path) -> None:
@@ -244,7 +279,7 @@ def test_too_few_syncs_are_not_compared(tmp_path: Path) -> None:
     run.sync.pop(0)
     run.bio.pop(0)
     row = reported(run, tmp_path)["dd", "/dd"]
-    assert (row["compared_ns"], row["quiet_syncs"]) == (None, 19)
+    assert (row["compared_ns"], row["compared_error_ns"], row["quiet_syncs"]) == (None, None, 19)
 
 
 @pytest.mark.parametrize("fs", ["ext4", "btrfs"])
@@ -351,7 +386,7 @@ def test_the_cost_of_a_neighbour_is_that_of_the_comparison_with_a_run_without_it
     cgroup = process and "/neigh"
     (row,) = [row for row in rows if (row["process"], row["cgroup"]) == (process, cgroup)]
     assert row["cost_ns"] / 1e9 == pytest.approx(truth_s, rel=0.2)
-    # Where it writes or syncs, the interval has the truth.
+    # Where it writes or syncs, the truth is between the bounds.
     if process:
         assert row["low_ns"] / 1e9 <= truth_s <= row["high_ns"] / 1e9
     if case != "ext4-sync":

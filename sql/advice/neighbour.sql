@@ -7,8 +7,8 @@
 -- Seen: {where} used the device while syncs of others waited.
 --
 -- Cost: the time in which the device worked for it while they waited, summed
--- over them; syncs at the same time count each. The note has the range of the
--- two ways in which the report finds it. It is no upper bound.
+-- over them; syncs at the same time count each. It is an estimate; the note has
+-- its bounds.
 --
 -- Inferred: whose data a thread of the kernel writes follows from who made
 -- pages of the file dirty, and whose handles a commit waits for from who used
@@ -28,7 +28,7 @@
 --   comm      text   Name of the process.
 --   path      text   Null.
 --   cost_ns   ns     What it cost, as the report neighbours has it.
---   note      prose  What it does, and the range of its cost.
+--   note      prose  What it does, and the bounds of its cost.
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
@@ -44,9 +44,9 @@ SELECT
   || CAST(neighbour.syncs AS TEXT)
   || ' of '
   || CAST(neighbour.of_syncs AS TEXT)
-  || ' syncs of others, of which this one was delayed most; between '
+  || ' syncs of others, of which this one was delayed most; at least '
   || CAST(CAST(ROUND(neighbour.low_ns / 1000000.0) AS BIGINT) AS TEXT)
-  || ' and '
+  || ' and at most '
   || CAST(CAST(ROUND(neighbour.high_ns / 1000000.0) AS BIGINT) AS TEXT)
   || ' ms' AS note,
   CAST(NULL AS BIGINT) AS from_ns,

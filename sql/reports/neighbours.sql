@@ -4,23 +4,35 @@
 -- is the time in which syncs of the others waited while the device worked for
 -- it. At each instant, a device works for one owner. If it has several bios,
 -- that is the owner of the one that was issued last, because a large bio is
--- served in parts, and smaller ones go in between. Where the issue of a bio is
--- not recorded, the device serves it after the bio that completes before it, at
--- the earliest from its submit on. The owner of a bio is the
--- process whose sync it belongs to; else the one that wrote the data; else the
--- one whose sync started the commit; else, where commits are not recorded, as
--- on xfs, the one whose sync waits for one. A bio for which none of these is
--- known counts for the thread that submitted it.
+-- served in parts, and smaller ones go in between. While it has none, it is
+-- held by the owner of the queued bio that it gets next. Where the issue of a
+-- bio is not recorded, the device serves it after the bio that completes before
+-- it, at the earliest from its submit on. The owner of a bio is the process
+-- whose sync it belongs to; else the one that wrote the data; else the one
+-- whose sync started the commit; else, where commits are not recorded, as on
+-- xfs, the one whose sync waits for one. A bio for which none of these is known
+-- counts for the thread that submitted it.
 --
 -- A sync waits in the phases queue, device, flush, cpu wait, completion,
 -- earlier writeback, lock wait, and in those of a commit. While it runs, nobody
 -- delays it.
 --
+-- The cost is an estimate: it takes for granted that a sync would have been
+-- shorter by what the device did for somebody else. low_ns and high_ns are
+-- bounds. low_ns has only time in which the device worked for nobody but the
+-- neighbour while a bio of the sync was queued, or while the sync waited for a
+-- journal that had a bio in the queue. high_ns has all time of the syncs that
+-- met the neighbour, except that in which the device worked for nobody but
+-- themselves. So it has time that the neighbour took from their thread or their
+-- journal unseen. A sync has met it if it had a bio or a sync within a second:
+-- what it cost while it only computed or changed metadata is in neither. Both
+-- need the right owner of each bio.
+--
 -- If the neighbour was quiet for a while, its cost is found in a second way:
--- the others' syncs while it was active are compared with those while it was
--- quiet. low_ns and high_ns hold both results, so they differ much where the
--- two ways disagree. They are no bounds: time in which the neighbour kept the
--- CPUs busy before its first bio is in neither.
+-- the others' syncs while nobody but it was active are compared with those
+-- while nobody was, threads of the kernel left out. That has what the neighbour
+-- cost in any way, and also whatever else was different at that time, such as
+-- reads that are not recorded.
 --
 -- A row of the kind unrecorded has the time in which a bio was queued for at
 -- least a millisecond although nothing recorded was at its device. Either
@@ -39,16 +51,17 @@
 --   of_syncs   count  Number of syncs of others.
 --   cost_ns    ns     Time in which it delayed them: the sum of its ways,
 --                     without device_ns.
---   low_ns     ns     The smaller one of the cost without cpu_ns and of
---                     compared_ns. Null if it is unrecorded.
---   high_ns    ns     The larger one of compared_ns and of the cost with
---                     device_ns and all time in which the others waited for a
---                     CPU while it was active. Null if it is unrecorded.
+--   low_ns     ns     Lower bound of its cost. Null if it is unrecorded.
+--   high_ns    ns     Upper bound of what it cost the syncs that met it. Null
+--                     if it is unrecorded.
 --   share      share  Part of the time of the others' syncs that is cost_ns.
---   compared_ns  ns   The cost by comparison. Null unless there are 20 syncs of
---                     a process while it was active, and 20 while it was quiet.
---   quiet_syncs  count  Number of syncs of others while it was quiet: for more
---                     than a second it had neither a bio nor a sync in flight.
+--   compared_ns  ns   The cost by comparison, below 0 if the others' syncs were
+--                     shorter while it was active. Null unless 20 syncs of a
+--                     process met nobody but it, and 20 met nobody.
+--   compared_error_ns  ns  Two standard errors of compared_ns, if the syncs do
+--                     not depend on each other.
+--   quiet_syncs  count  Number of syncs of others that met nobody: nobody had a
+--                     bio or a sync in flight within a second.
 --   queue_ns   ns     Way: bios of the others were queued, or they waited for
 --                     earlier writeback.
 --   device_ns  ns     Its bios were issued after those of the others, and were
@@ -68,7 +81,6 @@
 --   sync_id    id     The sync that it delayed most.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The syncs, each with the process and the group that it is of.
   request AS MATERIALIZED (
     SELECT
       run,
@@ -92,15 +104,9 @@ WITH
       bio.sync_id AS sync_id,
       bio.direction AS direction,
       bio.bytes AS bytes,
+      bio.commit_id IS NOT NULL AS is_log,
       bio.ts_ns AS submit_ns,
       bio.queue_ns AS queue_ns,
-      -- When the device has completed the bio before it.
-      LAG(bio.ts_ns + bio.dur_ns) OVER (
-        PARTITION BY
-          bio.run,
-          COALESCE(bio.below, bio.dev)
-        ORDER BY bio.ts_ns + bio.dur_ns, bio.bio_id
-      ) AS before_ns,
       bio.ts_ns + bio.dur_ns AS complete_ns,
       CASE
         WHEN request.sync_id IS NOT NULL THEN 'sync'
@@ -250,7 +256,23 @@ WITH
       log_reach.run,
       log_reach.bio_id
   ),
-  named AS (
+  -- Where no issue is recorded, the device serves one bio after the other, in
+  -- the order of their completions.
+  unissued AS (
+    SELECT
+      run,
+      bio_id,
+      LAG(complete_ns) OVER (
+        PARTITION BY
+          run,
+          place
+        ORDER BY complete_ns, bio_id
+      ) AS before_ns
+    FROM bio
+    WHERE
+      queue_ns IS NULL
+  ),
+  named AS MATERIALIZED (
     SELECT
       bio.run AS run,
       bio.bio_id AS bio_id,
@@ -258,14 +280,15 @@ WITH
       bio.direction AS direction,
       bio.bytes AS bytes,
       bio.submit_ns AS submit_ns,
-      -- Without an issue, the device serves one after the other.
       CASE
         WHEN bio.queue_ns IS NOT NULL THEN bio.submit_ns + bio.queue_ns
-        WHEN bio.before_ns > bio.submit_ns THEN bio.before_ns
+        WHEN unissued.before_ns > bio.submit_ns THEN unissued.before_ns
         ELSE bio.submit_ns
       END AS issue_ns,
       bio.complete_ns AS complete_ns,
       CASE WHEN log_bio.bio_id IS NOT NULL THEN 'commit' ELSE part END AS part,
+      bio.is_log
+      OR log_bio.bio_id IS NOT NULL AS is_log,
       COALESCE(log_bio.process, bio.process) AS process,
       CASE
         WHEN log_bio.bio_id IS NOT NULL THEN log_bio.cgroup
@@ -273,485 +296,12 @@ WITH
       END AS cgroup
     FROM bio
     LEFT JOIN log_bio ON log_bio.run = bio.run AND log_bio.bio_id = bio.bio_id
+    LEFT JOIN unissued
+      ON unissued.run = bio.run
+      AND unissued.bio_id = bio.bio_id
   ),
-  owned AS MATERIALIZED (
-    SELECT *, process || ' ' || COALESCE(cgroup, '') AS owner FROM named
-  ),
-  -- Moments at which a bio is submitted, issued or completed. The thread that
-  -- writes many data keeps bios for a while before it queues them.
-  edge AS (
-    SELECT
-      run,
-      place,
-      submit_ns AS at_ns,
-      CASE WHEN part = 'data' THEN 0 ELSE 1 END AS queued,
-      0 AS issued,
-      CASE WHEN part = 'data' THEN NULL ELSE issue_ns END AS issue_ns,
-      CAST(NULL AS BIGINT) AS complete_ns
-    FROM owned
-    UNION ALL
-    SELECT
-      run,
-      place,
-      issue_ns,
-      CASE WHEN part = 'data' THEN 0 ELSE -1 END,
-      1,
-      NULL,
-      complete_ns
-    FROM owned
-    UNION ALL
-    SELECT run, place, complete_ns, 0, -1, NULL, NULL FROM owned
-  ),
-  moment AS (
-    SELECT
-      run,
-      place,
-      at_ns,
-      SUM(queued) AS queued,
-      SUM(issued) AS issued,
-      MAX(issue_ns) AS issue_ns,
-      MAX(complete_ns) AS complete_ns,
-      MAX(CASE WHEN complete_ns IS NOT NULL THEN at_ns END) AS issued_ns
-    FROM edge
-    GROUP BY
-      run,
-      place,
-      at_ns
-  ),
-  -- From each moment to the next one, how many bios are queued and at the
-  -- device; when the last bio was issued; when the last one completes of those
-  -- that were issued; and when the last one is issued of those that are queued.
-  span AS (
-    SELECT
-      run,
-      place,
-      at_ns AS from_ns,
-      LEAD(at_ns) OVER in_order AS until_ns,
-      SUM(queued) OVER in_order AS queued,
-      SUM(issued) OVER in_order AS issued,
-      MAX(issue_ns) OVER in_order AS issue_ns,
-      MAX(issued_ns) OVER in_order AS last_ns,
-      MAX(complete_ns) OVER in_order AS complete_ns
-    FROM moment
-    WINDOW
-      in_order AS (PARTITION BY run, place ORDER BY at_ns)
-  ),
-  -- When the bio completes for which the device works: the one that was issued
-  -- last, and if that is complete, the one that stays for longest.
-  working AS (
-    SELECT
-      span.run AS run,
-      span.place AS place,
-      span.from_ns AS from_ns,
-      span.until_ns AS until_ns,
-      CASE
-        WHEN last.complete_ns > span.from_ns THEN last.complete_ns
-        ELSE span.complete_ns
-      END AS complete_ns
-    FROM span
-    JOIN moment AS last
-      ON last.run = span.run
-      AND last.place = span.place
-      AND last.at_ns = span.last_ns
-    WHERE
-      span.issued > 0
-  ),
-  -- Bios of one request of the block layer are issued and completed together.
-  completed AS (
-    SELECT run, place, complete_ns, MIN(owner) AS owner
-    FROM owned
-    GROUP BY
-      run,
-      place,
-      complete_ns
-  ),
-  issued AS (
-    SELECT run, place, issue_ns, MIN(owner) AS owner
-    FROM owned
-    WHERE
-      part <> 'data'
-    GROUP BY
-      run,
-      place,
-      issue_ns
-  ),
-  -- For whom a device works, and whose bio is queued while it has nothing to
-  -- do. The rows of a state do not overlap.
-  held AS MATERIALIZED (
-    SELECT
-      working.run AS run,
-      working.place AS place,
-      working.from_ns AS from_ns,
-      working.until_ns AS until_ns,
-      completed.owner AS owner,
-      'working' AS state
-    FROM working
-    JOIN completed
-      ON completed.run = working.run
-      AND completed.place = working.place
-      AND completed.complete_ns = working.complete_ns
-    UNION ALL
-    SELECT
-      span.run,
-      span.place,
-      span.from_ns,
-      span.until_ns,
-      issued.owner,
-      state.state
-    FROM span
-    JOIN issued
-      ON issued.run = span.run
-      AND issued.place = span.place
-      AND issued.issue_ns = span.issue_ns
-    JOIN (
-      SELECT 'idle' AS state
-      UNION ALL
-      SELECT 'stalled'
-    ) AS state
-      ON state.state = 'idle'
-      OR span.until_ns - span.from_ns >= 1000000
-    WHERE
-      span.issued = 0
-      AND span.queued > 0
-  ),
-  -- What the others wait in.
-  piece AS MATERIALIZED (
-    SELECT
-      victim.run AS run,
-      victim.place AS place,
-      victim.owner AS owner,
-      victim.fs AS fs,
-      victim.sync_id AS sync_id,
-      CASE phase.phase
-        WHEN 'device' THEN 'device'
-        WHEN 'flush' THEN 'flush'
-        WHEN 'commit locking' THEN 'locking'
-        WHEN 'queue' THEN 'queue'
-        WHEN 'writeback' THEN 'queue'
-        WHEN 'earlier writeback' THEN 'queue'
-        WHEN 'cpu wait' THEN 'cpu'
-        WHEN 'completion' THEN 'cpu'
-        ELSE 'commit'
-      END AS way,
-      phase.ts_ns AS from_ns,
-      phase.ts_ns + phase.dur_ns AS until_ns
-    FROM victim
-    JOIN syncline_phase AS phase
-      ON phase.run = victim.run
-      AND phase.sync_id = victim.sync_id
-    WHERE
-      victim.is_meant
-      AND phase.dur_ns > 0
-      AND phase.phase NOT IN (
-        'before submit',
-        'submit',
-        'after completion',
-        'residue'
-      )
-  ),
-  -- Numbers sort faster than names.
-  holder AS MATERIALIZED (
-    SELECT
-      run,
-      place,
-      owner,
-      state,
-      CASE state WHEN 'stalled' THEN '' ELSE owner END AS neighbour,
-      ROW_NUMBER() OVER (ORDER BY run, place, owner, state) AS holder
-    FROM held
-    GROUP BY
-      run,
-      place,
-      owner,
-      state
-  ),
-  -- Where a sync waits for its own bio, a neighbour delays it while the device
-  -- works for that one. Otherwise, also a queued bio of the neighbour delays
-  -- it. If its own bio is stalled, nothing recorded is the reason, unless a
-  -- worker of btrfs has it, which makes its checksum.
-  delayed_piece AS MATERIALIZED (
-    SELECT
-      holder.holder AS holder,
-      piece.sync_id AS sync_id,
-      piece.way AS way,
-      piece.from_ns AS from_ns,
-      piece.until_ns AS until_ns
-    FROM holder
-    JOIN piece ON piece.run = holder.run AND piece.place = holder.place
-    WHERE
-      CASE holder.state
-        WHEN 'working' THEN piece.owner <> holder.owner
-        WHEN 'idle' THEN piece.owner <> holder.owner
-        AND piece.way IN ('commit', 'cpu')
-        ELSE piece.owner = holder.owner
-        AND piece.fs <> 'btrfs'
-        AND piece.way NOT IN ('cpu', 'device')
-      END
-  ),
-  -- How long the device was in the state, up to each border of a piece.
-  border AS (
-    SELECT
-      holder,
-      sync_id,
-      way,
-      from_ns AS at_ns,
-      -1 AS sign,
-      CAST(NULL AS BIGINT) AS until_ns
-    FROM delayed_piece
-    UNION ALL
-    SELECT holder, sync_id, way, until_ns, 1, NULL FROM delayed_piece
-    UNION ALL
-    SELECT holder.holder, NULL, NULL, held.from_ns, 0, held.until_ns
-    FROM held
-    JOIN holder
-      ON holder.run = held.run
-      AND holder.place = held.place
-      AND holder.owner = held.owner
-      AND holder.state = held.state
-  ),
-  reached AS (
-    SELECT
-      holder,
-      sync_id,
-      way,
-      sign,
-      at_ns,
-      SUM(until_ns - at_ns) OVER in_order AS begun_ns,
-      MAX(until_ns) OVER in_order AS end_ns
-    FROM border
-    WINDOW
-      in_order AS (
-        PARTITION BY
-          holder
-        ORDER BY at_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      )
-  ),
-  -- Before its first span, a holder was in no state.
-  passed AS (
-    SELECT
-      holder,
-      sync_id,
-      way,
-      SUM(
-        sign
-        * (COALESCE(begun_ns, 0)
-        - CASE WHEN end_ns > at_ns THEN end_ns - at_ns ELSE 0 END)
-      ) AS ns
-    FROM reached
-    WHERE
-      sign <> 0
-    GROUP BY
-      holder,
-      sync_id,
-      way
-  ),
-  delay AS MATERIALIZED (
-    SELECT
-      holder.run AS run,
-      holder.neighbour AS neighbour,
-      passed.sync_id AS sync_id,
-      passed.way AS way,
-      SUM(passed.ns) AS ns
-    FROM passed
-    JOIN holder ON holder.holder = passed.holder
-    GROUP BY
-      holder.run,
-      holder.neighbour,
-      passed.sync_id,
-      passed.way
-  ),
-  of_sync AS (
-    SELECT
-      run,
-      neighbour,
-      sync_id,
-      SUM(CASE WHEN way <> 'device' THEN ns ELSE 0 END) AS ns
-    FROM delay
-    GROUP BY
-      run,
-      neighbour,
-      sync_id
-  ),
-  worst AS (
-    SELECT run, neighbour, MAX(ns) AS ns
-    FROM of_sync
-    WHERE
-      ns > 0
-    GROUP BY
-      run,
-      neighbour
-  ),
-  delayed AS (
-    SELECT
-      of_sync.run AS run,
-      of_sync.neighbour AS neighbour,
-      COUNT(*) AS syncs,
-      MIN(CASE WHEN of_sync.ns = worst.ns THEN sync_id END) AS sync_id
-    FROM of_sync
-    JOIN worst
-      ON worst.run = of_sync.run
-      AND worst.neighbour = of_sync.neighbour
-    WHERE
-      of_sync.ns > 0
-    GROUP BY
-      of_sync.run,
-      of_sync.neighbour
-  ),
-  cost AS (
-    SELECT
-      run,
-      neighbour,
-      SUM(CASE WHEN way = 'queue' THEN ns ELSE 0 END) AS queue_ns,
-      SUM(CASE WHEN way = 'device' THEN ns ELSE 0 END) AS device_ns,
-      SUM(CASE WHEN way = 'locking' THEN ns ELSE 0 END) AS locking_ns,
-      SUM(CASE WHEN way = 'commit' THEN ns ELSE 0 END) AS commit_ns,
-      SUM(CASE WHEN way = 'flush' THEN ns ELSE 0 END) AS cache_flush_ns,
-      SUM(CASE WHEN way = 'cpu' THEN ns ELSE 0 END) AS cpu_ns
-    FROM delay
-    GROUP BY
-      run,
-      neighbour
-  ),
-  cpu AS (
-    SELECT run, sync_id, SUM(until_ns - from_ns) AS ns
-    FROM piece
-    WHERE
-      way = 'cpu'
-    GROUP BY
-      run,
-      sync_id
-  ),
-  -- When each neighbour was active: its bios and syncs, and gaps of up to a
-  -- second between them.
-  activity AS (
-    SELECT run, owner, submit_ns AS from_ns, complete_ns AS until_ns FROM owned
-    UNION ALL
-    SELECT run, owner, start_ns, end_ns FROM victim
-  ),
-  activity_reach AS (
-    SELECT
-      *,
-      MAX(until_ns) OVER (
-        PARTITION BY
-          run,
-          owner
-        ORDER BY from_ns, until_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ns
-    FROM activity
-  ),
-  activity_number AS (
-    SELECT
-      *,
-      SUM(CASE WHEN from_ns - reached_ns <= 1000000000 THEN 0 ELSE 1 END) OVER (
-        PARTITION BY
-          run,
-          owner
-        ORDER BY from_ns, until_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS number
-    FROM activity_reach
-  ),
-  active AS (
-    SELECT run, owner, MIN(from_ns) AS from_ns, MAX(until_ns) AS until_ns
-    FROM activity_number
-    GROUP BY
-      run,
-      owner,
-      number
-  ),
-  -- Each sync of the others, with the end of the last active time that began
-  -- before the sync ended.
-  meeting AS (
-    SELECT
-      active.run AS run,
-      active.owner AS neighbour,
-      NULL AS victim,
-      NULL AS op,
-      CAST(NULL AS BIGINT) AS start_ns,
-      NULL AS cpu_ns,
-      active.from_ns AS at_ns,
-      active.until_ns AS until_ns
-    FROM active
-    UNION ALL
-    SELECT
-      neighbour.run,
-      neighbour.owner,
-      victim.owner,
-      victim.op,
-      victim.start_ns,
-      cpu.ns,
-      victim.end_ns,
-      NULL
-    FROM (SELECT DISTINCT run, place, owner FROM owned) AS neighbour
-    JOIN victim
-      ON victim.run = neighbour.run
-      AND victim.place = neighbour.place
-      AND victim.owner <> neighbour.owner
-      AND victim.is_meant
-    LEFT JOIN cpu ON cpu.run = victim.run AND cpu.sync_id = victim.sync_id
-  ),
-  met AS (
-    SELECT
-      run,
-      neighbour,
-      victim,
-      op,
-      at_ns - start_ns AS ns,
-      cpu_ns,
-      COALESCE(
-        MAX(until_ns) OVER (
-          PARTITION BY
-            run,
-            neighbour
-          ORDER BY at_ns
-          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        )
-        > start_ns,
-        FALSE
-      ) AS is_active
-    FROM meeting
-  ),
-  mean AS (
-    SELECT
-      run,
-      neighbour,
-      victim,
-      op,
-      SUM(CASE WHEN is_active THEN 1 ELSE 0 END) AS syncs,
-      SUM(CASE WHEN is_active THEN 0 ELSE 1 END) AS quiet_syncs,
-      SUM(CASE WHEN is_active THEN cpu_ns END) AS cpu_ns,
-      AVG(CASE WHEN is_active THEN ns END) AS ns,
-      AVG(CASE WHEN NOT is_active THEN ns END) AS quiet_ns
-    FROM met
-    WHERE
-      victim IS NOT NULL
-    GROUP BY
-      run,
-      neighbour,
-      victim,
-      op
-  ),
-  compared AS (
-    SELECT
-      run,
-      neighbour,
-      SUM(quiet_syncs) AS quiet_syncs,
-      COALESCE(SUM(cpu_ns), 0) AS cpu_ns,
-      SUM(
-        CASE
-          WHEN syncs >= 20
-          AND quiet_syncs >= 20 THEN syncs * (ns - quiet_ns)
-        END
-      ) AS ns
-    FROM mean
-    GROUP BY
-      run,
-      neighbour
-  ),
-  -- Kind, bios and bytes of each neighbour.
-  used AS (
+  -- Numbers are faster than names: of who owns bios or syncs, and of devices.
+  party AS MATERIALIZED (
     SELECT
       run,
       owner,
@@ -760,97 +310,686 @@ WITH
       MIN(CASE WHEN part = 'kernel' THEN 1 ELSE 0 END) AS is_kernel,
       MIN(CASE WHEN direction = 'read' THEN 1 ELSE 0 END) AS is_read,
       MIN(direction IN ('discard', 'zeroes')) AS is_discard,
-      COUNT(*) AS bios,
-      SUM(bytes) AS bytes
-    FROM owned
+      SUM(CASE WHEN part <> 'none' THEN 1 ELSE 0 END) AS bios,
+      SUM(bytes) AS bytes,
+      ROW_NUMBER() OVER (ORDER BY run, owner) AS party
+    FROM (
+      SELECT
+        run,
+        process || ' ' || COALESCE(cgroup, '') AS owner,
+        process,
+        cgroup,
+        part,
+        direction,
+        bytes
+      FROM named
+      UNION ALL
+      SELECT run, owner, NULL, NULL, 'none', 'none', NULL FROM victim
+    ) AS everyone
     GROUP BY
       run,
       owner
   ),
+  spot AS MATERIALIZED (
+    SELECT run, place, ROW_NUMBER() OVER (ORDER BY run, place) AS spot
+    FROM named
+    GROUP BY
+      run,
+      place
+  ),
+  owned AS MATERIALIZED (
+    SELECT
+      spot.spot AS spot,
+      party.party AS party,
+      named.part AS part,
+      named.is_log AS is_log,
+      named.submit_ns AS submit_ns,
+      named.issue_ns AS issue_ns,
+      named.complete_ns AS complete_ns
+    FROM named
+    JOIN spot ON spot.run = named.run AND spot.place = named.place
+    JOIN party
+      ON party.run = named.run
+      AND party.owner = named.process || ' ' || COALESCE(named.cgroup, '')
+  ),
+  waiting AS MATERIALIZED (
+    SELECT
+      ROW_NUMBER() OVER (ORDER BY victim.run, victim.sync_id) AS waiting,
+      victim.run AS run,
+      victim.sync_id AS sync_id,
+      spot.spot AS spot,
+      party.party AS party,
+      victim.op AS op,
+      victim.fs AS fs,
+      victim.start_ns AS start_ns,
+      victim.end_ns AS end_ns,
+      victim.is_meant AS is_meant
+    FROM victim
+    JOIN party ON party.run = victim.run AND party.owner = victim.owner
+    LEFT JOIN spot ON spot.run = victim.run AND spot.place = victim.place
+  ),
+  -- Moments at which a bio is submitted, issued or completed. The thread that
+  -- writes many data keeps bios for a while before it queues them.
+  edge AS (
+    SELECT
+      spot,
+      submit_ns AS at_ns,
+      CASE WHEN part = 'data' THEN 0 ELSE 1 END AS queued,
+      CASE WHEN is_log THEN 1 ELSE 0 END AS log_queued,
+      0 AS issued,
+      0 AS party,
+      0 AS square,
+      CASE WHEN part = 'data' THEN NULL ELSE issue_ns END AS issue_ns,
+      CAST(NULL AS BIGINT) AS complete_ns
+    FROM owned
+    UNION ALL
+    SELECT
+      spot,
+      issue_ns,
+      CASE WHEN part = 'data' THEN 0 ELSE -1 END,
+      CASE WHEN is_log THEN -1 ELSE 0 END,
+      1,
+      party,
+      party * party,
+      NULL,
+      complete_ns
+    FROM owned
+    UNION ALL
+    SELECT spot, complete_ns, 0, 0, -1, -party, -party * party, NULL, NULL
+    FROM owned
+  ),
+  moment AS (
+    SELECT
+      spot,
+      at_ns,
+      CAST(SUM(queued) AS BIGINT) AS queued,
+      CAST(SUM(log_queued) AS BIGINT) AS log_queued,
+      CAST(SUM(issued) AS BIGINT) AS issued,
+      CAST(SUM(party) AS BIGINT) AS party,
+      CAST(SUM(square) AS BIGINT) AS square,
+      MAX(issue_ns) AS issue_ns,
+      MAX(complete_ns) AS complete_ns,
+      MAX(CASE WHEN complete_ns IS NOT NULL THEN at_ns END) AS issued_ns
+    FROM edge
+    GROUP BY
+      spot,
+      at_ns
+  ),
+  -- From each moment to the next one, how many bios are queued and at the
+  -- device; when the last bio was issued; when the last one completes of those
+  -- that were issued; and when the last one is issued of those that are queued.
+  -- All at the device are of one party if the square of the sum of its numbers
+  -- is their count times the sum of their squares.
+  span AS MATERIALIZED (
+    SELECT
+      spot,
+      at_ns AS from_ns,
+      LEAD(at_ns) OVER in_order AS until_ns,
+      SUM(queued) OVER in_order AS queued,
+      SUM(log_queued) OVER in_order AS log_queued,
+      SUM(issued) OVER in_order AS issued,
+      SUM(party) OVER in_order AS parties,
+      SUM(square) OVER in_order AS squares,
+      MAX(issue_ns) OVER in_order AS issue_ns,
+      MAX(issued_ns) OVER in_order AS last_ns,
+      MAX(complete_ns) OVER in_order AS complete_ns
+    FROM moment
+    WINDOW
+      in_order AS (PARTITION BY spot ORDER BY at_ns)
+  ),
+  -- Bios of one request of the block layer are issued and completed together.
+  completed AS (
+    SELECT spot, complete_ns, MIN(party) AS party
+    FROM owned
+    GROUP BY
+      spot,
+      complete_ns
+  ),
+  last_issued AS (
+    SELECT spot, issue_ns, MAX(complete_ns) AS complete_ns
+    FROM owned
+    GROUP BY
+      spot,
+      issue_ns
+  ),
+  next_issued AS (
+    SELECT spot, issue_ns, MIN(party) AS party
+    FROM owned
+    WHERE
+      part <> 'data'
+    GROUP BY
+      spot,
+      issue_ns
+  ),
+  -- For whom a device works, and before that, whose bio it gets next. If that
+  -- bio is queued for a millisecond, nothing that is recorded may hold the
+  -- device. The spans of a state do not overlap.
+  hold AS MATERIALIZED (
+    SELECT
+      spot,
+      from_ns,
+      until_ns,
+      CAST(CAST(parties AS DOUBLE) / issued AS BIGINT) AS party,
+      1 AS is_sole,
+      CASE WHEN log_queued > 0 THEN 1 ELSE 0 END AS is_log,
+      'working' AS state
+    FROM span
+    WHERE
+      issued > 0
+      AND parties * parties = issued * squares
+    UNION ALL
+    SELECT
+      span.spot,
+      span.from_ns,
+      span.until_ns,
+      completed.party,
+      0,
+      0,
+      'working'
+    FROM span
+    JOIN last_issued
+      ON last_issued.spot = span.spot
+      AND last_issued.issue_ns = span.last_ns
+    JOIN completed
+      ON completed.spot = span.spot
+      AND completed.complete_ns
+      = CASE
+        WHEN last_issued.complete_ns > span.from_ns THEN last_issued.complete_ns
+        ELSE span.complete_ns
+      END
+    WHERE
+      span.issued > 0
+      AND span.parties * span.parties <> span.issued * span.squares
+    UNION ALL
+    SELECT
+      span.spot,
+      span.from_ns,
+      span.until_ns,
+      next_issued.party,
+      0,
+      0,
+      state.state
+    FROM span
+    JOIN next_issued
+      ON next_issued.spot = span.spot
+      AND next_issued.issue_ns = span.issue_ns
+    JOIN (
+      SELECT 'working' AS state, 0 AS from_ns, 999999 AS until_ns
+      UNION ALL
+      SELECT 'idle', 1000000, NULL
+      UNION ALL
+      SELECT 'stalled', 1000000, NULL
+    ) AS state
+      ON span.until_ns - span.from_ns >= state.from_ns
+      AND (state.until_ns IS NULL
+      OR span.until_ns - span.from_ns <= state.until_ns)
+    WHERE
+      span.issued = 0
+      AND span.queued > 0
+  ),
+  holder AS MATERIALIZED (
+    SELECT
+      spot,
+      party,
+      state,
+      ROW_NUMBER() OVER (ORDER BY spot, party, state) AS holder
+    FROM hold
+    GROUP BY
+      spot,
+      party,
+      state
+  ),
+  -- How long the device was held until the end of each span: in all, by nobody
+  -- but one party, and by nobody but one while a bio of the journal was queued.
+  held AS MATERIALIZED (
+    SELECT
+      holder.holder AS holder,
+      hold.from_ns AS from_ns,
+      hold.until_ns AS until_ns,
+      hold.is_sole AS is_sole,
+      hold.is_log AS is_log,
+      SUM(until_ns - from_ns) OVER in_order AS ns,
+      SUM((until_ns - from_ns) * is_sole) OVER in_order AS sole_ns,
+      SUM((until_ns - from_ns) * is_log) OVER in_order AS log_ns
+    FROM hold
+    JOIN holder
+      ON holder.spot = hold.spot
+      AND holder.party = hold.party
+      AND holder.state = hold.state
+    WINDOW
+      in_order AS (
+        PARTITION BY
+          holder.holder
+        ORDER BY hold.from_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      )
+  ),
+  -- What a sync waits for, as a number: 1 its own bios in the queue, 2 earlier
+  -- writeback, 3 the device, 4 a cache flush, 5 the locks of a commit, 6 the
+  -- rest of a commit, a log or a lock, 7 a CPU or a worker.
+  piece AS MATERIALIZED (
+    SELECT
+      waiting.waiting AS waiting,
+      waiting.spot AS spot,
+      waiting.party AS party,
+      waiting.fs AS fs,
+      CASE phase.phase
+        WHEN 'queue' THEN 1
+        WHEN 'writeback' THEN 2
+        WHEN 'earlier writeback' THEN 2
+        WHEN 'device' THEN 3
+        WHEN 'flush' THEN 4
+        WHEN 'commit locking' THEN 5
+        WHEN 'cpu wait' THEN 7
+        WHEN 'completion' THEN 7
+        ELSE 6
+      END AS way,
+      phase.ts_ns AS from_ns,
+      phase.ts_ns + phase.dur_ns AS until_ns
+    FROM waiting
+    JOIN syncline_phase AS phase
+      ON phase.run = waiting.run
+      AND phase.sync_id = waiting.sync_id
+    WHERE
+      waiting.is_meant
+      AND phase.dur_ns > 0
+      AND phase.phase NOT IN (
+        'before submit',
+        'submit',
+        'after completion',
+        'residue'
+      )
+  ),
+  -- A party delays others. While the device works for nobody else, its own
+  -- bios there are delayed by nobody. If a bio of its syncs waits and nothing
+  -- recorded holds the device, that is the reason, unless a worker of btrfs has
+  -- it, which makes its checksum.
+  touched AS (
+    SELECT
+      holder.holder AS holder,
+      piece.waiting AS waiting,
+      piece.way AS way,
+      piece.from_ns AS from_ns,
+      piece.until_ns AS until_ns
+    FROM holder
+    JOIN piece ON piece.spot = holder.spot
+    WHERE
+      CASE
+        WHEN holder.state = 'stalled' THEN piece.party = holder.party
+        AND piece.fs <> 'btrfs'
+        AND piece.way NOT IN (3, 7)
+        WHEN piece.party = holder.party THEN holder.state = 'working'
+        AND piece.way = 3
+        ELSE holder.state = 'working'
+        OR piece.way >= 5
+      END
+  ),
+  -- Pieces begin with a negative way, and end with a positive one.
+  border AS (
+    SELECT
+      holder,
+      waiting,
+      -way AS way,
+      from_ns AS at_ns,
+      CAST(NULL AS BIGINT) AS held_ns
+    FROM touched
+    UNION ALL
+    SELECT holder, waiting, way, until_ns, NULL FROM touched
+    UNION ALL
+    SELECT holder, NULL, NULL, from_ns, from_ns FROM held
+  ),
+  -- The last span that has begun at each border.
+  reached AS (
+    SELECT
+      holder,
+      waiting,
+      way,
+      at_ns,
+      MAX(held_ns) OVER (PARTITION BY holder ORDER BY at_ns) AS held_ns
+    FROM border
+  ),
+  passed AS (
+    SELECT
+      reached.holder AS holder,
+      reached.waiting AS waiting,
+      ABS(reached.way) AS way,
+      CASE WHEN reached.way > 0 THEN 1 ELSE -1 END
+      * (held.ns
+      - CASE
+        WHEN held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
+        ELSE 0
+      END) AS ns,
+      CASE WHEN reached.way > 0 THEN 1 ELSE -1 END
+      * (held.sole_ns
+      - CASE
+        WHEN held.is_sole = 1
+        AND held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
+        ELSE 0
+      END) AS sole_ns,
+      CASE WHEN reached.way > 0 THEN 1 ELSE -1 END
+      * (held.log_ns
+      - CASE
+        WHEN held.is_log = 1
+        AND held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
+        ELSE 0
+      END) AS log_ns
+    FROM reached
+    JOIN held ON held.holder = reached.holder AND held.from_ns = reached.held_ns
+    WHERE
+      reached.waiting IS NOT NULL
+  ),
+  delay AS MATERIALIZED (
+    SELECT
+      holder,
+      waiting,
+      SUM(CASE WHEN way <= 2 THEN ns ELSE 0 END) AS queue_ns,
+      SUM(CASE WHEN way = 3 THEN ns ELSE 0 END) AS device_ns,
+      SUM(CASE WHEN way = 4 THEN ns ELSE 0 END) AS flush_ns,
+      SUM(CASE WHEN way = 5 THEN ns ELSE 0 END) AS locking_ns,
+      SUM(CASE WHEN way = 6 THEN ns ELSE 0 END) AS commit_ns,
+      SUM(CASE WHEN way = 7 THEN ns ELSE 0 END) AS cpu_ns,
+      SUM(CASE way WHEN 1 THEN sole_ns WHEN 6 THEN log_ns END) AS sure_ns,
+      SUM(CASE WHEN way = 3 THEN sole_ns ELSE 0 END) AS own_ns
+    FROM passed
+    GROUP BY
+      holder,
+      waiting
+  ),
+  of_holder AS (
+    SELECT
+      waiting.run AS run,
+      CASE holder.state WHEN 'stalled' THEN 0 ELSE holder.party END AS party,
+      waiting.sync_id AS sync_id,
+      delay.queue_ns AS queue_ns,
+      delay.device_ns AS device_ns,
+      delay.locking_ns AS locking_ns,
+      delay.commit_ns AS commit_ns,
+      delay.flush_ns AS flush_ns,
+      CASE holder.state WHEN 'stalled' THEN 0 ELSE delay.cpu_ns END AS cpu_ns,
+      delay.sure_ns AS sure_ns,
+      delay.queue_ns + delay.locking_ns + delay.commit_ns + delay.flush_ns
+      + CASE holder.state WHEN 'stalled' THEN 0 ELSE delay.cpu_ns END AS ns
+    FROM delay
+    JOIN holder ON holder.holder = delay.holder
+    JOIN waiting ON waiting.waiting = delay.waiting
+    WHERE
+      holder.state = 'stalled'
+      OR holder.party <> waiting.party
+  ),
+  of_sync AS MATERIALIZED (
+    SELECT
+      run,
+      party,
+      sync_id,
+      SUM(queue_ns) AS queue_ns,
+      SUM(device_ns) AS device_ns,
+      SUM(locking_ns) AS locking_ns,
+      SUM(commit_ns) AS commit_ns,
+      SUM(flush_ns) AS flush_ns,
+      SUM(cpu_ns) AS cpu_ns,
+      SUM(sure_ns) AS sure_ns,
+      SUM(ns) AS ns
+    FROM of_holder
+    GROUP BY
+      run,
+      party,
+      sync_id
+  ),
+  worst AS (
+    SELECT run, party, MAX(ns) AS ns
+    FROM of_sync
+    WHERE
+      ns > 0
+    GROUP BY
+      run,
+      party
+  ),
+  cost AS (
+    SELECT
+      of_sync.run AS run,
+      of_sync.party AS party,
+      SUM(CASE WHEN of_sync.ns > 0 THEN 1 ELSE 0 END) AS syncs,
+      MIN(CASE WHEN of_sync.ns = worst.ns THEN sync_id END) AS sync_id,
+      SUM(of_sync.ns) AS ns,
+      SUM(sure_ns) AS sure_ns,
+      SUM(queue_ns) AS queue_ns,
+      SUM(device_ns) AS device_ns,
+      SUM(locking_ns) AS locking_ns,
+      SUM(commit_ns) AS commit_ns,
+      SUM(flush_ns) AS flush_ns,
+      SUM(cpu_ns) AS cpu_ns
+    FROM of_sync
+    LEFT JOIN worst ON worst.run = of_sync.run AND worst.party = of_sync.party
+    GROUP BY
+      of_sync.run,
+      of_sync.party
+  ),
+  -- How long the device worked for nobody but a sync.
+  own_device AS (
+    SELECT delay.waiting AS waiting, SUM(delay.own_ns) AS ns
+    FROM delay
+    JOIN holder ON holder.holder = delay.holder
+    JOIN waiting ON waiting.waiting = delay.waiting
+    WHERE
+      holder.state = 'working'
+      AND holder.party = waiting.party
+    GROUP BY
+      delay.waiting
+  ),
+  -- When each party was active: its bios and syncs, and gaps of up to a second
+  -- between them.
+  activity AS (
+    SELECT party, submit_ns AS from_ns, complete_ns AS until_ns FROM owned
+    UNION ALL
+    SELECT party, start_ns, end_ns FROM waiting
+  ),
+  activity_reach AS (
+    SELECT
+      *,
+      MAX(until_ns) OVER (
+        PARTITION BY
+          party
+        ORDER BY from_ns, until_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ns
+    FROM activity
+  ),
+  -- Its active times begin where the gap before is longer.
+  active AS MATERIALIZED (
+    SELECT
+      party,
+      from_ns,
+      LEAD(reached_ns) OVER (PARTITION BY party ORDER BY from_ns) AS until_ns
+    FROM activity_reach
+    WHERE
+      reached_ns IS NULL
+      OR from_ns - reached_ns > 1000000000
+  ),
+  last_active AS (
+    SELECT party, MAX(until_ns) AS until_ns FROM activity GROUP BY party
+  ),
+  -- Each sync of the others, with the end of the last active time that began
+  -- before the sync ended.
+  meeting AS (
+    SELECT
+      active.party AS party,
+      CAST(NULL AS BIGINT) AS waiting,
+      active.from_ns AS at_ns,
+      COALESCE(active.until_ns, last_active.until_ns) AS until_ns
+    FROM active
+    JOIN last_active ON last_active.party = active.party
+    UNION ALL
+    SELECT neighbour.party, waiting.waiting, waiting.end_ns, NULL
+    FROM (SELECT DISTINCT spot, party FROM owned) AS neighbour
+    JOIN waiting
+      ON waiting.spot = neighbour.spot
+      AND waiting.party <> neighbour.party
+      AND waiting.is_meant
+  ),
+  met AS (
+    SELECT
+      party,
+      waiting,
+      MAX(until_ns) OVER (
+        PARTITION BY
+          party
+        ORDER BY at_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS active_ns
+    FROM meeting
+  ),
+  met_sync AS MATERIALIZED (
+    SELECT
+      met.party AS party,
+      met.waiting AS waiting,
+      CASE WHEN party.is_kernel = 1 THEN 0 ELSE 1 END AS counts,
+      CASE WHEN met.active_ns > waiting.start_ns THEN 1 ELSE 0 END AS is_active
+    FROM met
+    JOIN waiting ON waiting.waiting = met.waiting
+    JOIN party ON party.party = met.party
+  ),
+  -- How many others than threads of the kernel a sync met.
+  crowd AS (
+    SELECT waiting, SUM(counts * is_active) AS others
+    FROM met_sync
+    GROUP BY
+      waiting
+  ),
+  compared_sync AS (
+    SELECT
+      met_sync.party AS party,
+      waiting.party AS victim,
+      waiting.op AS op,
+      is_active,
+      CASE WHEN crowd.others = is_active * counts THEN is_active END AS is_met,
+      waiting.end_ns - waiting.start_ns AS ns,
+      -- Squares of ns would be too large.
+      (waiting.end_ns - waiting.start_ns) / 1000.0 AS us,
+      waiting.end_ns - waiting.start_ns - COALESCE(own_device.ns, 0) AS most_ns
+    FROM met_sync
+    JOIN waiting ON waiting.waiting = met_sync.waiting
+    JOIN crowd ON crowd.waiting = met_sync.waiting
+    LEFT JOIN own_device ON own_device.waiting = met_sync.waiting
+  ),
+  mean AS (
+    SELECT
+      party,
+      victim,
+      op,
+      SUM(is_active) AS syncs,
+      SUM(CASE is_met WHEN 1 THEN 1 ELSE 0 END) AS met_syncs,
+      SUM(CASE is_met WHEN 0 THEN 1 ELSE 0 END) AS quiet_syncs,
+      SUM(is_active * most_ns) AS most_ns,
+      AVG(CASE is_met WHEN 1 THEN ns END) AS ns,
+      AVG(CASE is_met WHEN 0 THEN ns END) AS quiet_ns,
+      AVG(CASE is_met WHEN 1 THEN us END) AS us,
+      AVG(CASE is_met WHEN 0 THEN us END) AS quiet_us,
+      AVG(CASE is_met WHEN 1 THEN us * us END) AS square,
+      AVG(CASE is_met WHEN 0 THEN us * us END) AS quiet_square
+    FROM compared_sync
+    GROUP BY
+      party,
+      victim,
+      op
+  ),
+  -- The variance of the difference of the means, in squares of us.
+  difference AS (
+    SELECT
+      *,
+      ns - quiet_ns AS longer_ns,
+      CASE
+        WHEN met_syncs >= 20
+        AND quiet_syncs >= 20 THEN (square - us * us) / met_syncs
+        + (quiet_square - quiet_us * quiet_us) / quiet_syncs
+      END AS variance
+    FROM mean
+  ),
+  compared AS (
+    SELECT
+      party,
+      SUM(quiet_syncs) AS quiet_syncs,
+      SUM(most_ns) AS most_ns,
+      SUM(CASE WHEN variance IS NOT NULL THEN syncs * longer_ns END) AS ns,
+      SQRT(
+        SUM(
+          CAST(syncs AS DOUBLE) * syncs
+          * CASE WHEN variance < 0 THEN 0 ELSE variance END
+        )
+      )
+      * 2000 AS error_ns
+    FROM difference
+    GROUP BY
+      party
+  ),
   own AS (
     SELECT
       run,
-      owner,
+      party,
       SUM(CASE WHEN is_meant THEN 1 ELSE 0 END) AS syncs,
       SUM(CASE WHEN is_meant THEN end_ns - start_ns ELSE 0 END) AS ns
-    FROM victim
+    FROM waiting
     GROUP BY
       run,
-      owner
+      party
   ),
   total AS (
     SELECT run, SUM(syncs) AS syncs, SUM(ns) AS ns FROM own GROUP BY run
   ),
   figure AS (
     SELECT
-      cost.run AS run,
-      cost.neighbour AS neighbour,
       CASE
-        WHEN cost.neighbour = '' THEN 'unrecorded'
+        WHEN cost.party = 0 THEN 'unrecorded'
         WHEN own.syncs IS NOT NULL THEN 'syncs'
-        WHEN used.is_kernel = 1 THEN 'kernel'
-        WHEN used.is_read = 1 THEN 'reads'
-        WHEN used.is_discard THEN 'discards'
+        WHEN party.is_kernel = 1 THEN 'kernel'
+        WHEN party.is_read = 1 THEN 'reads'
+        WHEN party.is_discard THEN 'discards'
         ELSE 'writes'
       END AS kind,
-      used.process AS process,
-      used.cgroup AS cgroup,
-      delayed.syncs AS syncs,
+      party.process AS process,
+      party.cgroup AS cgroup,
+      cost.syncs AS syncs,
       total.syncs - COALESCE(own.syncs, 0) AS of_syncs,
       total.ns - COALESCE(own.ns, 0) AS of_ns,
-      queue_ns + locking_ns + commit_ns + cache_flush_ns
-      + CASE WHEN cost.neighbour = '' THEN 0 ELSE cost.cpu_ns END AS cost_ns,
-      queue_ns + commit_ns + cache_flush_ns + locking_ns AS sure_ns,
+      cost.ns AS cost_ns,
+      CASE WHEN cost.party > 0 THEN COALESCE(cost.sure_ns, 0) END AS low_ns,
+      compared.most_ns AS high_ns,
       compared.ns AS compared_ns,
+      compared.error_ns AS compared_error_ns,
       compared.quiet_syncs AS quiet_syncs,
-      queue_ns + locking_ns + commit_ns + cache_flush_ns + device_ns
-      + COALESCE(compared.cpu_ns, 0) AS most_ns,
-      queue_ns,
-      device_ns,
-      locking_ns,
-      commit_ns,
-      cache_flush_ns,
-      CASE WHEN cost.neighbour = '' THEN 0 ELSE cost.cpu_ns END AS cpu_ns,
-      used.bios AS bios,
-      used.bytes AS bytes,
-      delayed.sync_id AS sync_id
+      cost.queue_ns AS queue_ns,
+      cost.device_ns AS device_ns,
+      cost.locking_ns AS locking_ns,
+      cost.commit_ns AS commit_ns,
+      cost.flush_ns AS flush_ns,
+      cost.cpu_ns AS cpu_ns,
+      party.bios AS bios,
+      party.bytes AS bytes,
+      cost.sync_id AS sync_id,
+      cost.run AS run
     FROM cost
     JOIN total ON total.run = cost.run
-    LEFT JOIN own ON own.run = cost.run AND own.owner = cost.neighbour
-    LEFT JOIN used ON used.run = cost.run AND used.owner = cost.neighbour
-    LEFT JOIN delayed
-      ON delayed.run = cost.run
-      AND delayed.neighbour = cost.neighbour
-    LEFT JOIN compared
-      ON compared.run = cost.run
-      AND compared.neighbour = cost.neighbour
+    LEFT JOIN own ON own.run = cost.run AND own.party = cost.party
+    LEFT JOIN party ON party.party = cost.party
+    LEFT JOIN compared ON compared.party = cost.party
   )
 SELECT
   kind,
   process,
   cgroup,
-  COALESCE(syncs, 0) AS syncs,
+  syncs,
   of_syncs,
   CAST(cost_ns AS BIGINT) AS cost_ns,
-  CAST(CASE
-    WHEN kind = 'unrecorded' THEN NULL
-    WHEN compared_ns < 0 THEN 0
-    WHEN compared_ns < sure_ns THEN compared_ns
-    ELSE sure_ns
-  END AS BIGINT) AS low_ns,
-  CAST(CASE
-    WHEN kind = 'unrecorded' THEN NULL
-    WHEN compared_ns > most_ns THEN compared_ns
-    ELSE most_ns
-  END AS BIGINT) AS high_ns,
+  CAST(low_ns AS BIGINT) AS low_ns,
+  CAST(high_ns AS BIGINT) AS high_ns,
   CAST(cost_ns AS DOUBLE) / NULLIF(of_ns, 0) AS share,
-  CAST(compared_ns AS BIGINT) AS compared_ns,
+  CAST(ROUND(compared_ns) AS BIGINT) AS compared_ns,
+  CAST(ROUND(compared_error_ns) AS BIGINT) AS compared_error_ns,
   CAST(quiet_syncs AS BIGINT) AS quiet_syncs,
   CAST(queue_ns AS BIGINT) AS queue_ns,
   CAST(device_ns AS BIGINT) AS device_ns,
   CAST(locking_ns AS BIGINT) AS commit_locking_ns,
   CAST(commit_ns AS BIGINT) AS commit_data_ns,
-  CAST(cache_flush_ns AS BIGINT) AS cache_flush_ns,
+  CAST(flush_ns AS BIGINT) AS cache_flush_ns,
   CAST(cpu_ns AS BIGINT) AS cpu_ns,
   bios,
   CAST(bytes AS BIGINT) AS bytes,

@@ -498,17 +498,31 @@ def _neighbour(row: Row, unit: str) -> str:
     way, most_ns = max(
         ((way, row[column]) for column, way in _WAYS.items()), key=lambda one: one[1]
     )
-    spread = f"between {text(row['low_ns'], 'ns')} and {text(row['high_ns'], 'ns')}"
-    if row["compared_ns"] is not None:
-        result = text(max(row["compared_ns"], 0), "ns")
-        spread = f"{result} by comparison with {count(row['quiet_syncs'], unit)} while it was quiet"
-        if row["high_ns"] > _APART * max(row["low_ns"], 1):
-            spread += ", so the two ways to find it disagree"
     return (
         f"{_who(row)} delayed {row['syncs']:,} of"
         f" {count(row['of_syncs'], unit)} of others for {text(row['cost_ns'], 'ns')}"
-        f" ({text(row['share'], 'share')} of their time; {spread}), {text(most_ns, 'ns')} of it {way}."
+        f" ({text(row['share'], 'share')} of their time), {_certainty(row, unit)}; {text(most_ns, 'ns')} of it {way}."
     )
+
+
+def _certainty(row: Row, unit: str) -> str:
+    """How far the cost may be from the truth: by its bounds, and by the comparison with syncs while the neighbour was quiet."""
+    low_ns, high_ns = row["low_ns"], row["high_ns"]
+    bounds = (
+        f"at least {text(low_ns, 'ns')} and, in {unit}s that met it, at most {text(high_ns, 'ns')}"
+    )
+    compared_ns, error_ns = row["compared_ns"], row["compared_error_ns"]
+    if compared_ns is None:
+        return bounds if high_ns <= _APART * low_ns else f"an estimate: {bounds}"
+    found = (
+        f"{text(max(compared_ns, 0), 'ns')} +/- {text(error_ns, 'ns')} by comparison with"
+        f" {count(row['quiet_syncs'], unit)} while it was quiet"
+    )
+    cost_ns = row["cost_ns"]
+    agree = cost_ns <= _APART * compared_ns and compared_ns <= _APART * cost_ns
+    if agree:
+        return f"{bounds}, and {found}"
+    return f"an estimate: {bounds}, but {found}, so the two ways to find it disagree"
 
 
 def _unit(answer: Answer) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncline.engine.columns import WITH_TABLES
+
 from . import catalogue
 from .run import check_trace, read_failures, run_query, run_report
 from .tables import SqlEngine
@@ -45,8 +47,9 @@ _FILES = (
     "mappers",
 )
 _REPORTS = ("phases", "neighbours", "device", "durability")
-# Syncs up to which the answer looks for neighbours: it takes about 0.4 ms of CPU each.
+# Syncs up to which the answer looks for neighbours: DuckDB takes about 0.3 ms of CPU each, a trace processor some ms.
 _MOST_SYNCS = 20_000
+_MOST_SYNCS_OF_TRACE = 5_000
 # Whether it is known who was at a device.
 _DEVICES = "SELECT 1 FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL LIMIT 1"
 # Parts of the time: a queue that is worth a sentence, and one that is mostly not the device's.
@@ -128,7 +131,8 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
     slowest = _rows(engine, _sql("slowest"))
     (filtered,) = _rows(engine, _sql("filter"))
     of_all = neighbours
-    if of_all is None and total["known"] <= _MOST_SYNCS:
+    most = _MOST_SYNCS if engine.name in WITH_TABLES else _MOST_SYNCS_OF_TRACE
+    if of_all is None and total["known"] <= most:
         of_all = run_report(engine, "neighbours").as_dicts()
     found = phases(engine)
     return Answer(
