@@ -182,6 +182,25 @@ def test_requests_of_one_microsecond_are_two(tmp_path: Path) -> None:
         assert (row["busy_ns"], row["depth"]) == (200_000 * times, 1.5)
 
 
+def test_adjacent_requests_of_one_microsecond_are_two(tmp_path: Path) -> None:
+    """The second request has two merged bios. Both are issued at once, and end apart."""
+    events: list[Event] = [
+        *(
+            (at, "fio-559", QUEUED, f"8,0 WS {sector} + {count} [fio]")
+            for at, (sector, count) in enumerate(((1000, 8), (1008, 4), (1012, 4)))
+        ),
+        (10, "fio-559", ISSUED, "8,0 WS 4096 () 1000 + 8 [fio]"),
+        (10, "fio-559", ISSUED, "8,0 WS 4096 () 1008 + 8 [fio]"),
+        (110, "swapper/0-0", COMPLETED, "8,0 WS () 1000 + 8 [0]"),
+        (210, "swapper/0-0", COMPLETED, "8,0 WS () 1008 + 8 [0]"),
+    ]
+    rows_of(tmp_path, events)
+    whole = next(row for row in report(tmp_path, "device") if row["part"] == "all")
+    # 100 us with both, and 100 us with the second one.
+    assert (whole["bios"], whole["requests"], whole["max_depth"]) == (3, 2, 2)
+    assert (whole["busy_ns"], whole["depth"]) == (200_000, 1.5)
+
+
 def test_merged_bios_and_others_of_the_same_moment(tmp_path: Path) -> None:
     """Two bios are merged, by different threads; two more requests are issued in the same microsecond, one of them a read."""
     events: list[Event] = [

@@ -1,13 +1,15 @@
 -- Device: what each device was busy with, and for whom.
 --
 -- A request of the block layer is one bio, or several that were merged: bios of
--- adjacent sectors that were issued to one device at the same moment. It is at
--- the device from its issue to its completion; from its submit, if the issue is
--- not recorded. A write that asks for a flush before it keeps the device busy
--- from its submit on, although its request comes later. A write is sync if
--- its flags have an S, so somebody waits for it. Reads and discards use the
--- device too, so they count where the input has them. An input whose bios have
--- no known device gives no rows.
+-- adjacent sectors that were issued to one device at the same moment. Those
+-- that the block layer reports end with their request too, so with different
+-- ends they are of different requests. A request is at the device from its
+-- issue to its completion; from its submit, if the issue is not recorded. A
+-- write that asks for a flush before it keeps the device busy from its submit
+-- on, although its request comes later. A write is sync if its flags have an S,
+-- so somebody waits for it. Reads and discards use the device too, so they
+-- count where the input has them. An input whose bios have no known device
+-- gives no rows.
 --
 -- Columns:
 --   dev         text   Device. One that is stacked on another has rows of its
@@ -100,6 +102,9 @@ WITH
         WHEN 'flush' THEN 2
         ELSE 3
       END AS way,
+      -- What the block layer reports ends with its request. Other bios end one
+      -- after the other.
+      CASE WHEN bio IS NULL AND below IS NULL THEN ts_ns + dur_ns END AS done,
       -- Without an issue, nothing says that a bio was merged.
       CASE WHEN queue_ns IS NULL THEN bio_id END AS alone
     FROM syncline_bio
@@ -276,6 +281,7 @@ WITH
       of_thread.thread_id,
       bio.issue_ns,
       bio.way,
+      bio.done,
       bio.alone,
       bio.sector,
       bio.sector + (bio.bytes + 511) / 512 AS end_sector,
@@ -295,6 +301,7 @@ WITH
       device_id,
       issue_ns,
       way,
+      done,
       alone,
       MIN(thread_id) AS thread_id,
       MAX(thread_id) AS last_thread_id,
@@ -309,6 +316,7 @@ WITH
       device_id,
       issue_ns,
       way,
+      done,
       alone
   ),
   -- Nearly all requests have bios of one thread, and nearly all bios that were
@@ -323,6 +331,7 @@ WITH
           device_id,
           issue_ns,
           way,
+          done,
           alone
         ORDER BY sector, end_sector
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -331,8 +340,8 @@ WITH
     WHERE
       -- A join would let DuckDB join the requests and the threads first. No
       -- bio has a negative number.
-      (device_id, issue_ns, way, COALESCE(alone, -1)) IN (
-        SELECT device_id, issue_ns, way, COALESCE(alone, -1)
+      (device_id, issue_ns, way, COALESCE(done, -1), COALESCE(alone, -1)) IN (
+        SELECT device_id, issue_ns, way, COALESCE(done, -1), COALESCE(alone, -1)
         FROM merged
         WHERE
           thread_id <> last_thread_id
@@ -347,6 +356,7 @@ WITH
           device_id,
           issue_ns,
           way,
+          done,
           alone
         ORDER BY sector, end_sector
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -374,6 +384,7 @@ WITH
       3,
       issue_ns,
       way,
+      done,
       alone,
       number
   ),
