@@ -386,6 +386,9 @@ class Request:
             last = max(own + others, default=None)
             if last is not None and at >= last and last > since:
                 return "completion"
+            if last is None and self.row["bios"] is None:
+                # A bio of its own may have completed.
+                return None
             if in_folio_wait:
                 return "earlier writeback" if last is None or at < last else "completion"
             return None

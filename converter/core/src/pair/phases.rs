@@ -104,6 +104,8 @@ pub(super) struct Frame {
     pub(super) done: Option<i64>,
     /// The states of its thread are recorded.
     pub(super) knows_state: bool,
+    /// All of its bios are known.
+    pub(super) knows_bios: bool,
 }
 
 /// Appends a span, or extends the last one.
@@ -143,7 +145,8 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     for (phase, from, to) in edges {
         push(&mut ends, phase, from, to);
     }
-    let idle = if frame.knows_state { idle_of_known(evidence, &gaps) } else { idle_of_unknown(evidence) };
+    let idle =
+        if frame.knows_state { idle_of_known(evidence, &gaps, frame.knows_bios) } else { idle_of_unknown(evidence) };
     let of = |spans: &[(i64, i64)], phase| spans.iter().map(|&(start, end)| PhaseSpan { phase, start, end }).collect();
     let first = [
         of(&evidence.runnable, PhaseKind::CpuWait),
@@ -351,7 +354,7 @@ impl Walk {
 }
 
 /// What the thread did while no bio of its own was in flight.
-fn idle_of_known(evidence: &Evidence, gaps: &[(i64, i64)]) -> Vec<PhaseSpan> {
+fn idle_of_known(evidence: &Evidence, gaps: &[(i64, i64)], knows_bios: bool) -> Vec<PhaseSpan> {
     let mut idle = Vec::new();
     let mut completions: Vec<i64> = evidence.bios.iter().map(|bio| bio.complete).collect();
     completions.sort_unstable();
@@ -361,6 +364,10 @@ fn idle_of_known(evidence: &Evidence, gaps: &[(i64, i64)]) -> Vec<PhaseSpan> {
         let own =
             completions.partition_point(|&complete| complete <= blocked.to).checked_sub(1).map(|at| completions[at]);
         let last = own.max(blocked.other_complete);
+        if last.is_none() && !knows_bios {
+            // It may have waited for a bio of its own.
+            continue;
+        }
         let until = last.map_or(blocked.to, |last| last.max(blocked.from));
         for (from, to) in inside(&folio_waits, blocked.from, until) {
             push(&mut idle, PhaseKind::EarlierWriteback, from, to);
@@ -451,7 +458,7 @@ mod tests {
         let begun = evidence.bios.iter().map(|bio| bio.submit).min().or(waits.first().map(|wait| wait.start));
         let ends = evidence.bios.iter().map(|bio| bio.complete).chain(waits.iter().map(|wait| wait.end));
         let knows_state = !evidence.blocked.is_empty() || !evidence.runnable.is_empty();
-        let frame = Frame { start: 0, end: 1000, begun, done: ends.max(), knows_state };
+        let frame = Frame { start: 0, end: 1000, begun, done: ends.max(), knows_state, knows_bios: true };
         let mut found = Vec::new();
         find(&mut evidence, waits, frame, &mut found);
         found.into_iter().map(|span| (span.phase.name(), span.start, span.end)).collect()
@@ -571,6 +578,24 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_for_folios_may_be_for_a_bio_that_is_not_known() {
+        let wait_of = |other_complete| Evidence {
+            folio_waits: vec![FolioWait { from: 150, to: 700, other_complete }],
+            blocked: vec![Blocked { from: 160, to: 420, is_woken: true, other_complete }],
+            ..Evidence::default()
+        };
+        let frame = Frame { start: 0, end: 1000, begun: None, done: None, knows_state: true, knows_bios: false };
+        let of = |mut evidence: Evidence| {
+            let mut found = Vec::new();
+            find(&mut evidence, &[], frame, &mut found);
+            found.into_iter().map(|span| (span.phase.name(), span.start, span.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(wait_of(None)), []);
+        // A bio for somebody else has completed in it.
+        assert_eq!(of(wait_of(Some(400))), [("earlier writeback", 160, 400), ("completion", 400, 420)]);
+    }
+
+    #[test]
     fn a_thread_of_unknown_state_may_be_ready_as_soon_as_what_it_waits_for_is_there() {
         let commit_parts = [
             (PhaseKind::CommitStep(CommitStep::Logging), 400, 600),
@@ -586,7 +611,8 @@ mod tests {
             ..Evidence::default()
         };
         let waits = [wait(WaitKind::CommitWait, 400, 900)];
-        let mut frame = Frame { start: 0, end: 1000, begun: None, done: Some(900), knows_state: false };
+        let mut frame =
+            Frame { start: 0, end: 1000, begun: None, done: Some(900), knows_state: false, knows_bios: true };
         let of = |mut evidence: Evidence, frame: Frame| {
             let mut found = Vec::new();
             find(&mut evidence, &waits, frame, &mut found);
@@ -605,7 +631,7 @@ mod tests {
     fn a_bio_that_completes_after_the_end_counts_until_the_end_and_one_from_before_not_at_all() {
         let bios = vec![bio(-10, 0, 500), BioTimes { submit: 300, issue: None, complete: 1200 }];
         let mut evidence = Evidence { bios, ..Evidence::default() };
-        let frame = Frame { start: 0, end: 1000, begun: None, done: None, knows_state: false };
+        let frame = Frame { start: 0, end: 1000, begun: None, done: None, knows_state: false, knows_bios: true };
         let mut found = Vec::new();
         find(&mut evidence, &[], frame, &mut found);
         assert_eq!(found, [PhaseSpan { phase: PhaseKind::Writeback, start: 300, end: 1000 }]);
