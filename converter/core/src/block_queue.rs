@@ -450,7 +450,7 @@ impl<T> DeviceQueue<T> {
         for (place, bio) in self.at_sector(start) {
             let Some((ts, error)) = bio.tentative else { continue };
             completed.extend(self.change(place, ts, |queued| {
-                queued.left_bytes = 0;
+                (queued.left_bytes, queued.unflushed) = (0, 0);
                 queued.fail(error);
             }));
         }
@@ -468,7 +468,7 @@ impl<T> DeviceQueue<T> {
         let bios = self.at_sector(start);
         let mut completions: Vec<(i64, Option<i32>)> = bios.iter().filter_map(|(_, bio)| bio.tentative).collect();
         let (mut leaving, mut has_begun) = (Vec::new(), false);
-        for &(place, bio) in bios.iter().rev().filter(|(_, bio)| bio.left_bytes > 0) {
+        for &(place, bio) in bios.iter().rev().filter(|(_, bio)| !bio.is_complete()) {
             let since = bio.issue.map_or(bio.queued_ts, |issue| issue.ts);
             let own = completions.pop_if(|(ts, _)| since <= *ts);
             has_begun |= own.is_some();
@@ -739,22 +739,38 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         decided
     }
 
-    /// Completes the flush after the write of a bio, or of its part that begins at the sector. Returns the bio if it leaves.
-    pub(crate) fn complete_flush(&mut self, completion: &Completion) -> Option<Completed<T>> {
+    /// Completes the flush after the write of a bio, or of its part that begins at the sector. Returns the bios that leave, `None` if no bio
+    /// waits there.
+    pub(crate) fn complete_flush(&mut self, completion: &Completion) -> Option<Vec<Completed<T>>> {
         let &Completion { dev, sector, error, ts, .. } = completion;
         let device = self.devices.get_mut(dev)?;
         // The completion of the data may have been lost.
         let is_lost = |start: i64, queued: &QueuedBio<T>| queued.fua && start == sector && sector != EMPTY_FLUSH_SECTOR;
         let waits = |start: i64, queued: &QueuedBio<T>| queued.unflushed > 0 || is_lost(start, queued);
-        let is_hit = |start: i64, queued: &QueuedBio<T>| queued.queued_ts <= ts && waits(start, queued);
+        let is_hit = |start: i64, queued: &QueuedBio<T>| {
+            queued.queued_ts <= ts && queued.tentative.is_none() && waits(start, queued)
+        };
         let place = device.oldest_in(sector, sector.saturating_add(1), is_hit).map(|(place, _)| place).min()?;
-        device.change(place, ts, |queued| {
+        let of_sector = device.at_sector(sector);
+        let may_be = |(_, queued): &&(Place, QueuedBio<T>)| is_hit(sector, queued) && queued.issue.is_some();
+        if sector != EMPTY_FLUSH_SECTOR && of_sector.iter().filter(may_be).count() > 1 {
+            // A bio is written again only when it is complete, so one completion was lost.
+            device.complete_tentatively(place, ts, error);
+            return Some(Vec::new());
+        }
+        let left = device.change(place, ts, |queued| {
             if queued.unflushed == 0 {
                 queued.left_bytes = 0;
             }
             queued.unflushed = queued.unflushed.saturating_sub(1);
             queued.fail(error);
-        })
+        });
+        let mut done = Vec::new();
+        if left.is_some() {
+            device.confirm(place.start, &mut done);
+        }
+        done.extend(left);
+        Some(done)
     }
 
     /// Removes a bio that was queued with these values, if it is still there. Nothing completes it any more. A tentative completion is then that
@@ -777,7 +793,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         if !device.undecided.contains(&sector) {
             return decided;
         }
-        let is_open = |&(_, queued): &(Place, QueuedBio<T>)| queued.is_open();
+        let is_open = |&(_, queued): &(Place, QueuedBio<T>)| !queued.is_complete() && queued.tentative.is_none();
         let next = device.at_sector(sector).into_iter().find(is_open);
         if let (Some((ts, error)), Some((place, _))) = (tentative, next) {
             device.complete_tentatively(place, ts, error);
@@ -993,7 +1009,8 @@ mod tests {
         queue.queue((DISK, 8), 4096, NONE, 26, 3);
         assert_eq!(bios(queue.complete(&at(8, 4096, 27))), Some(vec![3]));
         let failed = Completion { error: Some(-5), ..at(8, 0, 30) };
-        assert_eq!(queue.complete_flush(&failed), Some(Completed { bio: 1, issue: None, error: Some(-5), ts: 30 }));
+        let completed = Completed { bio: 1, issue: None, error: Some(-5), ts: 30 };
+        assert_eq!(queue.complete_flush(&failed), Some(vec![completed]));
         assert_eq!(queue.find(DISK, 8, 0, |_| true), None);
     }
 
@@ -1002,9 +1019,25 @@ mod tests {
         let mut queue = BlockQueue::new();
         queue.queue((DISK, 8), 8192, BioFlags::FUA, 10, 1);
         assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
-        assert_eq!(queue.complete_flush(&at(8, 0, 25)), None);
+        assert_eq!(queue.complete_flush(&at(8, 0, 25)), Some(vec![]));
         assert_eq!(bios(queue.complete(&at(16, 4096, 30))), Some(vec![]));
-        assert_eq!(queue.complete_flush(&at(16, 0, 40)).map(|completed| completed.bio), Some(1));
+        assert_eq!(queue.complete_flush(&at(16, 0, 40)).map(numbers), Some(vec![1]));
+    }
+
+    #[test]
+    fn the_flush_after_the_next_write_of_a_sector_is_not_that_of_the_one_before() {
+        let mut queue = BlockQueue::new();
+        queue.queue((DISK, 8), 4096, BioFlags::FUA, 10, 1);
+        queue.issue(DISK, 8, 4096, 11);
+        assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
+        // Its flush ends, which is not in the log. The end of the next write's data is not either.
+        queue.queue((DISK, 8), 4096, BioFlags::FUA, 100, 2);
+        queue.issue(DISK, 8, 4096, 101);
+        assert_eq!(queue.complete_flush(&at(8, 0, 130)), Some(vec![]));
+        // Of the two, the older one has completed before the newer one was queued.
+        queue.queue((DISK, 8), 4096, BioFlags::FUA, 200, 3);
+        queue.queue((DISK, 8), 4096, BioFlags::FUA, 300, 4);
+        assert_eq!(ids(&queue.decide(DISK, 8)), (vec![(2, 130)], vec![1]));
     }
 
     #[test]

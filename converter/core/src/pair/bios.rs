@@ -44,6 +44,8 @@ pub(super) struct OpenBio {
     is_redirected: bool,
     /// How often it will still complete in part, as far as is known.
     pub(super) parts_left: u32,
+    /// It is written to several places, and no submit to another one is in the log.
+    pub(super) lacks_copies: bool,
     /// It counts as in flight on its device.
     is_counted: bool,
     /// Where the block layer's queue has it, if that is not where it was submitted.
@@ -219,7 +221,7 @@ impl Bios {
             (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             (bio.is_torn, bio.lacks_folios) = (false, false);
             (bio.queued_at, bio.began_before) = (None, false);
-            (bio.is_background, bio.is_of_patch) = (false, false);
+            (bio.is_background, bio.is_of_patch, bio.lacks_copies) = (false, false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -237,6 +239,7 @@ impl Bios {
             file: None,
             pages: PagesOf::Nothing,
             parts_left: 0,
+            lacks_copies: false,
             is_counted: false,
             is_redirected: false,
             is_queued: false,
@@ -698,6 +701,7 @@ impl Pairer {
         if let Some(EarlyComplete { ts, location, .. }) = self.bios[slot].early_complete.take() {
             self.lose_at(Reason::UnmatchedComplete, ts, location, out, || format!("bio_complete bio 0x{address:x}"))?;
         }
+        self.bios[slot].is_background |= matches!(e.kind, Kind::BioSubmit { background: true, .. });
         self.compare_size(slot, bytes, e.ts, out.names);
         if bytes > 0 {
             // The size counts, also if the log begins within the bio or lacks folios of it.

@@ -3,7 +3,7 @@
 use super::bios::set_issue;
 use super::block_requests::Stage;
 use super::{NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Decided, Issue, Redirected, sectors};
+use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Decided, Gap, Issue, Redirected, sectors};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
 use crate::event::{Dev, Event, NO_ID, UNKNOWN_TASK};
@@ -377,7 +377,7 @@ impl Pairer {
             // Nothing waits for it if the device has FUA.
             let done = if is_bio { None } else { self.block_queue.complete_flush(completion) };
             return match done {
-                Some(done) => self.end_completed(done, out),
+                Some(done) => done.into_iter().try_for_each(|done| self.end_completed(done, out)),
                 None if sector > 0 && !is_bio && !self.flushes.are_at((dev, sector)) => {
                     self.second_end((dev, sector), ts, out)
                 }
@@ -403,6 +403,10 @@ impl Pairer {
         }
         ended.done.into_iter().try_for_each(|done| self.end_completed(done, out))?;
         if is_bio {
+            let is_part = |queue: &BlockQueue<Slot>| queue.find(dev, sector, bytes, |_| true).is_some();
+            if !ended.is_known && flags.is_write() && !is_part(&self.block_queue) {
+                self.note_lost_bio(completion);
+            }
             return Ok(());
         }
         if !ended.is_known && self.sees_own_bios_on(dev, flags) {
@@ -410,7 +414,29 @@ impl Pairer {
             let what = || format!("completion of dev {dev} sector {sector}");
             return self.lose(Reason::UnmatchedComplete, ts, out, what);
         }
+        if self.sees_own_bios_on(dev, flags) {
+            // Those of the file system complete by their own events.
+            let is_lost = |&&(sector, _): &&Gap| !self.bios.is_in_flight_at((dev, sector));
+            if let Some(&(sector, _)) = ended.gaps.iter().find(is_lost) {
+                let has_begun = self.block_requests.has_completed(dev, flags.traffic());
+                let reason = if has_begun { Reason::UnmatchedComplete } else { Reason::OtherCompletion };
+                self.count(reason, ts, self.location(), || format!("completion of dev {dev} sector {sector}"));
+            }
+            return Ok(());
+        }
         self.complete_requests(completion, ended.gaps, out)
+    }
+
+    /// A bio of a stacked device has ended, and its submit is not in the log.
+    fn note_lost_bio(&mut self, completion: &Completion) {
+        let &Completion { dev, sector, flags, ts, .. } = completion;
+        if !self.block_requests.has_submits_to(dev, flags) {
+            return;
+        }
+        let has_begun = self.block_requests.has_completed(dev, flags.traffic());
+        self.orphans.of_sectors += u64::from(has_begun);
+        let reason = if has_begun { Reason::UnmatchedComplete } else { Reason::OtherCompletion };
+        self.count(reason, ts, self.location(), || format!("the end of a bio to dev {dev} sector {sector}"));
     }
 
     /// A request is done once more, without a length. That is the end of a write with a flush, after which nothing follows. Without the first
@@ -559,7 +585,9 @@ impl Pairer {
             || from.0 != to.0
                 && submitted.is_none()
                 && self.bios.just_submitted_at(named, e.tid).is_some_and(|slot| self.bios.redirect(named, to, Some(slot)));
-        if is_redirected || queued.is_some() || of_file_system.is_some() {
+        // The submits to a partition name its disk. So what is redirected from a device to which submits are recorded has lost its own.
+        let is_lost = from.0 != to.0 && self.block_requests.has_submits_to(from.0, flags);
+        if is_redirected || queued.is_some() || of_file_system.is_some() || is_lost {
             let is_whole = |&slot: &Slot| {
                 let row = &self.bios[slot].row;
                 (row.dev, row.sector) == from && row.extent.bytes == bytes && from.0 != to.0

@@ -102,6 +102,11 @@ impl BlockRequests {
         self.submits.contains(&(dev, Traffic::Writes))
     }
 
+    /// Whether the log records submits of a kind to a device.
+    pub(super) fn has_submits_to(&self, dev: Dev, flags: BioFlags) -> bool {
+        self.submits.contains(&(dev, flags.traffic()))
+    }
+
     /// Whether a bio has completed that was submitted in the log.
     pub(super) fn has_completed(&self, dev: Dev, traffic: Traffic) -> bool {
         self.completed.contains(&(dev, traffic))
@@ -150,7 +155,7 @@ impl Pairer {
         let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {
             let slot = self.open_request_row(e, (dev, sector), bytes, (flags, stage, may_be_of_thread));
-            self.note_lost_submit(dev, flags, self.bios[slot].request);
+            self.note_lost_submit(dev, flags, self.bios[slot].request, true);
             let queue = self.queue_of(flags);
             queue.queue((dev, sector), bytes, flags, e.ts, slot);
             if stage == Stage::Issued {
@@ -191,7 +196,7 @@ impl Pairer {
             return Ok(());
         }
         for (sector, bytes) in gaps {
-            self.note_lost_submit(dev, flags, NO_SLOT);
+            self.note_lost_submit(dev, flags, NO_SLOT, !self.phases_seen.issues);
             let slot = self.open_unknown_block_bio((dev, sector), bytes, flags, ts);
             self.bios[slot].row.is_request = true;
             self.bios[slot].began_before = !self.block_requests.has_completed(dev, flags.traffic());
@@ -201,12 +206,18 @@ impl Pairer {
     }
 
     /// Takes note of a request without a known bio. If its submit was lost, and the request of a file system is not known either, any one
-    /// that is open may be that. Until a bio has completed that was submitted in the log, it may have begun before the log.
-    fn note_lost_submit(&mut self, dev: Dev, flags: BioFlags, request: Slot) {
+    /// that is open may be that. Until a bio has completed that was submitted in the log, it may have begun before the log, and does if its
+    /// issue is recorded elsewhere and not here. `may_be_new`: nothing says so.
+    fn note_lost_submit(&mut self, dev: Dev, flags: BioFlags, request: Slot, may_be_new: bool) {
         let key = (dev, flags.traffic());
+        if request != NO_SLOT || key.1 != Traffic::Writes {
+            return;
+        }
         let BlockRequests { submits, completed, .. } = &self.block_requests;
-        if request == NO_SLOT && key.1 == Traffic::Writes && submits.contains(&key) && completed.contains(&key) {
+        if submits.contains(&key) && completed.contains(&key) {
             self.orphans.of_sectors += 1;
+        } else if may_be_new && completed.is_empty() {
+            self.orphans.before_submits += 1;
         }
     }
 

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::{Dev, Event, NO_SECTOR};
 use crate::losses::Reason;
+use crate::rows::Confidence;
 
 /// Flushes in flight that are kept for each device.
 const MAX_IN_FLIGHT: usize = 4096;
@@ -20,9 +21,13 @@ struct Flush {
     slot: Slot,
     /// A device mapper flushes with the sector of the write that asks for it. Others have none.
     sector: Option<i64>,
+    /// The device may flush once more for it, as after a write with FUA.
+    is_twice: bool,
     /// The bios that it is for are not in the log.
     is_request: bool,
     is_issued: bool,
+    /// Nothing else waited for the request that it was issued with, as far as is known.
+    is_alone: bool,
     /// When the device had emptied its cache, and how often it has since the issue. The bio is complete a moment later.
     flushed: Option<Flushed>,
     times_flushed: u32,
@@ -41,7 +46,10 @@ type Flushed = (i64, Option<i32>);
 const TIMES_OF_EACH: u32 = 2;
 /// The same where bios end with completions of their own: then that of the bio was lost.
 const TIMES_OF_LOST: u32 = 4;
+/// How soon after a cache flush the next one begins for a bio that came too late for it.
+const MAX_KICK_NS: i64 = 1_000_000;
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 #[derive(Debug, Default)]
 struct Device {
     in_flight: VecDeque<Flush>,
@@ -51,6 +59,19 @@ struct Device {
     running: u32,
     /// Bios have ended with a completion of their own, so others without one have lost it.
     sees_ends: bool,
+    /// Ends since the last cache flush, as long as more bios wait for theirs.
+    ends: Vec<Flushed>,
+    /// Ends that may still come of bios that were given up because of a doubt.
+    surplus: usize,
+    /// When the last cache flush was done, and whether another bio has asked for one since.
+    last_done: Option<i64>,
+    is_asked: bool,
+    /// Issues of flushes are recorded.
+    sees_issues: bool,
+    /// Two of its queues have flushed at the same time.
+    has_queues: bool,
+    /// A bio has asked for a flush when none was in flight any more that began before the log.
+    is_settled: bool,
 }
 
 impl Device {
@@ -63,6 +84,47 @@ impl Device {
         }
         self.in_flight.remove(at)
     }
+
+    /// The bios whose cache flush is done, and that end in their order, each with a completion of its own. If that of no cache flush is known,
+    /// those that were issued.
+    fn ending(&self) -> impl Iterator<Item = &Flush> {
+        let are_done = self.in_flight.iter().any(Flush::may_end);
+        self.in_flight.iter().filter(move |flush| flush.is_ending(are_done))
+    }
+
+    /// Removes these of the bios of `ending`, by their numbers.
+    fn take_ending(&mut self, wanted: std::ops::Range<usize>) -> Vec<Flush> {
+        let are_done = self.in_flight.iter().any(Flush::may_end);
+        let (mut number, mut taken) = (0, Vec::new());
+        self.in_flight = std::mem::take(&mut self.in_flight)
+            .into_iter()
+            .filter_map(|flush| {
+                let is_ending = flush.is_ending(are_done);
+                number += usize::from(is_ending);
+                if is_ending && wanted.contains(&(number - 1)) {
+                    taken.push(flush);
+                    return None;
+                }
+                Some(flush)
+            })
+            .collect();
+        taken
+    }
+}
+
+impl Flush {
+    /// A bio of a device with a cache, which ends with a completion that names nothing.
+    fn is_plain(&self) -> bool {
+        self.sector.is_none() && !self.is_request && !self.is_overlapped
+    }
+
+    fn may_end(&self) -> bool {
+        self.flushed.is_some() && self.is_plain()
+    }
+
+    fn is_ending(&self, are_done: bool) -> bool {
+        self.is_plain() && if are_done { self.flushed.is_some() } else { self.is_issued }
+    }
 }
 
 /// The flushes in flight, by device.
@@ -70,13 +132,15 @@ impl Device {
 pub(super) struct Flushes(Map<Dev, Device>);
 
 impl Flushes {
-    fn add(&mut self, (dev, sector): (Dev, i64), slot: Slot, is_request: bool) -> Option<Slot> {
+    fn add(&mut self, (dev, sector): (Dev, i64), slot: Slot, flags: BioFlags, is_request: bool) -> Option<Slot> {
         let in_flight = &mut self.0.entry(dev).or_default().in_flight;
         in_flight.push_back(Flush {
             slot,
             sector: Some(sector).filter(|&sector| sector > 0),
+            is_twice: flags.contains(BioFlags::FUA),
             is_request,
             is_issued: false,
+            is_alone: false,
             flushed: None,
             times_flushed: 0,
             max_times: TIMES_OF_EACH,
@@ -106,7 +170,8 @@ impl Flushes {
             if sees_ends {
                 flush.times_flushed < flush.max_times.saturating_mul(TIMES_OF_LOST)
             } else {
-                device.running > 0 && flush.times_flushed < flush.max_times
+                let is_first = flush.is_twice && flush.times_flushed < 2;
+                is_first || device.running > 0 && flush.times_flushed < flush.max_times
             }
         };
         device.in_flight.retain(|flush| {
@@ -145,20 +210,22 @@ impl Pairer {
         }
         self.end_flushed(dev, out)?;
         let device = self.flushes.0.entry(dev).or_default();
+        device.is_asked = true;
+        device.is_settled |= device.in_flight.is_empty() && (device.last_done.is_some() || device.sees_ends);
         if let Some(from) = device.redirected.pop_front() {
             self.queues_below.insert(from);
-            self.flushes.add(target, NO_SLOT, false);
+            self.flushes.add(target, NO_SLOT, flags, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
         if self.bio_above(e, dev, Direction::Flush).is_some() {
-            self.flushes.add(target, NO_SLOT, false);
+            self.flushes.add(target, NO_SLOT, flags, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
         // Probes report the flushes of syncs as waits.
         if self.probes.sees_bios {
-            self.flushes.add(target, NO_SLOT, false);
+            self.flushes.add(target, NO_SLOT, flags, false);
             return Ok(());
         }
         self.open_flush(e, target, flags, false, out)
@@ -176,7 +243,7 @@ impl Pairer {
         let slot = self.open_block_bio_of(e, (target.0, NO_SECTOR), 0, flags, is_by_submitter);
         let row = &mut self.bios[slot].row;
         (row.is_request, row.queue_unknown) = (is_request, is_request);
-        let lost = self.flushes.add(target, slot, is_request).filter(|&lost| lost != NO_SLOT);
+        let lost = self.flushes.add(target, slot, flags, is_request).filter(|&lost| lost != NO_SLOT);
         lost.map_or(Ok(()), |lost| self.give_up_bio(lost, out))
     }
 
@@ -214,22 +281,28 @@ impl Pairer {
     pub(super) fn flush_issue(&mut self, e: &Event, dev: Dev, flags: BioFlags, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
         self.take_redirected_flushes(dev);
+        self.end_burst(dev, e.ts, true, out)?;
         let is_waiting = |device: &Device| device.in_flight.iter().any(|flush| !flush.is_issued);
+        let is_flushing = self.block_queue.is_flushing(dev);
         let is_known = self.flushes.0.get(&dev).is_some_and(is_waiting)
             // It is for the bio of a write that asks for a flush.
-            || self.block_queue.is_flushing(dev);
+            || is_flushing;
         if !is_known && self.makes_requests_of(dev, flags) {
             self.open_flush(e, (dev, NO_SECTOR), flags, true, out)?;
         }
-        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        let device = self.flushes.0.entry(dev).or_default();
         device.running = device.running.saturating_add(1);
+        device.sees_issues = true;
+        device.has_queues |= device.running > 1;
+        let is_alone = !is_flushing && device.in_flight.iter().filter(|flush| !flush.is_issued).count() == 1;
         for flush in &mut device.in_flight {
             let is_first = !std::mem::replace(&mut flush.is_issued, true);
+            flush.is_alone |= is_first && is_alone;
             flush.is_overlapped |= device.running > 1;
             if is_first {
                 flush.max_times = device.running.saturating_mul(TIMES_OF_EACH);
             }
-            if flush.slot == NO_SLOT {
+            if flush.slot == NO_SLOT || flush.is_doubtful {
                 continue;
             }
             let issue = &mut self.bios[flush.slot].issue;
@@ -247,14 +320,21 @@ impl Pairer {
     pub(super) fn flush_done(&mut self, dev: Dev, done: Flushed, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
         self.take_redirected_flushes(dev);
+        self.end_burst(dev, done.0, false, out)?;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
         // Without its issue, it may have been that of any.
         let is_unknown = device.running == 0;
+        (device.last_done, device.is_asked) = (Some(done.0), false);
         device.running = device.running.saturating_sub(1);
+        // What is flushed for twice may have lost its first issue, and the second one says nothing then.
+        device.in_flight.iter_mut().for_each(|flush| flush.is_issued |= is_unknown && flush.is_twice);
         for flush in device.in_flight.iter_mut().filter(|flush| flush.is_issued) {
             flush.flushed = Some(done);
             flush.times_flushed = flush.times_flushed.saturating_add(1);
             flush.is_overlapped |= is_unknown;
+            if is_unknown && flush.slot != NO_SLOT {
+                self.bios[flush.slot].issue = None;
+            }
         }
         let request = device.take_first(|flush| flush.is_issued && flush.is_request);
         request.map_or(Ok(()), |request| self.end_flush(&request, done, out))
@@ -266,6 +346,14 @@ impl Pairer {
         let of_place = Some(sector).filter(|&sector| sector > 0);
         let sees_issues = self.phases_seen.issues;
         let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        if of_place.is_none() && !completion.is_bio {
+            device.ends.push((ts, error));
+            let ending = device.ending().count();
+            if ending >= device.ends.len() {
+                return self.end_in_order(dev, ending, out);
+            }
+            device.ends.pop();
+        }
         let flush = match of_place {
             // What has no flush there had data, and is complete with the flush after it.
             Some(_) => device.take_first(|flush| flush.sector == of_place),
@@ -276,13 +364,111 @@ impl Pairer {
         // A device of a device mapper has no requests, so nothing issues its flushes; and not every recording has the issues of others.
         let is_any = of_place.is_none() && (completion.is_bio || !sees_issues);
         let flush = flush.or_else(|| if is_any { device.take_first(|flush| flush.sector.is_none()) } else { None });
-        let Some(flush) = flush else { return Ok(()) };
+        let Some(flush) = flush else { return self.end_waiting(completion, out) };
         device.sees_ends = true;
-        if device.in_flight.is_empty() && !self.block_queue.is_flushing(dev) {
-            // Nothing is left to flush for. The end of a cache flush may have been lost.
+        if flush.is_twice
+            && flush.times_flushed < 2
+            && !completion.flags.contains(BioFlags::FUA)
+            && flush.slot != NO_SLOT
+        {
+            // The device has no FUA, so it flushes twice. An issue was lost, and nothing says which one.
+            self.bios[flush.slot].issue = None;
+        }
+        let may_be_older = is_any && !flush.is_issued && !device.is_settled;
+        if may_be_older && flush.slot != NO_SLOT {
+            self.infer_flush(flush.slot);
+        }
+        self.rest_if_idle(dev);
+        self.end_flush(&flush, (ts, error), out)
+    }
+
+    /// Nothing is left to flush for. The end of a cache flush may have been lost.
+    fn rest_if_idle(&mut self, dev: Dev) {
+        let is_flushing = self.block_queue.is_flushing(dev);
+        if let Some(device) = self.flushes.0.get_mut(&dev).filter(|device| device.in_flight.is_empty() && !is_flushing)
+        {
             device.running = 0;
         }
-        self.end_flush(&flush, (ts, error), out)
+    }
+
+    /// As many bios as waited for a cache flush have ended: in the order in which they asked for it.
+    fn end_in_order(&mut self, dev: Dev, ending: usize, out: &mut Out<'_>) -> Result<()> {
+        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        device.sees_ends = true;
+        if device.ends.len() < ending {
+            return Ok(());
+        }
+        if !device.in_flight.iter().any(Flush::may_end) {
+            // The end of the cache flush was lost.
+            device.running = device.running.saturating_sub(1);
+        }
+        let flushes = device.take_ending(0..ending);
+        let ends = std::mem::take(&mut device.ends);
+        self.rest_if_idle(dev);
+        flushes.iter().zip(ends).try_for_each(|(flush, end)| self.end_flush(flush, end, out))
+    }
+
+    /// A bio has ended although none is known that was issued. The issue was lost, or the bio is not in the log.
+    fn end_waiting(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
+        let &Completion { dev, sector, flags, ts, is_bio, .. } = completion;
+        let is_row = self.makes_requests_of(dev, flags);
+        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        // Before the first issue, the bio was in flight when the log began.
+        if sector > 0 || is_bio || !device.sees_issues {
+            return Ok(());
+        }
+        device.sees_ends = true;
+        if device.surplus > 0 {
+            device.surplus -= 1;
+            return Ok(());
+        }
+        device.in_flight.iter_mut().filter(|flush| flush.sector.is_none()).for_each(|flush| flush.is_doubtful = true);
+        let Some(flush) = device.take_first(|flush| flush.sector.is_none()) else {
+            // The request is a row, unless the bios of writes are known otherwise.
+            if !is_row && self.block_requests.sees_writes_to(dev) {
+                self.count(Reason::UnmatchedComplete, ts, self.location(), || format!("a flush of dev {dev}"));
+            }
+            return Ok(());
+        };
+        self.leave_open(flush.slot, out)
+    }
+
+    /// The next cache flush of a device begins, or is done although its begin was lost. A queue has one at a time, and the bios that wait for it
+    /// end before the next one begins. So the ends of bios that still wait were lost, unless they came too late for it: the block layer chooses
+    /// the bios a moment before it issues the request.
+    fn end_burst(&mut self, dev: Dev, ts: i64, is_issue: bool, out: &mut Out<'_>) -> Result<()> {
+        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        if !is_issue && device.running > 0 {
+            return Ok(());
+        }
+        device.surplus = 0;
+        let ending = device.ending().count();
+        let ends = std::mem::take(&mut device.ends);
+        if ending == 0 || !device.sees_ends || device.running > 0 {
+            return Ok(());
+        }
+        if ends.is_empty() && device.ending().all(|flush| flush.is_alone) {
+            let lost = device.take_ending(0..ending);
+            return lost.iter().try_for_each(|flush| self.give_up_flush(flush.slot, out));
+        }
+        let is_soon = device.last_done.is_some_and(|done| ts.saturating_sub(done) <= MAX_KICK_NS);
+        let are_late = is_issue && is_soon && !device.is_asked && !device.has_queues;
+        if are_late {
+            let ended = device.take_ending(0..ends.len());
+            let issued_again: Vec<Slot> = device.ending().map(|flush| flush.slot).collect();
+            for flush in device.in_flight.iter_mut().filter(|flush| flush.may_end()) {
+                (flush.is_issued, flush.flushed, flush.times_flushed) = (false, None, 0);
+            }
+            for slot in issued_again.into_iter().filter(|&slot| slot != NO_SLOT) {
+                self.bios[slot].issue = None;
+            }
+            return ended.iter().zip(ends).try_for_each(|(flush, end)| self.end_flush(flush, end, out));
+        }
+        device.surplus = ending - ends.len();
+        let doubtful = device.take_ending(0..ending);
+        // An end of these may come before theirs.
+        device.in_flight.iter_mut().filter(|flush| flush.sector.is_none()).for_each(|flush| flush.is_doubtful = true);
+        doubtful.iter().try_for_each(|flush| self.leave_open(flush.slot, out))
     }
 
     /// Ends the flushes whose own completion has not come.
@@ -290,11 +476,11 @@ impl Pairer {
         for (slot, done) in self.flushes.take_flushed(dev) {
             match done {
                 _ if slot == NO_SLOT => {}
-                Some((ts, error)) => self.end_block_bio(slot, ts, (None, error), out)?,
+                Some(done) => self.end_with_cache(slot, done, out)?,
                 None if self.flushes.0.get(&dev).is_some_and(|device| device.sees_ends) => {
                     self.give_up_flush(slot, out)?;
                 }
-                None => self.leave_flush_open(slot, out)?,
+                None => self.leave_open(slot, out)?,
             }
         }
         Ok(())
@@ -304,7 +490,7 @@ impl Pairer {
     pub(super) fn finish_flushes(&mut self, out: &mut Out<'_>) -> Result<()> {
         for (slot, flushed) in self.flushes.take_all() {
             match flushed {
-                Some((ts, error)) => self.end_block_bio(slot, ts, (None, error), out)?,
+                Some(done) => self.end_with_cache(slot, done, out)?,
                 None => self.give_up_flush(slot, out)?,
             }
         }
@@ -314,19 +500,40 @@ impl Pairer {
     fn end_flush(&mut self, flush: &Flush, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
         match flush.slot {
             NO_SLOT => Ok(()),
-            slot if flush.is_doubtful => self.leave_flush_open(slot, out),
+            slot if flush.is_doubtful => self.leave_open(slot, out),
             slot => self.end_block_bio(slot, ts, (None, error), out),
         }
     }
 
+    /// Ends a flush whose own completion is not in the log when the device had emptied its cache, which is a little earlier.
+    fn end_with_cache(&mut self, slot: Slot, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
+        self.infer_flush(slot);
+        self.end_block_bio(slot, ts, (None, error), out)
+    }
+
+    fn infer_flush(&mut self, slot: Slot) {
+        let bio = &mut self.bios[slot];
+        bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
+        let request = bio.request;
+        if request != NO_SLOT {
+            self.infer(request, None);
+        }
+    }
+
     fn give_up_flush(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        if slot == NO_SLOT {
+            return Ok(());
+        }
         let issue = self.bios[slot].issue;
         set_issue(&mut self.bios[slot].row, issue);
         self.give_up_bio(slot, out)
     }
 
     /// Writes a flush whose end is in the log, although which one it is is not known.
-    fn leave_flush_open(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    fn leave_open(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        if slot == NO_SLOT {
+            return Ok(());
+        }
         self.bios.remove_load(slot);
         let issue = self.bios[slot].issue;
         set_issue(&mut self.bios[slot].row, issue);

@@ -19,6 +19,9 @@ pub(super) struct Orphans {
     pub(super) before_bios: u64,
     /// By its device and sector, without ids.
     pub(super) of_sectors: u64,
+    /// The same before any bio of the log has completed. If the log records submits at all, the first one may be lost: that of a request
+    /// that has no other bio. Otherwise they are more likely of what was in flight when the log began.
+    pub(super) before_submits: u64,
 }
 
 /// Whether a request waits for its own bios before it ends.
@@ -127,6 +130,9 @@ impl Pairer {
         }
         if open.row.id == NO_ID {
             self.orphans.of_sectors != open.orphans_at_start.of_sectors
+                || self.sees_block_submits
+                    && open.row.bios == 0
+                    && self.orphans.before_submits != open.orphans_at_start.before_submits
         } else {
             let is_possible = !self.bios.have_addresses();
             self.orphans.of_addresses != open.orphans_at_start.of_addresses

@@ -12,7 +12,7 @@ use crate::event::probe::{BioRole, NO_OFFSET};
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::losses::Reason;
 use crate::names::{NameId, Names};
-use crate::rows::{Extent, Ranges};
+use crate::rows::{Confidence, Extent, Ranges};
 
 /// Bios that are being filled. Those of reads are among them, and their submits may not be recorded.
 const MAX_FILLING: usize = 65_536;
@@ -172,7 +172,10 @@ impl Pairer {
             self.count(Reason::Remapped, e.ts, self.location(), what);
             return Ok(());
         }
-        let parts_left = if role == BioRole::Original { self.probes.copies.remove(&task).unwrap_or(0) } else { 0 };
+        let copies = if role == BioRole::Original { self.probes.copies.remove(&task).unwrap_or(0) } else { 0 };
+        // It has at least one copy, and ends once more for that.
+        let lacks_copies = role == BioRole::Original && copies == 0;
+        let parts_left = copies.max(u32::from(lacks_copies));
         let has_folios = role == BioRole::PageCache || role != BioRole::NotPageCache && !filled.is_empty();
         let is_unnamed = |folio: &Folio| folio.ino == 0;
         self.probes.sees_unnamed_folios |= role == BioRole::PageCache && folios.iter().any(is_unnamed);
@@ -188,6 +191,7 @@ impl Pairer {
             let slot = self.open_probe_bio(e, address, request, &folios, share);
             let bio = &mut self.bios[slot];
             (bio.parts_left, bio.other_share, bio.size) = (parts_left, last_share, bytes);
+            bio.lacks_copies = lacks_copies;
             bio.is_background = role == BioRole::NotPageCache;
             // The patch reports all bios of page cache.
             bio.is_of_patch = role == BioRole::PageCache;
@@ -468,7 +472,13 @@ impl Pairer {
                 bio.parts_left -= 1;
                 return Ok(());
             }
-            let error = bio.row.error;
+            let (error, request) = (bio.row.error, bio.request);
+            if bio.lacks_copies && remaining == 0 {
+                bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
+                if request != NO_SLOT {
+                    self.infer(request, None);
+                }
+            }
             return self.end_flight(e, slot, error, out);
         }
         // It was filled for a read, or its submit was lost.
