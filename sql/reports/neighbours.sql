@@ -35,7 +35,8 @@
 -- reads that are not recorded.
 --
 -- A row of the kind unrecorded has the time in which a bio was queued for at
--- least a millisecond although nothing recorded was at its device. Either
+-- least a millisecond although nothing recorded was at its device, and it did
+-- not wait for a flush before it. Either
 -- something that the recording lacks held the device (reads, another partition,
 -- another guest), or the CPUs were too busy to hand the bio over.
 --
@@ -105,6 +106,11 @@ WITH
       bio.direction AS direction,
       bio.bytes AS bytes,
       bio.commit_id IS NOT NULL AS is_log,
+      CASE
+        WHEN bio.rwbs LIKE 'F%'
+        AND bio.direction <> 'flush' THEN 1
+        ELSE 0
+      END AS has_preflush,
       bio.ts_ns AS submit_ns,
       bio.queue_ns AS queue_ns,
       bio.ts_ns + bio.dur_ns AS complete_ns,
@@ -286,6 +292,7 @@ WITH
         ELSE bio.submit_ns
       END AS issue_ns,
       bio.complete_ns AS complete_ns,
+      bio.has_preflush AS has_preflush,
       CASE WHEN log_bio.bio_id IS NOT NULL THEN 'commit' ELSE part END AS part,
       bio.is_log
       OR log_bio.bio_id IS NOT NULL AS is_log,
@@ -343,6 +350,7 @@ WITH
       party.party AS party,
       named.part AS part,
       named.is_log AS is_log,
+      named.has_preflush AS has_preflush,
       named.submit_ns AS submit_ns,
       named.issue_ns AS issue_ns,
       named.complete_ns AS complete_ns
@@ -453,7 +461,11 @@ WITH
       issue_ns
   ),
   next_issued AS (
-    SELECT spot, issue_ns, MIN(party) AS party
+    SELECT
+      spot,
+      issue_ns,
+      MIN(party) AS party,
+      MAX(has_preflush) AS has_preflush
     FROM owned
     WHERE
       part <> 'data'
@@ -463,7 +475,8 @@ WITH
   ),
   -- For whom a device works, and before that, whose bio it gets next. If that
   -- bio is queued for a millisecond, nothing that is recorded may hold the
-  -- device. The spans of a state do not overlap.
+  -- device; but while it is queued for a flush before it (PREFLUSH), the device
+  -- empties its cache. The spans of a state do not overlap.
   hold AS MATERIALIZED (
     SELECT
       spot,
@@ -516,13 +529,14 @@ WITH
     JOIN (
       SELECT 'working' AS state, 0 AS from_ns, 999999 AS until_ns
       UNION ALL
-      SELECT 'idle', 1000000, NULL
+      SELECT 'idle', 1000000, 9223372036854775807
       UNION ALL
-      SELECT 'stalled', 1000000, NULL
+      SELECT 'stalled', 1000000, 9223372036854775807
     ) AS state
-      ON span.until_ns - span.from_ns >= state.from_ns
-      AND (state.until_ns IS NULL
-      OR span.until_ns - span.from_ns <= state.until_ns)
+      ON CASE
+        WHEN next_issued.has_preflush = 1 THEN 0
+        ELSE span.until_ns - span.from_ns
+      END BETWEEN state.from_ns AND state.until_ns
     WHERE
       span.issued = 0
       AND span.queued > 0
