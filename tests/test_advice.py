@@ -43,7 +43,8 @@ def check(folder: Path, of_run: dict[str, list[Row]]) -> dict[str, Advice]:
         advice = found(engine)
         rows = {name: rows_of(engine, name) for name in CHECKED}
         neighbours = run_report(engine, "neighbours").as_dicts()
-    of_syncs = sum(row["dur_ns"] is not None for row in of_run["sync"])
+    # A call may have several requests.
+    of_syncs = len({row["call_sync_id"] for row in of_run["sync"] if row["dur_ns"] is not None})
     for name, one in advice.items():
         if one.status == "not checked":
             continue

@@ -295,9 +295,7 @@ def without_states(log: str) -> str:
 
 @pytest.mark.parametrize("has_states", [True, False], ids=["states", "no states"])
 @pytest.mark.parametrize("source", [INPUTS["dynamic-events/ext4.report.txt.gz"], *SEEDS[:4]], ids=str)  # fmt: skip
-def test_a_trace_has_the_same_phases(
-    source: Path | int, has_states: bool, tmp_path: Path
-) -> None:
+def test_a_trace_has_the_same_phases(source: Path | int, has_states: bool, tmp_path: Path) -> None:
     text = Machine(source).log() if isinstance(source, int) else gzip.decompress(source.read_bytes()).decode()  # fmt: skip
     source = tmp_path / "log.txt"
     source.write_text(text if has_states else without_states(text))

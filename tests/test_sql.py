@@ -1120,7 +1120,7 @@ def test_a_run_without_some_tables(tmp_path: Path) -> None:
         ("b.csv", "", "b.csv"),
         ("a.jsonl", '{"x": 1}\n', "1 rows without sync_id or ts_ns"),
         ("b.jsonl", '{"sync_id": 1, "ts_ns": 5}\n{"sync_id": 2, "ts', "cannot read the columns"),
-        ("a.parquet", "no parquet", "cannot read the columns"),
+        ("a.parquet", "no parquet", "is damaged"),
         ("c.csv", "sync_id,ts_ns,bytes,bios\n1,soon,0,0\n", "cannot read the columns"),
     ],
 )
@@ -1186,14 +1186,15 @@ def test_a_foreign_trace_is_not_an_empty_run(tmp_path: Path) -> None:
 
 
 def parsed_docs() -> dict[str, list[str]]:
-    """Returns the columns in docs/reference/tables.md by table: those of its generated table, or all in code type."""
+    """Returns the columns in docs/reference/tables.md by table: those of its generated table, or all in code type and in tables."""
     text = (SQL.parent / "docs" / "reference" / "tables.md").read_text()
     found = {}
     for section in re.split(r"^## ", text, flags=re.M)[1:]:
         table, _, rest = section.partition(":")
         rows = rest.partition("<!-- columns")[2].partition("<!-- end -->")[0]
         columns = re.findall(r"^\| ([a-z_]+) \|", rows, flags=re.M)[1:]
-        found[table.strip()] = columns or re.findall(r"`([a-z_]+)`", rest)
+        in_words = re.findall(r"`([a-z_]+)`|^\| ([a-z_]+) \|", rest, flags=re.M)
+        found[table.strip()] = columns or [code or cell for code, cell in in_words]
     return found
 
 

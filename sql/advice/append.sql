@@ -1,8 +1,8 @@
 -- Appends that each wait for a commit.
 --
--- Evidence is an fdatasync that waited for a commit, of a thread that makes at
--- least 8 of the same file, nine of ten of which waited for one. On ext4 and
--- xfs, fdatasync commits only what is needed to read the data again: a new size
+-- Evidence is an fdatasync that waited for a commit, if its thread makes at
+-- least 8 of the same file, and nine of ten waited for one. On ext4 and xfs,
+-- fdatasync commits only what is needed to read the data again: a new size
 -- of the file, or blocks that were not in use before.
 --
 -- Seen: {syncs} of {of_syncs} syncs are each of a file that had grown, or had
@@ -15,7 +15,7 @@
 --
 -- Instead: write the blocks once before they are needed, with zeros, and sync
 -- them: overwrites then need no commit (wal_init_zero of PostgreSQL).
--- fallocate alone is not enough, because the first write of such a block is
+-- fallocate is not enough, because the first write of such a block is
 -- committed too. Or sync several records at once.
 --
 -- Needs: sync.path phase:commit wait

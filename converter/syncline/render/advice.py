@@ -92,7 +92,7 @@ def _cost(one: Advice) -> str:
 
 
 def _after(one: Advice, first: Advice) -> str:
-    """Says that a cost may be that of another finding, whose cause this change leaves as it is."""
+    """Says that a cost may be that of another finding, whose cause this change does not touch."""
     if one is first or not one.cost_ns:
         return ""
     return (

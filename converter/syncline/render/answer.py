@@ -161,11 +161,15 @@ def _cause(answer: Answer) -> str:
         (share, (what, to_do)), *others = causes
         also = f" Then {others[0][1][0]}." if others else ""
         return f"{'Mostly' if share >= _MOST else 'In part'} {what}.{also} Next: {to_do}."
-    work = [(sum(answer.phases.get(phase, 0) for phase in of), what) for what, of in _OWN_WORK.items()]
+    work = [
+        (sum(answer.phases.get(phase, 0) for phase in of), what) for what, of in _OWN_WORK.items()
+    ]
     own_ns, what = max(work)
     if answer.neighbours is None or own_ns < _CAUSE * whole:
         return ""
-    begin = "Mostly the work of the syncs themselves" if own_ns >= _MOST * whole else "No single cause"
+    begin = (
+        "Mostly the work of the syncs themselves" if own_ns >= _MOST * whole else "No single cause"
+    )
     largest = "" if own_ns >= _MOST * whole else ", the largest part,"
     return (
         f"{begin}: {what}{largest} had {text(own_ns / whole, 'share')} of the time."
