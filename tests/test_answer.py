@@ -468,6 +468,13 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     both = cause(work, [{**row, "share": 0.3}, {**nobody, "share": 0.6}])
     assert both.startswith("Mostly something that is not recorded, which held bios in the queue for 2 ms, 60.0 % of the time.")  # fmt: skip
     assert "Then a neighbour (inferred): dd" in both
+    # A device that has two bios serves one first, so a small estimate with a large upper bound is no all-clear.
+    unsure = {**row, "kind": "reads", "share": 0.01, "high_ns": 60}
+    assert cause({"device": 100}, [unsure]).startswith(
+        "Mostly bios in the queue and at the device, 100.0 % of the time. It is not certain whose they were: dd in control"
+        " group /neigh, which reads, may have delayed these syncs by up to 60 ns."
+    )
+    assert "work of the syncs" in cause({"device": 100}, [{**unsure, "high_ns": 20}])
     assert cause({"commit logging": 30, RESIDUE: 70}) == ""
 
 

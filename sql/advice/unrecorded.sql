@@ -16,8 +16,7 @@
 -- Instead: look for what the recording lacks. io.max in the control group of
 -- the program, and in those above it, is a limit; iostat -x shows reads and
 -- other partitions of the device; lsblk shows a device mapper, which may delay
--- bios; on a virtual machine, the host may be the reason. What the program
--- syncs is hardly the cause.
+-- bios; on a virtual machine, the host may be the reason.
 --
 -- Needs: sync.start_ns sync.bios bio.dev bio.pid bio.queue_ns
 --

@@ -21,6 +21,8 @@ __all__ = ["REPORT", "as_json", "as_table", "render"]
 # Width of lines that are not for a terminal.
 _WIDTH = 100
 
+_OVERLAP = "The costs overlap: a wait for a commit that a neighbour makes longer is in both, so a change saves less after another one."
+
 _COLUMNS = (
     ("input", "text", "The input."),
     ("finding", "text", "Name of the finding."),
@@ -53,6 +55,8 @@ def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
     for one in found:
         if one.status == "found":
             lines += ["", *_found(path, one, first)]
+    if sum(one.share or 0 for one in found) > 1:
+        lines += ["", *_wrapped("", _OVERLAP)]
     nothing = [one.finding.name for one in found if one.status == "none"]
     lines += ["", *_wrapped("Checked, not found: ", ", ".join(nothing) or "-")]
     unchecked = [one for one in found if one.status == "not checked"]

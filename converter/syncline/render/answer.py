@@ -167,14 +167,27 @@ def _cause(answer: Answer) -> str:
     own_ns, what = max(work)
     if answer.neighbours is None or own_ns < _CAUSE * whole:
         return ""
-    begin = (
-        "Mostly the work of the syncs themselves" if own_ns >= _MOST * whole else "No single cause"
-    )
-    largest = "" if own_ns >= _MOST * whole else ", the largest part,"
+    is_most = own_ns >= _MOST * whole
+    had = f"{text(own_ns / whole, 'share')} of the time"
+    for row in answer.neighbours:
+        if _is_possible(row, whole):
+            return (
+                f"{'Mostly' if is_most else 'In part'} {what}, {had}. It is not certain whose they were: {_who(row)} may have"
+                f" delayed these syncs by up to {text(row['high_ns'], 'ns')}. Next: syncline report INPUT bystanders, which"
+                " says who was there meanwhile."
+            )
+    begin = "Mostly the work of the syncs themselves" if is_most else "No single cause"
+    largest = "" if is_most else ", the largest part,"
     return (
-        f"{begin}: {what}{largest} had {text(own_ns / whole, 'share')} of the time."
-        " Next: syncline advise INPUT, which says what could be left out or shared."
+        f"{begin}: {what}{largest} had {had}."
+        " Next: syncline advise INPUT, which looks for what could be left out or shared."
     )
+
+
+def _is_possible(row: Row, whole: int) -> bool:
+    """Whether a neighbour may have cost a large part of the time, though the estimate is small: a device that has two bios serves one first."""
+    is_program = row["kind"] in _DOES
+    return is_program and (row["share"] or 0) < _CAUSE <= (row["high_ns"] or 0) / whole
 
 
 def _cause_of(row: Row, unit: str) -> tuple[str, str] | None:
@@ -475,7 +488,8 @@ def _neighbours(answer: Answer) -> str:
     named = [
         row
         for row in answer.neighbours
-        if row["kind"] != "unrecorded" and (row["share"] or 0) >= _SHARE
+        if row["kind"] != "unrecorded"
+        and ((row["share"] or 0) >= _SHARE or _is_possible(row, answer.total["time_ns"] or 1))
     ]
     # A neighbour delays requests, which are not what the other sentences count if a sync made several.
     unit = _unit(answer)
@@ -487,9 +501,9 @@ def _neighbours(answer: Answer) -> str:
         for row in answer.neighbours
         if row["kind"] == "unrecorded" and (row["share"] or 0) >= _UNRECORDED
     ]
-    lines = lines or [
-        f"nobody who is recorded delayed these syncs by 1 % of their time.{_rest(answer)}"
-    ]
+    if not lines:
+        lines = ["nobody who is recorded delayed these syncs by 1 % of their time."]
+    lines[-1] += _rest(answer)
     if not answer.has_others:
         lines[-1] += " Those whose syncs the filter left out are not in this input."
     elif answer.is_filtered:
@@ -546,7 +560,9 @@ def _rest(answer: Answer) -> str:
     """Time without a recorded neighbour that is too short to ask who it was, and too long for silence."""
     rows = answer.neighbours or []
     unrecorded = [
-        row for row in rows if row["kind"] == "unrecorded" and (row["share"] or 0) >= _SHARE
+        row
+        for row in rows
+        if row["kind"] == "unrecorded" and _SHARE <= (row["share"] or 0) < _UNRECORDED
     ]
     if not unrecorded:
         return ""

@@ -237,7 +237,7 @@ def _unknown_columns(described: dict[str, Any]) -> str:
 def _report(one: dict[str, Any]) -> tuple[Value, ...]:
     unknown = ", ".join([*one["unknown_columns"], *one["missing_tables"]])
     routes = f"route {' or '.join(one['recorded_by'])}" if one["recorded_by"] else ""
-    conditions = ", and ".join(one["conditions"])
+    conditions = ", ".join(one["conditions"])
     recorded_by = "; ".join(
         part for part in (one["reason"], ", ".join(filter(None, (routes, conditions)))) if part
     )

@@ -6,14 +6,14 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
         ("ring-buffer", "dynamic-events", "bpftrace", "strace"),
         "entries of the sync syscalls; a sync by io_uring and a durable write have none, except a durable write in a log of strace",
         "the other requests have no call (io_uring, a durable write, a kernel thread), or the call is missing from the log",
-        "if they are calls: a sync by io_uring or a durable write is not one",
+        "for syncs that are calls (those of io_uring and durable writes are not)",
     ),
     (
         ("stack",),
         ("ring-buffer", "dynamic-events", "bpftrace"),
         "user stacks of the sync syscalls: bpftrace, which ring-buffer needs for them too; strace -k",
         "the other requests have no call, or a call without a stack",
-        "if they are calls: a sync by io_uring or a durable write is not one",
+        "for syncs that are calls (those of io_uring and durable writes are not)",
     ),
     (
         ("tid",),
@@ -41,14 +41,14 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
         ("ring-buffer", "dynamic-events", "bpftrace", "strace"),
         "file paths; a sync of a whole file system has none, and bpftrace needs a kernel with BTF",
         "the other requests sync a whole file system, or have no path in the log",
-        "if they sync files: a sync of a whole file system has no path",
+        "for syncs of files (a whole file system has no path)",
     ),
     (
         ("container_path",),
         ("dynamic-events",),
         "paths in containers; a thread outside of a container has none",
         "the other requests are of threads outside of containers, or the path was not found",
-        "if threads in containers make them",
+        "for threads in containers",
     ),
     (
         ("start_ns", "datasync", "dev", "ino", "fs"),
@@ -90,7 +90,7 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
         ("ring-buffer", "dynamic-events"),
         "waits for journal and flush: by dynamic events, or on a patched kernel, there not for btrfs; not for sync and syncfs on xfs",
         "the file system of the other requests does not record waits, or one end of a wait or a bio is missing",
-        "but not for sync and syncfs on xfs",
+        "not for sync and syncfs on xfs",
     ),
 )
 

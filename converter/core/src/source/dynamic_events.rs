@@ -122,12 +122,14 @@ impl DynamicEvent {
     pub(super) fn required_fields(self) -> &'static [&'static str] {
         match self {
             Self::SyncEnter(Scope::File | Scope::Range) => &["ino"],
-            Self::SyncEnter(Scope::FileSystem) | Self::WorkStart | Self::FastCommitIneligible => &["dev"],
+            Self::SyncEnter(Scope::FileSystem)
+            | Self::WorkStart
+            | Self::FastCommitIneligible
+            | Self::WaitStart(WaitSite::Buffer) => &["dev"],
             Self::AddFolio { .. } => &["bio", "len"],
             Self::Submit => &["bio", "dev", "bytes"],
             Self::End => &["bio"],
             Self::CommitRequest => &["dev", "tid"],
-            Self::WaitStart(WaitSite::Buffer) => &["dev"],
             Self::WriteWait(WriteWaitKind::InodeLock) => &["lock", "at", "host", "ino", "mode"],
             Self::WriteWaitEnd(WriteWaitKind::InodeLock) => &["lock", "at", "host"],
             Self::SyncExit { .. }

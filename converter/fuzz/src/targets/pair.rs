@@ -146,18 +146,20 @@ fn sync_end(id: u64, c: u8, dev: Dev, texts: [NameId; 4]) -> Kind {
 
 /// Any event of a probe.
 fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
-    const ROLES: [BioRole; 9] = [
+    const ROLES: [BioRole; 11] = [
         BioRole::PageCache,
         BioRole::Unknown,
         BioRole::MaybePart,
         BioRole::Original,
+        BioRole::Mirror,
         BioRole::Copy,
         BioRole::Chained,
         BioRole::NotPageCache,
         BioRole::Flush,
+        BioRole::SentFlush,
         BioRole::Read,
     ];
-    const SITES: [WaitSite; 8] = [
+    const SITES: [WaitSite; 9] = [
         WaitSite::Jbd2Commit,
         WaitSite::Ext4FastCommit,
         WaitSite::XfsLogForce,
@@ -166,9 +168,13 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
         WaitSite::F2fsFlush,
         WaitSite::F2fsCheckpoint,
         WaitSite::Flush,
+        WaitSite::Buffer,
     ];
     let (bio, ino, whole_fs) = (u64::from(b >> 2 & 3), u64::from(b & 3), b & 0xc0 == 0xc0);
-    let pick = usize::from(b >> 5);
+    let pick = |of: usize| (usize::from(b) * of) >> 8;
+    let (role, site) = (ROLES[pick(ROLES.len())], SITES[pick(SITES.len())]);
+    // As an operation with PREFLUSH or without, and none where the kernel's flags are not recorded.
+    let flags = (c & 0x20 != 0).then(|| block_flags(c >> 4 | c & 4));
     match c & 15 {
         0 | 1 => Probe::SyncEnter {
             function: texts[usize::from(b >> 6 & 1)],
@@ -190,14 +196,12 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
             len: 512 + u64::from(c & 1) * 512,
             is_page: c & 0x10 != 0,
         },
-        8 | 9 => {
-            Probe::Submit { bio, dev, sector, bytes: (u64::from(b & 3) + 1) * 512, role: ROLES[pick], flags: None }
-        }
+        8 | 9 => Probe::Submit { bio, dev, sector, bytes: (u64::from(b & 3) + 1) * 512, role, flags },
         10 | 11 => {
             Probe::End { bio, error: Some(-(i32::from(c) & 1)), remaining: u32::from(b & 3), parent: u64::from(b >> 6) }
         }
-        12 => Probe::WaitStart { site: SITES[pick], transaction: 0 },
-        13 => Probe::WaitEnd { site: SITES[pick] },
+        12 => Probe::WaitStart { site, transaction: 0, dev },
+        13 => Probe::WaitEnd { site },
         14 => Probe::WorkStart { dev, for_sync: b & 1 != 0 },
         _ => Probe::WorkEnd,
     }
