@@ -51,7 +51,7 @@ impl Ledger {
             Kind::Probe(Probe::SyncEnter { .. }) => self.probe_starts += 1,
             Kind::Probe(Probe::SyncExit { .. }) => self.probe_ends += 1,
             Kind::Probe(Probe::AddFolio { .. }) => self.probe_folios += 1,
-            Kind::Probe(Probe::Submit { bytes, role, .. }) if !matches!(role, BioRole::Read | BioRole::Flush) => {
+            Kind::Probe(Probe::Submit { bytes, role, .. }) if has_data(role) => {
                 self.probe_bytes += bytes;
             }
             _ => {}
@@ -59,9 +59,15 @@ impl Ledger {
     }
 }
 
+/// Whether a submit writes data: a flush without data has a row of its own, whatever its size.
+fn has_data(role: BioRole) -> bool {
+    !matches!(role, BioRole::Read | BioRole::Flush | BioRole::SentFlush)
+}
+
 /// The sums of a request's bios, which its row must equal.
 #[derive(Clone, Default)]
 struct BiosOf {
+    flushes: u64,
     count: u64,
     bytes: u64,
     folios: u64,
@@ -185,7 +191,7 @@ impl<'a> Checker<'a> {
     fn request(&mut self, request: &Request, bio_ids: &[u64]) {
         assert!(self.syncs.insert(request.sync_id), "sync_id {} is there twice", request.sync_id);
         let of = self.bios_of.remove(&request.sync_id).unwrap_or_default();
-        assert_eq!(bio_ids.len() as u64, request.bios, "bio_ids of {request:?}");
+        assert_eq!(bio_ids.len() as u64, request.bios + of.flushes, "bio_ids of {request:?}");
         assert!(bio_ids.iter().all(|id| self.bios.contains(id)), "a bio of {request:?} did not come before it");
         assert_eq!(of.count, request.bios, "bios of {request:?}");
         assert_eq!(
@@ -430,6 +436,8 @@ impl Sink for Checker<'_> {
         }
         match bio.sync_id {
             None => self.background_bytes += bio.extent.bytes,
+            // A flush without data writes nothing back.
+            Some(id) if is_flush => self.bios_of.entry(id).or_default().flushes += 1,
             Some(id) => {
                 let of = self.bios_of.entry(id).or_default();
                 of.count += 1;

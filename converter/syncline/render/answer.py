@@ -153,7 +153,7 @@ def _cause(answer: Answer) -> str:
     if not whole or answer.phases.get(RESIDUE, 0) + answer.phases.get(UNKNOWN, 0) > _MOST * whole:
         return ""
     unit = _unit(answer)
-    found = [(row["share"] or 0, _cause_of(row, unit)) for row in answer.neighbours or []]
+    found = [(row["share"] or 0, _cause_of(row, unit, answer)) for row in answer.neighbours or []]
     cpu_ns = answer.phases.get("cpu wait", 0)
     found.append((cpu_ns / whole, _cause_cpu(cpu_ns, cpu_ns / whole)))
     causes = sorted(((share, one) for share, one in found if one and share >= _CAUSE), key=lambda one: -one[0])  # fmt: skip
@@ -185,17 +185,25 @@ def _cause(answer: Answer) -> str:
 
 
 def _is_possible(row: Row, whole: int) -> bool:
-    """Whether a neighbour may have cost a large part of the time, though the estimate is small: a device that has two bios serves one first."""
-    is_program = row["kind"] in _DOES
-    return is_program and (row["share"] or 0) < _CAUSE <= (row["high_ns"] or 0) / whole
+    """Whether a neighbour may have cost a large part of the time, though the estimate is small: a device that has two bios serves one first.
+
+    Of two that sync, each would be the other's.
+    """
+    is_other = row["kind"] in _DOES and row["kind"] != "syncs"
+    return is_other and (row["share"] or 0) < _CAUSE <= (row["high_ns"] or 0) / whole
 
 
-def _cause_of(row: Row, unit: str) -> tuple[str, str] | None:
+def _cause_of(row: Row, unit: str, answer: Answer) -> tuple[str, str] | None:
     """What a row of the report `neighbours` is as a cause, and what to do next."""
     cost, share = text(row["cost_ns"], "ns"), text(row["share"] or 0, "share")
     if row["kind"] == "unrecorded":
+        what = "something that is not recorded"
+        if answer.mappers:
+            what = f"the device mapper ({', '.join(answer.mappers)}) or {what}"
+        if limits := _limits_of_io(answer):
+            what = f"a limit ({limits}) or {what}"
         return (
-            f"something that is not recorded, which held bios in the queue for {cost}, {share} of the time",
+            f"{what}, which held bios in the queue for {cost}, {share} of the time",
             "syncline advise INPUT, which says where to look for it",
         )
     if row["kind"] not in _DOES:
@@ -585,16 +593,22 @@ def _held_by(answer: Answer) -> str:
     if answer.idle_queue is not None:
         return "what may have held them back is said above."
     reads = "" if answer.has_reads else "reads, "
-    limits = {
-        one for group in answer.limits for one in _limits(answer, group, *_OF_IO).split("; ") if one
-    }
-    limit = f"a limit ({'; '.join(sorted(limits))}), " if limits else ""
+    limits = _limits_of_io(answer)
+    limit = f"a limit ({limits}), " if limits else ""
     if not answer.limits:
         limit = "a limit of a control group, which is not recorded, "
     mapper = f"the device mapper ({', '.join(answer.mappers)}), " if answer.mappers else ""
     return (
         f"{mapper}{limit}{reads}another partition or another guest held it, or the CPUs were busy."
     )
+
+
+def _limits_of_io(answer: Answer) -> str:
+    """The recorded limits of all groups on their I/O; empty if there is none."""
+    limits = {
+        one for group in answer.limits for one in _limits(answer, group, *_OF_IO).split("; ") if one
+    }
+    return "; ".join(sorted(limits))
 
 
 def _without_reads(answer: Answer) -> str:

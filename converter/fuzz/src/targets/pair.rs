@@ -173,8 +173,9 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
     let (bio, ino, whole_fs) = (u64::from(b >> 2 & 3), u64::from(b & 3), b & 0xc0 == 0xc0);
     let pick = |of: usize| (usize::from(b) * of) >> 8;
     let (role, site) = (ROLES[pick(ROLES.len())], SITES[pick(SITES.len())]);
-    // As an operation with PREFLUSH or without, and none where the kernel's flags are not recorded.
-    let flags = (c & 0x20 != 0).then(|| block_flags(c >> 4 | c & 4));
+    let is_flush = matches!(role, BioRole::Flush | BioRole::SentFlush);
+    // Not each recorder has the flags.
+    let flags = (c & 0x20 != 0).then(|| block_flags(if is_flush { 0 } else { 0x20 } | c & 4));
     match c & 15 {
         0 | 1 => Probe::SyncEnter {
             function: texts[usize::from(b >> 6 & 1)],

@@ -410,16 +410,24 @@ impl Waits<'_> {
 /// Returns the residue inside of waits, in pieces that no wait begins or ends in.
 fn residue_of_waits(request: &Request) -> Vec<PhaseSpan> {
     let (false, Some((start, end))) = (request.waits.is_empty(), request.phase_bounds()) else { return Vec::new() };
-    let mut borders: Vec<i64> = request.waits.iter().flat_map(|wait| [wait.start, wait.end]).collect();
+    // What waits cover, and how many of them, from each border to the next.
+    let mut borders: Vec<(i64, i32)> =
+        request.waits.iter().flat_map(|wait| [(wait.start, 1), (wait.end, -1)]).collect();
     borders.sort_unstable();
-    let (mut pieces, mut reached) = (Vec::new(), start);
+    let (mut pieces, mut reached, mut next, mut open) = (Vec::new(), start, 0, 0);
     for (from, to) in request.phases.iter().map(|span| (span.start, span.end)).chain([(end, end)]) {
-        let first = borders.partition_point(|&border| border <= reached);
-        for until in borders[first..].iter().copied().take_while(|&border| border < from).chain([from]) {
-            if until > reached && request.waits.iter().any(|wait| wait.start <= reached && until <= wait.end) {
+        loop {
+            while let Some((_, change)) = borders.get(next).filter(|(border, _)| *border <= reached) {
+                (open, next) = (open + change, next + 1);
+            }
+            let until = borders.get(next).map_or(from, |&(border, _)| border.min(from));
+            if until <= reached {
+                break;
+            }
+            if open > 0 {
                 pieces.push(PhaseSpan { phase: PhaseKind::Residue, start: reached, end: until });
             }
-            reached = until.max(reached);
+            reached = until;
         }
         reached = to.max(reached);
     }

@@ -72,6 +72,8 @@ pub(super) struct DeferredLines {
     pub(super) extras: Vec<(NameId, NameId)>,
     /// Times of the first and the last line.
     pub(super) times: Option<(i64, i64)>,
+    /// Time of the first line. A relative clock begins with the line before it.
+    pub(super) first_line: Option<i64>,
 }
 
 pub(super) struct Records {
@@ -100,6 +102,7 @@ impl Parse for Records {
         deferred.lines.clear();
         deferred.extras.clear();
         deferred.times = None;
+        deferred.first_line = None;
         let mut parser = Parser {
             records: self,
             batch,
@@ -507,6 +510,7 @@ impl Parser<'_> {
             Clock::Day => continue_over_midnight(last, ns),
         };
         self.deferred.times = Some((first, now));
+        self.deferred.first_line.get_or_insert(now);
         if let Some(line) = self.deferred.lines.last_mut().filter(|line| line.phase == Phase::Begun) {
             line.after.get_or_insert(now);
         }

@@ -808,8 +808,7 @@ impl StatefulPass for StraceState {
             return;
         };
         let base = deferred.times.map_or(0, |times| self.time_offset(times));
-        if let Some((first, _)) = deferred.times
-            && matches!(self.clock, Clock::Unix | Clock::Day)
+        if let Some(first) = deferred.first_line
             && let Some(tid) = self.begun.take()
             && let Some(pending) = self.by_tid.get_mut(&tid).and_then(|task| task.pending.as_mut())
         {
