@@ -255,3 +255,19 @@ def test_a_trace_gives_the_same_table_again(forms: dict[str, Path], tmp_path: Pa
     ok("convert", str(forms["trace"]), "-o", f"{tmp_path}/again/")
     sql = "SELECT sync_id, call_sync_id FROM syncline_sync ORDER BY sync_id"
     assert rows(tmp_path / "again", "duckdb", sql) == rows(forms["tables"], "duckdb", sql)
+
+
+@pytest.mark.parametrize("form", ENGINES)
+def test_what_a_filter_leaves_of_a_call_does_not_look_empty(
+    recording: Path, tmp_path: Path, form: str
+) -> None:
+    """Of each of the 12 calls of sync(), the requests on the disk are not the first one, which has the call."""
+    made = tmp_path / ("t.pftrace" if form == "trace" else "tables")
+    out = f"{made}/" if form == "tables" else str(made)
+    ok("convert", str(recording / "run"), "--device", "254:16", "-o", out)
+    left = rows(
+        made, ENGINES[form], f"SELECT {COLUMNS} FROM syncline_sync_call WHERE comm = 'sync'"
+    )
+    assert [(row["op"], row["bytes"], row["bios"]) for row in left] == [(None, None, None)] * 12
+    with opened(str(made), Reading(), engine=ENGINES[form]) as engine:
+        assert "sync" not in {row["comm"] for row in run_report(engine, "empty").as_dicts()}

@@ -94,9 +94,11 @@ WITH
       -- The exit is lost.
       said_ns IS NULL
       AND own_ns IS NOT NULL AS is_left,
-      -- What flusher threads write for it is known by ids only.
+      -- What flusher threads write for it is known by ids only. A filter that
+      -- has left out its first request has left out which call it is, too.
       CASE
         WHEN ids = requests THEN 0
+        WHEN sync_id <> call_sync_id THEN NULL
         WHEN op IN ('sync', 'syncfs') THEN NULL
         ELSE 0
       END AS own
