@@ -26,7 +26,7 @@ from syncline import _core
 DATA = Path(__file__).parent / "data"
 TABLES = ("sync", "bio", "call")
 # Numbers that rows get in the order of their events, and what other tables say by them.
-NUMBERS = {"sync_id", "bio_id", "call_id", "commit_id"}
+NUMBERS = {"sync_id", "call_sync_id", "bio_id", "call_id", "commit_id"}
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]

@@ -279,7 +279,14 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 allowed |= {"id"} if name == "parallel" else set()
                 if name == "neighbours":
                     # Most recordings are too short for a comparison, and what was not recorded has no name.
-                    allowed |= {"compared_ns", "quiet_syncs", "process", "cgroup", "low_ns"}
+                    allowed |= {
+                        "compared_ns",
+                        "compared_error_ns",
+                        "quiet_syncs",
+                        "process",
+                        "cgroup",
+                        "low_ns",
+                    }
                     allowed |= {"high_ns", "bios", "bytes", "sync_id"}
                 if name == "bystanders":
                     # Only what a kernel worker writes has a writer, and only a run directory knows processes.

@@ -220,6 +220,11 @@ def test_a_disk_that_is_full_ends_the_recording(seconds: float, tmp_path: Path) 
     )  # fmt: skip
     if done.returncode in (1, 99):
         pytest.skip("cannot mount here")
+    if done.returncode == 0 and seconds < 1:
+        # The disk had room again before the recorder had to write.
+        assert (tmp_path / "run/strace.log").read_bytes().count(b" fsync(") == 200
+        assert "recorder_ended" not in losses(tmp_path / "run")
+        return
     assert done.returncode == 3, done.stderr
     assert "the recording ended early: strace.log: no space left on device" in done.stderr
     log = (tmp_path / "run/strace.log").read_bytes()

@@ -120,7 +120,7 @@ def name_of(engine: Engine, statement: str, table: str, values: str) -> str:
     ],
 )
 def test_lengths_are_named_as_people_read_them(processor: Engine, ns: int, shown: str) -> None:
-    values = f"SELECT 1 AS sync_id, 0 AS ts_ns, {ns} AS dur_ns, '/a/f' AS path, 'fsync' AS op"
+    values = f"SELECT 1 AS sync_id, 0 AS ts_ns, {ns} AS dur_ns, '/a/f' AS path, NULL AS what, 'fsync' AS op"
     assert name_of(processor, "slowest", "syncline_sync", values) == f"{shown} f"
 
 

@@ -698,7 +698,7 @@ WITH
       waiting,
       SUM(CASE WHEN way <= 2 THEN ns ELSE 0 END) AS queue_ns,
       SUM(CASE WHEN way = 3 THEN ns ELSE 0 END) AS device_ns,
-      SUM(CASE WHEN way = 4 THEN ns ELSE 0 END) AS flush_ns,
+      SUM(CASE WHEN way = 4 THEN ns ELSE 0 END) AS emptying_ns,
       SUM(CASE WHEN way = 5 THEN ns ELSE 0 END) AS locking_ns,
       SUM(CASE WHEN way = 6 THEN ns ELSE 0 END) AS commit_ns,
       SUM(CASE WHEN way = 7 THEN ns ELSE 0 END) AS cpu_ns,
@@ -718,10 +718,10 @@ WITH
       delay.device_ns AS device_ns,
       delay.locking_ns AS locking_ns,
       delay.commit_ns AS commit_ns,
-      delay.flush_ns AS flush_ns,
+      delay.emptying_ns AS emptying_ns,
       CASE holder.state WHEN 'stalled' THEN 0 ELSE delay.cpu_ns END AS cpu_ns,
       delay.sure_ns AS sure_ns,
-      delay.queue_ns + delay.locking_ns + delay.commit_ns + delay.flush_ns
+      delay.queue_ns + delay.locking_ns + delay.commit_ns + delay.emptying_ns
       + CASE holder.state WHEN 'stalled' THEN 0 ELSE delay.cpu_ns END AS ns
     FROM delay
     JOIN holder ON holder.holder = delay.holder
@@ -739,7 +739,7 @@ WITH
       SUM(device_ns) AS device_ns,
       SUM(locking_ns) AS locking_ns,
       SUM(commit_ns) AS commit_ns,
-      SUM(flush_ns) AS flush_ns,
+      SUM(emptying_ns) AS emptying_ns,
       SUM(cpu_ns) AS cpu_ns,
       SUM(sure_ns) AS sure_ns,
       SUM(ns) AS ns
@@ -770,7 +770,7 @@ WITH
       SUM(device_ns) AS device_ns,
       SUM(locking_ns) AS locking_ns,
       SUM(commit_ns) AS commit_ns,
-      SUM(flush_ns) AS flush_ns,
+      SUM(emptying_ns) AS emptying_ns,
       SUM(cpu_ns) AS cpu_ns
     FROM of_sync
     LEFT JOIN worst ON worst.run = of_sync.run AND worst.party = of_sync.party
@@ -974,7 +974,7 @@ WITH
       cost.device_ns AS device_ns,
       cost.locking_ns AS locking_ns,
       cost.commit_ns AS commit_ns,
-      cost.flush_ns AS flush_ns,
+      cost.emptying_ns AS emptying_ns,
       cost.cpu_ns AS cpu_ns,
       party.bios AS bios,
       party.bytes AS bytes,
@@ -1003,7 +1003,7 @@ SELECT
   CAST(device_ns AS BIGINT) AS device_ns,
   CAST(locking_ns AS BIGINT) AS commit_locking_ns,
   CAST(commit_ns AS BIGINT) AS commit_data_ns,
-  CAST(flush_ns AS BIGINT) AS cache_flush_ns,
+  CAST(emptying_ns AS BIGINT) AS cache_flush_ns,
   CAST(cpu_ns AS BIGINT) AS cpu_ns,
   bios,
   CAST(bytes AS BIGINT) AS bytes,

@@ -17,7 +17,7 @@ Tables = dict[str, list[Row]]
 
 TABLES = ("sync", "bio", "call", "wait", "phase", "journal", "loss")
 # Keys, which count rows, and what the others are compared through.
-KEYS = {"sync_id", "bio_id", "call_id", "commit_id", "number", "run", "_sync"}
+KEYS = {"sync_id", "call_sync_id", "bio_id", "call_id", "commit_id", "number", "run", "_sync"}
 # What a row says of itself. A lower confidence, and a reason for what is missing, are right where something is.
 OF_ITSELF = {"confidence", "incomplete", "unmatched"}
 

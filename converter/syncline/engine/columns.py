@@ -382,7 +382,11 @@ def open_attached(
                 raise explain(_first_line(str(error))) from None
             # The other lines are our SQL and DuckDB's advice to its author.
             reason = _first_line(str(error)).rstrip(".")
-            if "utf-8" in str(error).lower() or "unicode" in str(error).lower():
+            # Its advice on other errors of CSV names encodings, too.
+            if any(
+                words in str(error).lower()
+                for words in ("invalid unicode", "byte sequence", "invalid utf")
+            ):
                 raise EngineError(
                     f"{path}: its text is not UTF-8",
                     "rewrite it, for example from Latin-1: iconv -f latin1 -t utf-8 FILE",

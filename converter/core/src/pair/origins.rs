@@ -113,9 +113,8 @@ impl Pairer {
             forget_origin(row);
             return out.sink.bio(row, out.names);
         }
-        // An id says whose a bio is. Id 0 does so only where the file system hands it on: ext4 without a journal does not.
-        let has_id = row.id != NO_ID && row.id != 0;
-        let is_decided = has_id || bio.is_background || task_id == UNKNOWN_TASK || is_other_kind || is_writer;
+        // An id says whose a bio is.
+        let is_decided = row.id != NO_ID || bio.is_background || task_id == UNKNOWN_TASK || is_other_kind || is_writer;
         if is_decided || direction == Direction::Read {
             return out.sink.bio(row, out.names);
         }

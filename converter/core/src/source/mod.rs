@@ -305,8 +305,12 @@ pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Resul
     if head.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
-    // What is pasted may begin with a prompt, a comment, or the rest of a line. Such a line is unparsed.
-    let mut rests = memchr::memchr_iter(b'\n', head).map(|newline| &head[newline + 1..]).take(MAX_FOREIGN_LINES);
+    // What is pasted may begin with a prompt, a comment, or the rest of a line. Such a line is unparsed. A single line after other text is
+    // no log: it may be an example in that text.
+    let mut rests = memchr::memchr_iter(b'\n', head)
+        .map(|newline| &head[newline + 1..])
+        .filter(|rest| rest.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).nth(1).is_some())
+        .take(MAX_FOREIGN_LINES);
     sniff(sources, head).or_else(|| rests.find_map(|rest| sniff(sources, rest))).ok_or_else(|| Error::Foreign {
         path: path.to_owned(),
         detail: describe_foreign(head),

@@ -66,7 +66,9 @@ impl Source for Strace {
     fn sniff(&self, head: &[u8]) -> bool {
         let (mut ours, mut others) = (0, 0);
         for line in whole_lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {
-            match Prefix::take(line).and_then(|prefix| Text::of(prefix.rest)) {
+            let prefix = Prefix::take(line);
+            let has_time = prefix.as_ref().is_some_and(|prefix| prefix.time.is_some());
+            match prefix.and_then(|prefix| Text::of(prefix.rest)) {
                 Some(Text::Call { phase, name, rest }) => {
                     let known = is_io_uring(name, rest)
                         || COMMON.split(' ').any(|common| common.as_bytes() == name)
@@ -74,8 +76,8 @@ impl Source for Strace {
                     if known && (phase != Phase::Whole || Call::of(rest, phase).is_ok()) {
                         ours += 1;
                     } else {
-                        // An unknown name may be a new system call. It counts against strace only if its text is not a call.
-                        others += usize::from(!known && Call::of(rest, phase).is_err());
+                        // An unknown name may be a new system call, and a line may be torn. Other text is no call: `fsync(2) writes`.
+                        others += usize::from(!(known && has_time) && Call::of(rest, phase).is_err());
                     }
                 }
                 Some(Text::Signal(text)) if text.starts_with(b"SIG") || text.starts_with(b"stopped by ") => ours += 1,
