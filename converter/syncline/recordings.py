@@ -38,7 +38,7 @@ TASKS = "tasks.json"
 SYMBOLS = "symbols.json"
 # Block devices by `major:minor`.
 DEVICES = "devices.json"
-# What is set for control groups, by their paths.
+# Limits of control groups on I/O and CPU, by the path of the group.
 LIMITS = "limits.json"
 # What is said of a group without any.
 NO_LIMITS = "none"

@@ -13,7 +13,7 @@
 -- Instead: look for a limit first: nr_throttled grows in cpu.stat of the
 -- control group if cpu.max holds it back. Without one, the CPUs are busy with
 -- others: raise cpu.weight of the group, move what competes with it to other
--- CPUs (cpuset), or give the machine more of them. No change to the disk helps.
+-- CPUs (cpuset), or give the machine more of them.
 --
 -- Needs: phase:cpu wait
 --

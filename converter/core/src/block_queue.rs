@@ -1034,7 +1034,7 @@ mod tests {
         queue.queue((DISK, 8), 4096, BioFlags::FUA, 100, 2);
         queue.issue(DISK, 8, 4096, 101);
         assert_eq!(queue.complete_flush(&at(8, 0, 130)), Some(vec![]));
-        // Of the two, the older one has completed before the newer one was queued.
+        // A sector is written again only once the bio before is complete. So the older of these two is complete, though no event says so.
         queue.queue((DISK, 8), 4096, BioFlags::FUA, 200, 3);
         queue.queue((DISK, 8), 4096, BioFlags::FUA, 300, 4);
         assert_eq!(ids(&queue.decide(DISK, 8)), (vec![(2, 130)], vec![1]));

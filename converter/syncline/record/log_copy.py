@@ -83,7 +83,7 @@ class Reserve:
     """Room on the disk for what is written last: a recording whose disk becomes full still gets its manifest."""
 
     def __init__(self, folder: Path) -> None:
-        """Takes the room. Raises OSError if there is none."""
+        """Allocates the file that keeps the room. Raises OSError if the disk has no room for it."""
         self._file = folder / _RESERVE
         fd = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:

@@ -176,10 +176,14 @@ def _cause(answer: Answer) -> str:
                 f" delayed these syncs by up to {text(row['high_ns'], 'ns')}. Next: syncline report INPUT bystanders, which"
                 " says who was there meanwhile."
             )
-    begin = "Mostly the work of the syncs themselves" if is_most else "No single cause"
-    largest = "" if is_most else ", the largest part,"
+    # Whose fault that is, no event says: a slow device and one that others use unseen look the same.
+    begin = (
+        f"Mostly {what}: {had}"
+        if is_most
+        else f"No single cause: {what}, the largest part, had {had}"
+    )
     return (
-        f"{begin}: {what}{largest} had {had}."
+        f"{begin}. No neighbour that is recorded had a quarter of it."
         " Next: syncline advise INPUT, which looks for what could be left out or shared."
     )
 
@@ -218,7 +222,7 @@ def _cause_cpu(cpu_ns: int, share: float) -> tuple[str, str]:
     return (
         f"the CPUs: threads that sync were ready to run for {text(cpu_ns, 'ns')}, {text(share, 'share')} of the time,"
         " and got none",
-        "look for a limit (cpu.max) or for who runs instead; the disk is not what they wait for",
+        "look for a limit (cpu.max) or for who runs instead; the disk has no part in that time",
     )
 
 

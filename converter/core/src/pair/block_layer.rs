@@ -415,7 +415,7 @@ impl Pairer {
             return self.lose(Reason::UnmatchedComplete, ts, out, what);
         }
         if self.sees_own_bios_on(dev, flags) {
-            // Those of the file system complete by their own events.
+            // The file system reports the completions of its own bios, so only another gap has lost its submit.
             let is_lost = |&&(sector, _): &&Gap| !self.bios.is_in_flight_at((dev, sector));
             if let Some(&(sector, _)) = ended.gaps.iter().find(is_lost) {
                 let has_begun = self.block_requests.has_completed(dev, flags.traffic());

@@ -326,7 +326,7 @@ impl Pairer {
         let is_unknown = device.running == 0;
         (device.last_done, device.is_asked) = (Some(done.0), false);
         device.running = device.running.saturating_sub(1);
-        // What is flushed for twice may have lost its first issue, and the second one says nothing then.
+        // A bio that the device flushes for twice may have lost its first issue. Then the second one does not say whether this flush is the first.
         device.in_flight.iter_mut().for_each(|flush| flush.is_issued |= is_unknown && flush.is_twice);
         for flush in device.in_flight.iter_mut().filter(|flush| flush.is_issued) {
             flush.flushed = Some(done);

@@ -305,8 +305,8 @@ pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Resul
     if head.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
-    // What is pasted may begin with a prompt, a comment, or the rest of a line. Such a line is unparsed. A single line after other text is
-    // no log: it may be an example in that text.
+    // A pasted log may begin with a prompt, a comment or the rest of a line, which is then counted as unparsed. Two lines must follow it,
+    // because a single one may be an example in other text.
     let mut rests = memchr::memchr_iter(b'\n', head)
         .map(|newline| &head[newline + 1..])
         .filter(|rest| rest.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).nth(1).is_some())
