@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import syntaqlite
@@ -27,16 +28,71 @@ _BODY = re.compile(
     r"(?P<head>^CREATE OR REPLACE (?:VIEW|PERFETTO VIEW|PERFETTO TABLE) .*?\bAS\n)(?P<body>.*?);\n(?=\n|\Z)",
     re.M | re.S,
 )
+# A clause that may fit on a line: its indentation, and what it is.
+_CLAUSE = re.compile(r"( *)(GROUP BY|ORDER BY|PARTITION BY|WHERE|.*\bOVER \(|\w+ AS \()$")
+# The body of a macro: an expression or a SELECT, in parentheses.
+_MACRO = re.compile(
+    r"(?P<head>^CREATE PERFETTO MACRO .*?^RETURNS \w+\nAS\n)\((?P<body>.*?)\);\n(?=\n|\Z)",
+    re.M | re.S,
+)
+# SQLite has neither calls of macros nor arguments of them. With letters of other alphabets instead, they look like names to it.
+_NAMES = (
+    ("\u01c3", re.compile(r"(?<=\w)!(?=\()"), "!"),
+    ("\u01c2", re.compile(r"\$(?=[a-z_])"), "$"),
+)
+
+
+def joined(sql: str) -> str:
+    """Writes a clause on one line where it fits: syntaqlite gives each column of GROUP BY a line of its own."""
+    lines = sql.split("\n")
+    for number in range(len(lines) - 1, -1, -1):
+        found = _CLAUSE.match(lines[number])
+        if not found:
+            continue
+        depth = len(found[1])
+        end = next(
+            (at for at in range(number + 1, len(lines)) if _depth(lines[at]) <= depth), len(lines)
+        )
+        inner = lines[number + 1 : end]
+        # What follows, such as `)` and the name of a column, stays with a bracket.
+        end += lines[number].endswith("(")
+        parts = [line.strip() for line in lines[number:end]]
+        line = found[1] + " ".join(parts).replace("( ", "(").replace(" )", ")")
+        is_short = len(line) <= WIDTH and not any(part.startswith("--") for part in parts)
+        is_one = found[2] != "WHERE" or len(inner) == 1
+        if inner and is_short and is_one:
+            lines[number:end] = [line]
+    return "\n".join(lines)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def formatted(text: str, *, report: bool) -> str:
     """Returns the formatted text of a SQL file."""
     with syntaqlite.Syntaqlite() as sq:
 
-        def tidy(match: re.Match[str]) -> str:
-            body = sq.format_sql(match["body"], line_width=WIDTH).rstrip()
-            return f"{match['head']}{body}\n"
+        def tidied(sql: str) -> str:
+            for letter, form, _ in _NAMES:
+                sql = form.sub(letter, sql)
+            sql = sq.format_sql(sql, line_width=WIDTH).rstrip()
+            for letter, _, sign in _NAMES:
+                sql = sql.replace(letter, sign)
+            return joined(sql)
 
+        def tidy(match: re.Match[str]) -> str:
+            return f"{match['head']}{tidied(match['body'])}\n"
+
+        def tidy_macro(match: re.Match[str]) -> str:
+            body = match["body"].strip()
+            is_query = body.startswith(("SELECT", "WITH"))
+            sql = tidied(body if is_query else f"SELECT\n{body}").removesuffix(";")
+            if not is_query:
+                sql = textwrap.dedent(sql.removeprefix("SELECT").lstrip("\n")).strip()
+            return f"{match['head']}(\n{textwrap.indent(sql, '  ')}\n);\n"
+
+        text = _MACRO.sub(tidy_macro, text)
         return (_REPORT if report else _BODY).sub(tidy, text)
 
 

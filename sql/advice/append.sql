@@ -48,9 +48,7 @@ WITH
         'commit logging',
         'commit wait'
       )
-    GROUP BY
-      run,
-      sync_id
+    GROUP BY run, sync_id
   ),
   request AS (
     SELECT
@@ -92,7 +90,4 @@ WHERE
   from_ns IS NOT NULL
   AND syncs >= 8
   AND commits * 10 >= syncs * 9
-ORDER BY
-  cost_ns DESC,
-  run,
-  sync_id;
+ORDER BY cost_ns DESC, run, sync_id;

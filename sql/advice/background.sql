@@ -54,9 +54,4 @@ WHERE
   OR (who = 'kernel'
   AND (writers IS NULL
   OR writers IN (SELECT COALESCE(process, comm) FROM syncline_sync)))
-ORDER BY
-  cost_ns DESC,
-  run,
-  comm,
-  writers NULLS LAST,
-  path NULLS LAST;
+ORDER BY cost_ns DESC, run, comm, writers NULLS LAST, path NULLS LAST;

@@ -84,18 +84,14 @@ WITH
       sync.dev AS dev,
       sync.sync_id AS sync_id,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          wait.run,
-          sync.dev,
-          wait.transaction_id
+        PARTITION BY wait.run, sync.dev, wait.transaction_id
         ORDER BY wait.ts_ns, sync.sync_id
       ) AS place
     FROM syncline_wait AS wait
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
-    WHERE
-      wait.transaction_id IS NOT NULL
+    WHERE wait.transaction_id IS NOT NULL
   )
 SELECT
   sync.sync_id AS sync_id,
@@ -137,8 +133,4 @@ JOIN syncline_sync AS other
 WHERE
   other.sync_id <> sync.sync_id
   AND (other.tid <> sync.tid OR other.pid <> sync.pid)
-ORDER BY
-  cost_ns DESC,
-  sync.run,
-  sync.sync_id,
-  assigned.ts_ns;
+ORDER BY cost_ns DESC, sync.run, sync.sync_id, assigned.ts_ns;

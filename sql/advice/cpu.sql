@@ -49,9 +49,7 @@ WITH
       SUM(dur_ns) AS time_ns,
       SUM(SUM(dur_ns)) OVER (PARTITION BY run) AS all_ns
     FROM request
-    GROUP BY
-      run,
-      program
+    GROUP BY run, program
   ),
   wait AS (
     SELECT
@@ -83,8 +81,4 @@ JOIN program ON program.run = wait.run AND program.program = wait.program
 WHERE
   program_ns * 5 >= time_ns
   AND program_ns * 20 >= all_ns
-ORDER BY
-  cost_ns DESC,
-  wait.run,
-  wait.sync_id,
-  from_ns;
+ORDER BY cost_ns DESC, wait.run, wait.sync_id, from_ns;

@@ -46,9 +46,7 @@ WITH
       -- Nothing follows a sync whose end is not recorded.
       MAX(COALESCE(ts_ns + dur_ns, 9223372036854775807)) AS end_ns
     FROM syncline_sync
-    GROUP BY
-      run,
-      COALESCE(pid, tid)
+    GROUP BY run, COALESCE(pid, tid)
   ),
   written AS (
     SELECT
@@ -96,9 +94,7 @@ WITH
     WHERE
       synced.end_ns IS NULL
       OR synced.end_ns < written.ts_ns
-    GROUP BY
-      written.run,
-      written.process
+    GROUP BY written.run, written.process
   )
 SELECT
   CAST(NULL AS BIGINT) AS sync_id,
@@ -112,7 +108,4 @@ SELECT
   CAST(NULL AS BIGINT) AS until_ns,
   run
 FROM unsynced
-ORDER BY
-  bytes DESC,
-  run,
-  process;
+ORDER BY bytes DESC, run, process;

@@ -68,16 +68,13 @@ WITH
       *,
       LAG(end_ns) OVER same AS since_ns,
       MAX(end_ns) OVER (
-        PARTITION BY
-          run,
-          file
+        PARTITION BY run, file
         ORDER BY ts_ns, sync_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns,
       COALESCE(LEAD(ts_ns) OVER same < end_ns, FALSE) AS is_joined
     FROM request
-    WHERE
-      file IS NOT NULL
+    WHERE file IS NOT NULL
     WINDOW
       same AS (PARTITION BY run, file ORDER BY ts_ns, sync_id)
   ),
@@ -125,8 +122,7 @@ WITH
   folder AS (
     SELECT DISTINCT run, RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS path
     FROM syncline_sync
-    WHERE
-      path IS NOT NULL
+    WHERE path IS NOT NULL
   ),
   -- A path may lack its beginning: `.../d/a`. So the last name of a folder
   -- counts.
@@ -142,8 +138,7 @@ WITH
     FROM (
       SELECT run, dev, file, COALESCE(end_ns, ts_ns) AS failed_ns
       FROM request
-      WHERE
-        ret < 0
+      WHERE ret < 0
       UNION ALL
       SELECT
         bio.run,
@@ -152,8 +147,7 @@ WITH
         COALESCE(bio.ts_ns + bio.dur_ns, bio.ts_ns)
       FROM syncline_bio AS bio
       JOIN request ON request.run = bio.run AND request.sync_id = bio.sync_id
-      WHERE
-        bio.error < 0
+      WHERE bio.error < 0
       UNION ALL
       SELECT
         run,
@@ -165,20 +159,14 @@ WITH
         error < 0
         AND ino IS NOT NULL
     ) AS one
-    WHERE
-      file IS NOT NULL
-    GROUP BY
-      run,
-      dev,
-      file
+    WHERE file IS NOT NULL
+    GROUP BY run, dev, file
   ),
   fastest AS (
     SELECT run, MIN(dur_ns) AS dur_ns
     FROM syncline_bio
-    WHERE
-      direction <> 'read'
-    GROUP BY
-      run
+    WHERE direction <> 'read'
+    GROUP BY run
   )
 SELECT
   ordered.sync_id AS sync_id,
@@ -231,7 +219,4 @@ WHERE
   AND (ordered.journal_ns = 0
   OR (ordered.journal_ns IS NULL
   AND ordered.end_ns - ordered.ts_ns < fastest.dur_ns))
-ORDER BY
-  cost_ns DESC,
-  ordered.run,
-  ordered.sync_id;
+ORDER BY cost_ns DESC, ordered.run, ordered.sync_id;

@@ -77,10 +77,7 @@ WITH
     WHERE
       journal.kind = 'commit'
       AND assigned.ts_ns <= journal.ts_ns + journal.dur_ns
-    GROUP BY
-      journal.run,
-      journal.commit_id,
-      journal.transaction_id
+    GROUP BY journal.run, journal.commit_id, journal.transaction_id
   ),
   wait AS (
     SELECT
@@ -92,11 +89,8 @@ WITH
       MIN(ts_ns) AS from_ns,
       MAX(ts_ns + dur_ns) AS until_ns
     FROM syncline_wait
-    WHERE
-      wait <> 'flush'
-    GROUP BY
-      run,
-      sync_id
+    WHERE wait <> 'flush'
+    GROUP BY run, sync_id
   ),
   earlier AS (
     SELECT DISTINCT run, sync_id
@@ -109,11 +103,7 @@ WITH
     SELECT
       *,
       MAX(last_offset) OVER (
-        PARTITION BY
-          run,
-          dev,
-          ino,
-          path
+        PARTITION BY run, dev, ino, path
         ORDER BY ts_ns, sync_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS known_end
@@ -149,7 +139,4 @@ WHERE
   -- A descriptor, the block, and the block that ends the transaction.
   AND logged.bios = 3
   AND request.last_offset < request.known_end
-ORDER BY
-  cost_ns DESC,
-  request.run,
-  request.sync_id;
+ORDER BY cost_ns DESC, request.run, request.sync_id;

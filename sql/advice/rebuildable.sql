@@ -36,11 +36,8 @@ WITH
     SELECT sync.run AS run, sync.sync_id AS sync_id, MIN(pattern.place) AS place
     FROM syncline_sync AS sync
     JOIN pattern ON sync.path GLOB pattern.path
-    WHERE
-      COALESCE(sync.comm, '') NOT GLOB 'kworker/*'
-    GROUP BY
-      sync.run,
-      sync.sync_id
+    WHERE COALESCE(sync.comm, '') NOT GLOB 'kworker/*'
+    GROUP BY sync.run, sync.sync_id
   )
 SELECT
   sync.sync_id AS sync_id,
@@ -57,9 +54,5 @@ JOIN syncline_sync AS sync
   ON sync.run = found.run
   AND sync.sync_id = found.sync_id
 JOIN pattern ON pattern.place = found.place
-WHERE
-  pattern.reason <> '-'
-ORDER BY
-  cost_ns DESC NULLS LAST,
-  sync.run,
-  sync.sync_id;
+WHERE pattern.reason <> '-'
+ORDER BY cost_ns DESC NULLS LAST, sync.run, sync.sync_id;

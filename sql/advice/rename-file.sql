@@ -64,7 +64,4 @@ WHERE
   AND former_path <> path
   AND former_tid = tid
   AND former_bios > 0
-ORDER BY
-  cost_ns DESC,
-  run,
-  sync_id;
+ORDER BY cost_ns DESC, run, sync_id;

@@ -104,8 +104,5 @@ FROM replaced
 LEFT JOIN covered
   ON covered.run = replaced.run
   AND covered.sync_id = replaced.sync_id
-WHERE
-  covered.sync_id IS NULL
-ORDER BY
-  replaced.run,
-  replaced.sync_id;
+WHERE covered.sync_id IS NULL
+ORDER BY replaced.run, replaced.sync_id;

@@ -46,15 +46,12 @@ WITH
         ELSE path
       END AS name
     FROM syncline_sync
-    WHERE
-      path IS NOT NULL
+    WHERE path IS NOT NULL
   ),
   once AS (
     SELECT run, MIN(sync_id) AS sync_id
     FROM named
-    GROUP BY
-      run,
-      name
+    GROUP BY run, name
     HAVING
       COUNT(*) = 1
   ),
@@ -67,8 +64,7 @@ WITH
     FROM (
       SELECT run, RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS path
       FROM syncline_sync
-      WHERE
-        path IS NOT NULL
+      WHERE path IS NOT NULL
     ) AS folder
   ),
   request AS (
@@ -98,19 +94,14 @@ WITH
         sync.path,
         LENGTH(RTRIM(sync.path, REPLACE(sync.path, '/', ''))) + 1
       )
-    WHERE
-      folder_name.name IS NULL
+    WHERE folder_name.name IS NULL
   ),
   numbered AS (
     SELECT
       *,
       ROW_NUMBER() OVER (PARTITION BY run, tid, pid ORDER BY ts_ns, sync_id)
       - ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          tid,
-          pid,
-          is_small
+        PARTITION BY run, tid, pid, is_small
         ORDER BY ts_ns, sync_id
       ) AS island
     FROM request
@@ -137,7 +128,4 @@ FROM counted
 WHERE
   is_small = 1
   AND files >= 8
-ORDER BY
-  cost_ns DESC,
-  run,
-  sync_id;
+ORDER BY cost_ns DESC, run, sync_id;

@@ -56,6 +56,4 @@ WHERE
   neighbour.kind = 'unrecorded'
   AND neighbour.share >= 0.25
   AND neighbour.syncs >= 3
-ORDER BY
-  neighbour.cost_ns DESC,
-  neighbour.run;
+ORDER BY neighbour.cost_ns DESC, neighbour.run;

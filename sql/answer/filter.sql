@@ -7,5 +7,4 @@ SELECT
   (SELECT COUNT(*) FROM syncline_meta WHERE key = 'request_filter') AS filters,
   CAST(COALESCE(SUM(count), 0) AS BIGINT) AS left_out
 FROM syncline_loss
-WHERE
-  reason IN ('filtered_out', 'filter_unknown');
+WHERE reason IN ('filtered_out', 'filter_unknown');

@@ -44,9 +44,5 @@ SELECT
   MAX(CASE WHEN place = 1 THEN bytes END) AS longest_bytes,
   MAX(CASE WHEN place = 1 THEN comm END) AS longest_comm
 FROM timed
-GROUP BY
-  run,
-  dev
-ORDER BY
-  run,
-  dev;
+GROUP BY run, dev
+ORDER BY run, dev;

@@ -2,7 +2,5 @@
 -- them. Several runs may have several texts of a group.
 SELECT DISTINCT value AS limits
 FROM syncline_meta
-WHERE
-  key LIKE 'limits.%'
-ORDER BY
-  value;
+WHERE key LIKE 'limits.%'
+ORDER BY value;

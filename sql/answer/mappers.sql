@@ -5,7 +5,5 @@ FROM syncline_sync AS sync
 JOIN syncline_meta AS name
   ON name.run = sync.run
   AND name.key = 'device_name.' || sync.dev
-WHERE
-  name.value LIKE 'dm-%'
-ORDER BY
-  name.value;
+WHERE name.value LIKE 'dm-%'
+ORDER BY name.value;

@@ -10,10 +10,5 @@ WHERE
   AND EXISTS (
     SELECT 1 FROM kernel_thread WHERE syncline_sync.comm GLOB kernel_thread.name
   )
-GROUP BY
-  comm,
-  path
-ORDER BY
-  3 DESC,
-  comm,
-  path;
+GROUP BY comm, path
+ORDER BY 3 DESC, comm, path;

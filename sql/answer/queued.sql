@@ -9,14 +9,7 @@ FROM syncline_phase AS phase
 JOIN syncline_sync AS sync
   ON sync.run = phase.run
   AND sync.sync_id = phase.sync_id
-WHERE
-  phase.phase = 'queue'
-GROUP BY
-  sync.run,
-  sync.tid,
-  sync.pid,
-  sync.comm
-ORDER BY
-  4 DESC,
-  sync.comm
+WHERE phase.phase = 'queue'
+GROUP BY sync.run, sync.tid, sync.pid, sync.comm
+ORDER BY 4 DESC, sync.comm
 LIMIT 1;

@@ -19,12 +19,8 @@ WITH
       bytes,
       bios
     FROM syncline_sync_call
-    WHERE
-      dur_ns IS NOT NULL
-    ORDER BY
-      dur_ns DESC,
-      run,
-      sync_id
+    WHERE dur_ns IS NOT NULL
+    ORDER BY dur_ns DESC, run, sync_id
     LIMIT 1
   ),
   part AS (
@@ -36,11 +32,8 @@ WITH
     JOIN syncline_phase
       ON syncline_phase.run = request.run
       AND syncline_phase.sync_id = request.sync_id
-    GROUP BY
-      phase
-    ORDER BY
-      2 DESC,
-      phase
+    GROUP BY phase
+    ORDER BY 2 DESC, phase
     LIMIT 1
   )
 SELECT

@@ -19,8 +19,7 @@ WITH
       ts_ns + dur_ns AS end_ns,
       -- The latest end of the earlier ones.
       MAX(ts_ns + dur_ns) OVER (
-        PARTITION BY
-          run
+        PARTITION BY run
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
@@ -45,8 +44,7 @@ WITH
       ) AS wall_ns,
       MAX(COALESCE(end_ns, ts_ns)) - MIN(ts_ns) AS span_ns
     FROM reach
-    GROUP BY
-      run
+    GROUP BY run
   )
 SELECT
   COUNT(*) AS runs,

@@ -7,10 +7,6 @@ JOIN syncline_sync AS sync
 WHERE
   phase.phase = 'cpu wait'
   AND sync.cgroup IS NOT NULL
-GROUP BY
-  sync.run,
-  sync.cgroup
-ORDER BY
-  2 DESC,
-  sync.cgroup
+GROUP BY sync.run, sync.cgroup
+ORDER BY 2 DESC, sync.cgroup
 LIMIT 1;

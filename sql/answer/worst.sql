@@ -18,18 +18,14 @@ WITH
       tid,
       dur_ns
     FROM syncline_sync_call
-    WHERE
-      dur_ns IS NOT NULL
+    WHERE dur_ns IS NOT NULL
   ),
   by_file AS (
     SELECT
       SUM(dur_ns) AS time_ns,
       ROW_NUMBER() OVER (ORDER BY SUM(dur_ns) DESC) AS place
     FROM sync
-    GROUP BY
-      run,
-      path,
-      comm
+    GROUP BY run, path, comm
   ),
   top AS (
     SELECT
@@ -64,11 +60,7 @@ WITH
       MAX(dur_ns) AS max_ns,
       ROW_NUMBER() OVER (ORDER BY SUM(dur_ns) DESC, item) AS place
     FROM item
-    GROUP BY
-      item,
-      run,
-      place_path,
-      comm
+    GROUP BY item, run, place_path, comm
   ),
   part AS (
     SELECT
@@ -76,8 +68,7 @@ WITH
       phase.phase AS phase,
       SUM(phase.dur_ns) AS phase_ns,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          item.item
+        PARTITION BY item.item
         ORDER BY SUM(phase.dur_ns) DESC, phase.phase
       ) AS place
     FROM item
@@ -88,9 +79,7 @@ WITH
     JOIN syncline_phase AS phase
       ON phase.run = request.run
       AND phase.sync_id = request.sync_id
-    GROUP BY
-      item.item,
-      phase.phase
+    GROUP BY item.item, phase.phase
   )
 SELECT
   path,
@@ -106,7 +95,5 @@ SELECT
   run
 FROM worst
 LEFT JOIN part ON part.item = worst.item AND part.place = 1
-WHERE
-  worst.place <= 3
-ORDER BY
-  worst.place;
+WHERE worst.place <= 3
+ORDER BY worst.place;

@@ -43,8 +43,7 @@ WITH
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) + 1 AS length_ns
     FROM syncline_sync_call
-    GROUP BY
-      run
+    GROUP BY run
   ),
   -- The latest end of the earlier requests. Only the time after it adds to the
   -- wall time.
@@ -55,8 +54,7 @@ WITH
       sync.ts_ns,
       sync.ts_ns + sync.dur_ns AS end_ns,
       MAX(sync.ts_ns + sync.dur_ns) OVER (
-        PARTITION BY
-          sync.run
+        PARTITION BY sync.run
         ORDER BY sync.ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns,
@@ -123,9 +121,7 @@ WITH
       SUM(dur_ns) AS sync_time_sum,
       SUM(wall_ns) AS sync_wall_time
     FROM placed
-    GROUP BY
-      1,
-      2
+    GROUP BY 1, 2
   )
 SELECT
   blocks,
@@ -150,6 +146,4 @@ SELECT
   CAST(sync_time_sum AS BIGINT) AS sync_time_sum,
   CAST(sync_wall_time AS BIGINT) AS sync_wall_time
 FROM figure
-ORDER BY
-  blocks,
-  block;
+ORDER BY blocks, block;

@@ -19,10 +19,8 @@ FROM (
   UNION ALL
   SELECT 'loss.' || reason, CAST(SUM(count) AS TEXT)
   FROM syncline_loss
-  WHERE
-    severity = 'loss'
-  GROUP BY
-    reason
+  WHERE severity = 'loss'
+  GROUP BY reason
   UNION ALL
   SELECT 'known.syncs', CAST(COUNT(*) AS TEXT) FROM syncline_sync
   UNION ALL
@@ -44,6 +42,4 @@ FROM (
   HAVING
     COUNT(*) > 0
 )
-ORDER BY
-  fact,
-  value;
+ORDER BY fact, value;

@@ -36,8 +36,7 @@ WITH
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) + 1 AS length_ns
     FROM syncline_sync_call
-    GROUP BY
-      run
+    GROUP BY run
   ),
   marked AS (
     SELECT
@@ -78,14 +77,11 @@ WITH
       kind,
       name,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          kind
+        PARTITION BY kind
         ORDER BY COALESCE(SUM(dur_ns), 0) DESC, COUNT(*) DESC, name
       ) AS place
     FROM request
-    GROUP BY
-      kind,
-      name
+    GROUP BY kind, name
   ),
   placed AS (
     SELECT
@@ -103,8 +99,7 @@ WITH
     FROM request
     JOIN cost ON cost.kind = request.kind AND cost.name = request.name
     CROSS JOIN cut
-    WHERE
-      cost.place <= 20
+    WHERE cost.place <= 20
   ),
   caused AS (
     SELECT
@@ -126,11 +121,7 @@ WITH
       COALESCE(SUM(bytes), 0) AS bytes,
       COALESCE(SUM(whole * bytes), 0) AS whole_bytes
     FROM placed
-    GROUP BY
-      1,
-      2,
-      3,
-      4
+    GROUP BY 1, 2, 3, 4
   )
 SELECT
   blocks,
@@ -150,8 +141,4 @@ SELECT
   CAST(bytes AS BIGINT) AS bytes,
   CAST(whole_bytes AS BIGINT) AS whole_bytes
 FROM caused
-ORDER BY
-  blocks,
-  kind,
-  name,
-  block;
+ORDER BY blocks, kind, name, block;

@@ -71,9 +71,7 @@ WITH
       COALESCE(SUM(bytes), 0) AS bytes,
       COALESCE(SUM(whole * bytes), 0) AS whole_bytes
     FROM request
-    GROUP BY
-      kind,
-      name
+    GROUP BY kind, name
   )
 SELECT
   kind,
@@ -91,8 +89,4 @@ SELECT
   CAST(bytes AS BIGINT) AS bytes,
   CAST(whole_bytes AS BIGINT) AS whole_bytes
 FROM caused
-ORDER BY
-  kind,
-  time_ns DESC,
-  syncs DESC,
-  name;
+ORDER BY kind, time_ns DESC, syncs DESC, name;

@@ -8,13 +8,11 @@ WITH
   edge AS (
     SELECT run, sync_id, ts_ns AS edge_ns, 1 AS step
     FROM syncline_sync_call
-    WHERE
-      dur_ns > 0
+    WHERE dur_ns > 0
     UNION ALL
     SELECT run, sync_id, ts_ns + dur_ns AS edge_ns, -1 AS step
     FROM syncline_sync_call
-    WHERE
-      dur_ns > 0
+    WHERE dur_ns > 0
   ),
   flight AS (
     SELECT
@@ -41,8 +39,7 @@ WITH
     FROM flight
     WINDOW
       past AS (
-        PARTITION BY
-          run
+        PARTITION BY run
         ORDER BY position
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ),
@@ -57,8 +54,7 @@ WITH
       seen,
       -- At the end itself `seen` is -1, which is not a valid frame.
       MAX(flying) OVER (
-        PARTITION BY
-          run
+        PARTITION BY run
         ORDER BY position
         ROWS BETWEEN CURRENT ROW AND GREATEST(seen, 0) FOLLOWING
       ) AS peak
@@ -71,6 +67,4 @@ SELECT
   CAST(MAX(shared) - MIN(shared) AS BIGINT) AS overlap_ns,
   run
 FROM peak
-GROUP BY
-  run,
-  sync_id;
+GROUP BY run, sync_id;

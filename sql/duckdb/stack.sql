@@ -6,19 +6,13 @@ WITH
   use AS (
     SELECT run, stack, MIN(ts_ns) AS first_ns
     FROM syncline_sync
-    WHERE
-      stack IS NOT NULL
-    GROUP BY
-      run,
-      stack
+    WHERE stack IS NOT NULL
+    GROUP BY run, stack
     UNION ALL
     SELECT run, stack, MIN(ts_ns) AS first_ns
     FROM syncline_call
-    WHERE
-      stack IS NOT NULL
-    GROUP BY
-      run,
-      stack
+    WHERE stack IS NOT NULL
+    GROUP BY run, stack
   ),
   first_use AS (
     SELECT run, stack, MIN(first_ns) AS first_ns FROM use GROUP BY run, stack
@@ -46,9 +40,5 @@ SELECT
   split.run
 FROM split
 JOIN numbered ON numbered.run = split.run AND numbered.stack_id = split.stack_id
-WHERE
-  split.depth <= 256
-ORDER BY
-  split.run,
-  split.stack_id,
-  split.depth;
+WHERE split.depth <= 256
+ORDER BY split.run, split.stack_id, split.depth;

@@ -7,8 +7,7 @@ WITH
   several AS (
     SELECT DISTINCT run, call_sync_id AS first
     FROM syncline_sync
-    WHERE
-      call_sync_id <> sync_id
+    WHERE call_sync_id <> sync_id
   ),
   part AS (
     SELECT
@@ -78,9 +77,7 @@ WITH
           several.run = syncline_sync.run
           AND several.first = syncline_sync.call_sync_id
       )
-    GROUP BY
-      run,
-      call_sync_id
+    GROUP BY run, call_sync_id
   ),
   joined AS (
     SELECT

@@ -18,9 +18,7 @@ WITH
     JOIN (SELECT DISTINCT run, pid FROM syncline_sync) AS process
       ON process.run = bio.run
       AND process.pid = bio.pid
-    GROUP BY
-      bio.run,
-      bio.comm
+    GROUP BY bio.run, bio.comm
   )
 SELECT
   CASE

@@ -17,8 +17,7 @@ WITH
       ts_ns,
       ts_ns + dur_ns AS end_ns
     FROM syncline_sync
-    WHERE
-      dur_ns > 0
+    WHERE dur_ns > 0
   ),
   part AS (
     SELECT
@@ -37,8 +36,7 @@ WITH
     JOIN request
       ON request.run = evidence.run
       AND request.sync_id = evidence.sync_id
-    WHERE
-      evidence.from_ns IS NOT NULL
+    WHERE evidence.from_ns IS NOT NULL
   ),
   edge AS (
     SELECT run, pid, comm, ts_ns AS edge_ns, 1 AS syncs, 0 AS parts FROM request
@@ -52,11 +50,7 @@ WITH
   moment AS (
     SELECT run, pid, comm, edge_ns, SUM(syncs) AS syncs, SUM(parts) AS parts
     FROM edge
-    GROUP BY
-      run,
-      pid,
-      comm,
-      edge_ns
+    GROUP BY run, pid, comm, edge_ns
   ),
   flight AS (
     SELECT

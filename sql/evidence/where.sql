@@ -18,9 +18,7 @@ WITH
       COUNT(DISTINCT path) AS files,
       MIN(path) AS path
     FROM placed
-    GROUP BY
-      comm,
-      folder
+    GROUP BY comm, folder
   )
 SELECT
   comm,
@@ -28,8 +26,5 @@ SELECT
   syncs,
   COUNT(*) OVER () AS places
 FROM counted
-ORDER BY
-  syncs DESC,
-  comm NULLS LAST,
-  place NULLS LAST
+ORDER BY syncs DESC, comm NULLS LAST, place NULLS LAST
 LIMIT 3;

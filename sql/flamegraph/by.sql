@@ -37,5 +37,4 @@ SELECT
   COUNT(bytes) AS bytes_known,
   CAST(SUM(bytes) AS BIGINT) AS bytes
 FROM syncline_sync
-GROUP BY
-  :keys;
+GROUP BY :keys;

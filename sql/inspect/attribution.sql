@@ -11,15 +11,10 @@ WHERE
   OR journal_ns IS NOT NULL
   OR flush_ns IS NOT NULL
   OR (op IS NOT NULL AND start_ns IS NOT NULL))
-GROUP BY
-  confidence
+GROUP BY confidence
 UNION ALL
 SELECT 'bio', confidence, COUNT(*)
 FROM syncline_bio
-WHERE
-  confidence IS NOT NULL
-GROUP BY
-  confidence
-ORDER BY
-  1 DESC,
-  2;
+WHERE confidence IS NOT NULL
+GROUP BY confidence
+ORDER BY 1 DESC, 2;

@@ -8,8 +8,7 @@ WITH
   begin_of AS (
     SELECT run, CAST(value AS BIGINT) AS ts_ns
     FROM syncline_meta
-    WHERE
-      key = 'first_ts_ns'
+    WHERE key = 'first_ts_ns'
   ),
   placed AS (
     SELECT
@@ -18,17 +17,11 @@ WITH
       ts_ns,
       incomplete,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          tid,
-          pid
+        PARTITION BY run, tid, pid
         ORDER BY ts_ns ASC, sync_id ASC
       ) AS place,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          tid,
-          pid
+        PARTITION BY run, tid, pid
         ORDER BY ts_ns DESC, sync_id DESC
       ) AS from_end
     FROM syncline_sync
@@ -57,10 +50,8 @@ WITH
     LEFT JOIN syncline_call AS call
       ON call.run = placed.run
       AND call.sync_id = placed.sync_id
-    WHERE
-      incomplete IS NOT NULL
-    GROUP BY
-      placed.run
+    WHERE incomplete IS NOT NULL
+    GROUP BY placed.run
   )
 SELECT loss.reason AS reason
 FROM syncline_loss AS loss
@@ -74,8 +65,7 @@ WHERE
     'end_missing',
     'exit_missing'
   )
-GROUP BY
-  loss.reason
+GROUP BY loss.reason
 HAVING
   MIN(
     CASE
@@ -91,5 +81,4 @@ HAVING
     END
   )
   = 1
-ORDER BY
-  loss.reason;
+ORDER BY loss.reason;

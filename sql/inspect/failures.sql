@@ -6,28 +6,18 @@ SELECT
   CASE WHEN ret < 0 THEN ret END AS error,
   COUNT(*) AS number
 FROM syncline_sync_call
-WHERE
-  ret IS NOT NULL
-GROUP BY
-  1,
-  2
+WHERE ret IS NOT NULL
+GROUP BY 1, 2
 UNION ALL
 SELECT 'calls without a request', CASE WHEN ret < 0 THEN ret END, COUNT(*)
 FROM syncline_call
 WHERE
   unmatched
   AND ret IS NOT NULL
-GROUP BY
-  1,
-  2
+GROUP BY 1, 2
 UNION ALL
 SELECT 'bios', CASE WHEN error < 0 THEN error END, COUNT(*)
 FROM syncline_bio
-WHERE
-  error IS NOT NULL
-GROUP BY
-  1,
-  2
-ORDER BY
-  1 DESC,
-  2;
+WHERE error IS NOT NULL
+GROUP BY 1, 2
+ORDER BY 1 DESC, 2;

@@ -8,12 +8,6 @@ SELECT
   MIN(example) AS example,
   COUNT(DISTINCT run) AS runs
 FROM syncline_loss
-WHERE
-  count > 0
-GROUP BY
-  reason,
-  severity
-ORDER BY
-  severity DESC,
-  SUM(count) DESC,
-  reason;
+WHERE count > 0
+GROUP BY reason, severity
+ORDER BY severity DESC, SUM(count) DESC, reason;

@@ -15,31 +15,20 @@ WITH
       0 AS unmatched_calls,
       0 AS bios
     FROM syncline_sync
-    WHERE
-      tid IS NOT NULL
-    GROUP BY
-      run,
-      tid,
-      comm
+    WHERE tid IS NOT NULL
+    GROUP BY run, tid, comm
     UNION ALL
     SELECT 'thread', run || ':' || CAST(tid AS TEXT), tid, comm, 0, COUNT(*), 0
     FROM syncline_call
     WHERE
       tid IS NOT NULL
       AND unmatched
-    GROUP BY
-      run,
-      tid,
-      comm
+    GROUP BY run, tid, comm
     UNION ALL
     SELECT 'thread', run || ':' || CAST(tid AS TEXT), tid, comm, 0, 0, COUNT(*)
     FROM syncline_bio
-    WHERE
-      tid IS NOT NULL
-    GROUP BY
-      run,
-      tid,
-      comm
+    WHERE tid IS NOT NULL
+    GROUP BY run, tid, comm
     UNION ALL
     SELECT
       'process',
@@ -50,74 +39,52 @@ WITH
       0,
       0
     FROM syncline_sync
-    WHERE
-      pid IS NOT NULL
-    GROUP BY
-      run,
-      pid,
-      COALESCE(process, comm)
+    WHERE pid IS NOT NULL
+    GROUP BY run, pid, COALESCE(process, comm)
     UNION ALL
     SELECT 'process', run || ':' || CAST(pid AS TEXT), pid, comm, 0, COUNT(*), 0
     FROM syncline_call
     WHERE
       pid IS NOT NULL
       AND unmatched
-    GROUP BY
-      run,
-      pid,
-      comm
+    GROUP BY run, pid, comm
     UNION ALL
     SELECT 'process', run || ':' || CAST(pid AS TEXT), pid, comm, 0, 0, COUNT(*)
     FROM syncline_bio
-    WHERE
-      pid IS NOT NULL
-    GROUP BY
-      run,
-      pid,
-      comm
+    WHERE pid IS NOT NULL
+    GROUP BY run, pid, comm
     UNION ALL
     SELECT 'device', dev, NULL, dev, COUNT(*), 0, 0
     FROM syncline_sync
-    WHERE
-      dev IS NOT NULL
-    GROUP BY
-      dev
+    WHERE dev IS NOT NULL
+    GROUP BY dev
     UNION ALL
     SELECT 'device', dev, NULL, dev, 0, 0, COUNT(*)
     FROM syncline_bio
-    WHERE
-      dev IS NOT NULL
-    GROUP BY
-      dev
+    WHERE dev IS NOT NULL
+    GROUP BY dev
     UNION ALL
     SELECT 'file system', fs, NULL, fs, COUNT(*), 0, 0
     FROM syncline_sync
-    WHERE
-      fs IS NOT NULL
-    GROUP BY
-      fs
+    WHERE fs IS NOT NULL
+    GROUP BY fs
     UNION ALL
     SELECT 'file', path, NULL, path, COUNT(*), 0, 0
     FROM syncline_sync
-    WHERE
-      path IS NOT NULL
-    GROUP BY
-      path
+    WHERE path IS NOT NULL
+    GROUP BY path
     UNION ALL
     SELECT 'operation', op, NULL, op, COUNT(*), 0, 0
     FROM syncline_sync
-    WHERE
-      op IS NOT NULL
-    GROUP BY
-      op
+    WHERE op IS NOT NULL
+    GROUP BY op
     UNION ALL
     SELECT 'operation', op, NULL, op, 0, COUNT(*), 0
     FROM syncline_call
     WHERE
       op IS NOT NULL
       AND unmatched
-    GROUP BY
-      op
+    GROUP BY op
   ),
   seen AS (
     SELECT
@@ -129,17 +96,13 @@ WITH
       SUM(unmatched_calls) AS unmatched_calls,
       SUM(bios) AS bios
     FROM part
-    GROUP BY
-      what,
-      item
+    GROUP BY what, item
   ),
   device_name AS (
     SELECT SUBSTR(key, LENGTH('device_name.') + 1) AS dev, MIN(value) AS name
     FROM syncline_meta
-    WHERE
-      key LIKE 'device_name.%'
-    GROUP BY
-      key
+    WHERE key LIKE 'device_name.%'
+    GROUP BY key
   ),
   device_on AS (
     SELECT SUBSTR(key, LENGTH('device_on.') + 1) AS dev, MIN(value) AS below
@@ -147,8 +110,7 @@ WITH
     WHERE
       key LIKE 'device_on.%'
       AND value <> ''
-    GROUP BY
-      key
+    GROUP BY key
   ),
   ranked AS (
     SELECT
@@ -160,12 +122,10 @@ WITH
       bios,
       COUNT(*) OVER (PARTITION BY what) AS total,
       SUM(CASE WHEN syncs + unmatched_calls > 0 THEN 1 ELSE 0 END) OVER (
-        PARTITION BY
-          what
+        PARTITION BY what
       ) AS syncing,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          what
+        PARTITION BY what
         ORDER BY syncs DESC, unmatched_calls DESC, bios DESC, item
       ) AS place
     FROM seen
@@ -188,8 +148,5 @@ LEFT JOIN device_name
   ON ranked.what = 'device'
   AND device_name.dev = ranked.name
 LEFT JOIN device_on ON ranked.what = 'device' AND device_on.dev = ranked.name
-WHERE
-  place <= 5
-ORDER BY
-  what,
-  place;
+WHERE place <= 5
+ORDER BY what, place;

@@ -7,8 +7,7 @@ WITH RECURSIVE
       MIN(ts_ns) AS first_ns,
       MAX(ts_ns + COALESCE(dur_ns, 0)) - MIN(ts_ns) AS length_ns
     FROM syncline_bio
-    GROUP BY
-      run
+    GROUP BY run
   ),
   decade AS (
     SELECT CAST(1 AS BIGINT) AS unit

@@ -15,11 +15,5 @@ SELECT
 FROM syncline_bio AS bio
 JOIN (SELECT run, MIN(ts_ns) AS first_ns FROM syncline_bio GROUP BY run) AS span
   ON span.run = bio.run
-GROUP BY
-  1,
-  2,
-  3
-ORDER BY
-  1,
-  2 NULLS LAST,
-  3 NULLS LAST;
+GROUP BY 1, 2, 3
+ORDER BY 1, 2 NULLS LAST, 3 NULLS LAST;

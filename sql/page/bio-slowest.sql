@@ -15,10 +15,6 @@ SELECT
 FROM syncline_bio AS bio
 JOIN (SELECT run, MIN(ts_ns) AS first_ns FROM syncline_bio GROUP BY run) AS span
   ON span.run = bio.run
-WHERE
-  bio.dur_ns IS NOT NULL
-ORDER BY
-  bio.dur_ns DESC,
-  bio.run,
-  bio.bio_id
+WHERE bio.dur_ns IS NOT NULL
+ORDER BY bio.dur_ns DESC, bio.run, bio.bio_id
 LIMIT :bios;

@@ -10,15 +10,6 @@ SELECT
   SUM(dur_ns) AS dur_ns,
   SUM(bytes) AS bytes
 FROM _page_request
-WHERE
-  :column IS NOT NULL
-GROUP BY
-  1,
-  2,
-  3,
-  4
-ORDER BY
-  1,
-  2,
-  3,
-  4;
+WHERE :column IS NOT NULL
+GROUP BY 1, 2, 3, 4
+ORDER BY 1, 2, 3, 4;

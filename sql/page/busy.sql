@@ -11,8 +11,7 @@ WITH RECURSIVE
     SELECT bin.bin + :step, bin.begin_ns + bound.width_ns
     FROM bin
     CROSS JOIN bound
-    WHERE
-      bin.begin_ns + bound.width_ns < bound.end_ns
+    WHERE bin.begin_ns + bound.width_ns < bound.end_ns
   ),
   flight AS (
     SELECT
@@ -24,14 +23,12 @@ WITH RECURSIVE
       width_ns * :step AS width_ns,
       width_ns * (bin - bin % :step + :step) AS next_ns
     FROM _page_request
-    WHERE
-      dur_ns > 0
+    WHERE dur_ns > 0
   ),
   part AS (
     SELECT bin, file, thread, end_ns - since_ns AS busy_ns
     FROM flight
-    WHERE
-      end_ns <= next_ns
+    WHERE end_ns <= next_ns
     UNION ALL
     SELECT
       bin.bin,
@@ -47,16 +44,9 @@ WITH RECURSIVE
       END
     FROM flight
     JOIN bin ON bin.bin >= flight.bin AND bin.begin_ns < flight.end_ns
-    WHERE
-      flight.end_ns > flight.next_ns
+    WHERE flight.end_ns > flight.next_ns
   )
 SELECT bin, file, thread, SUM(busy_ns) AS busy_ns
 FROM part
-GROUP BY
-  bin,
-  file,
-  thread
-ORDER BY
-  bin,
-  file,
-  thread;
+GROUP BY bin, file, thread
+ORDER BY bin, file, thread;

@@ -16,13 +16,5 @@ SELECT
   SUM(flush_ns) AS flush_ns,
   SUM(bytes) AS bytes
 FROM _page_request
-GROUP BY
-  1,
-  2,
-  3,
-  4
-ORDER BY
-  1,
-  2,
-  3,
-  4;
+GROUP BY 1, 2, 3, 4
+ORDER BY 1, 2, 3, 4;

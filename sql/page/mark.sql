@@ -4,7 +4,5 @@ WITH
 SELECT mark.ts_ns - span.first_ns AS since_ns, mark.dur_ns, mark.name, mark.run
 FROM syncline_mark AS mark
 JOIN span ON span.run = mark.run
-ORDER BY
-  mark.run,
-  mark.mark_id
+ORDER BY mark.run, mark.mark_id
 LIMIT :marks;

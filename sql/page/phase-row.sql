@@ -17,11 +17,7 @@ JOIN syncline_phase AS phase
   ON phase.run = part.run
   AND phase.sync_id = part.sync_id
 JOIN _page_phase AS name ON name.phase = phase.phase
-GROUP BY
-  request.number,
-  name.place
+GROUP BY request.number, name.place
 HAVING
   SUM(phase.dur_ns) > 0
-ORDER BY
-  request.number,
-  name.place;
+ORDER BY request.number, name.place;

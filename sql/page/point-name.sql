@@ -4,10 +4,7 @@ WITH
   long AS (
     SELECT run, sync_id, file, thread
     FROM _page_request
-    ORDER BY
-      COALESCE(dur_ns, -1) DESC,
-      run,
-      sync_id
+    ORDER BY COALESCE(dur_ns, -1) DESC, run, sync_id
     LIMIT :longest
   ),
   named AS (
@@ -35,6 +32,4 @@ JOIN named ON named.run = long.run AND named.sync_id = long.sync_id
 WHERE
   file >= :files
   OR thread >= :threads
-ORDER BY
-  long.run,
-  long.sync_id;
+ORDER BY long.run, long.sync_id;

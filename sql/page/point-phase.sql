@@ -4,10 +4,7 @@ WITH
   long AS (
     SELECT run, sync_id, call_sync_id
     FROM _page_request
-    ORDER BY
-      COALESCE(dur_ns, -1) DESC,
-      run,
-      sync_id
+    ORDER BY COALESCE(dur_ns, -1) DESC, run, sync_id
     LIMIT :longest
   )
 SELECT long.run, long.sync_id, name.place AS phase, SUM(phase.dur_ns) AS dur_ns
@@ -19,13 +16,7 @@ JOIN syncline_phase AS phase
   ON phase.run = part.run
   AND phase.sync_id = part.sync_id
 JOIN _page_phase AS name ON name.phase = phase.phase
-GROUP BY
-  long.run,
-  long.sync_id,
-  name.place
+GROUP BY long.run, long.sync_id, name.place
 HAVING
   SUM(phase.dur_ns) > 0
-ORDER BY
-  long.run,
-  long.sync_id,
-  name.place;
+ORDER BY long.run, long.sync_id, name.place;

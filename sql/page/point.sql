@@ -45,5 +45,4 @@ FROM numbered
 WHERE
   place % :every = 0
   OR longest < :longest
-ORDER BY
-  place;
+ORDER BY place;

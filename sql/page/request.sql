@@ -8,8 +8,7 @@ WITH RECURSIVE
   span AS MATERIALIZED (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
     FROM syncline_sync_call
-    GROUP BY
-      run
+    GROUP BY run
   ),
   decade AS (
     SELECT CAST(1 AS BIGINT) AS unit
@@ -49,8 +48,7 @@ WITH RECURSIVE
         bytes
       FROM syncline_sync_call
     ) AS named
-    GROUP BY
-      path
+    GROUP BY path
   ),
   thread AS MATERIALIZED (
     SELECT
@@ -70,18 +68,12 @@ WITH RECURSIVE
       )
       - 1 AS thread
     FROM syncline_sync_call
-    GROUP BY
-      run,
-      tid,
-      pid,
-      comm,
-      process
+    GROUP BY run, tid, pid, comm, process
   ),
   operation AS MATERIALIZED (
     SELECT COALESCE(op, 'none') AS op, ROW_NUMBER() OVER by_count - 1 AS place
     FROM syncline_sync_call
-    GROUP BY
-      COALESCE(op, 'none')
+    GROUP BY COALESCE(op, 'none')
     WINDOW
       by_count AS (ORDER BY COUNT(*) DESC, COALESCE(op, 'none'))
   ),
@@ -90,15 +82,13 @@ WITH RECURSIVE
     UNION ALL
     SELECT lower_bytes * 2, place + 1
     FROM power
-    WHERE
-      lower_bytes < 1125899906842624
+    WHERE lower_bytes < 1125899906842624
   ),
   amount AS MATERIALIZED (
     SELECT written.bytes, MAX(COALESCE(power.place, 0)) AS place
     FROM (SELECT DISTINCT bytes FROM syncline_sync_call) AS written
     LEFT JOIN power ON power.lower_bytes <= written.bytes
-    GROUP BY
-      written.bytes
+    GROUP BY written.bytes
   )
 SELECT
   sync.run,

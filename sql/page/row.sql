@@ -24,6 +24,4 @@ SELECT
   END AS incomplete,
   CAST(confidence = 'exact' AS BIGINT) AS exact
 FROM _page_request
-ORDER BY
-  run,
-  sync_id;
+ORDER BY run, sync_id;

@@ -34,11 +34,5 @@ SELECT
   COUNT(dur_ns) AS timed,
   SUM(dur_ns) AS dur_ns
 FROM _page_request
-GROUP BY
-  1,
-  2,
-  3
-ORDER BY
-  1,
-  2,
-  3;
+GROUP BY 1, 2, 3
+ORDER BY 1, 2, 3;

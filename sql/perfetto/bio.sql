@@ -172,8 +172,7 @@ WITH
       extract_arg(arg_set_id, 'debug.origin_unknown') AS origin_unknown
     FROM slice
     CROSS JOIN _syncline_known AS known
-    WHERE
-      category = 'syncline.bio'
+    WHERE category = 'syncline.bio'
   ),
   counted AS MATERIALIZED (
     SELECT
@@ -304,9 +303,7 @@ LEFT JOIN _syncline_thread AS thread
 LEFT JOIN _syncline_process AS known
   ON counted.derives
   AND known.pid = COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid)
-ORDER BY
-  ts_ns,
-  bio_id;
+ORDER BY ts_ns, bio_id;
 
 -- Bios are looked up by request more often than by time.
 CREATE OR REPLACE PERFETTO INDEX _syncline_bio_sync_id

@@ -84,9 +84,7 @@ FROM placed
 LEFT JOIN _syncline_thread AS thread
   ON placed.derives
   AND thread.tid = placed.tid
-ORDER BY
-  ts_ns,
-  call_id;
+ORDER BY ts_ns, call_id;
 
 -- Calls are looked up by request more often than by time.
 CREATE OR REPLACE PERFETTO INDEX _syncline_call_sync_id

@@ -83,8 +83,5 @@ SELECT
   extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
   '' AS run
 FROM slice
-WHERE
-  category = 'syncline.commit'
-ORDER BY
-  ts_ns,
-  commit_id;
+WHERE category = 'syncline.commit'
+ORDER BY ts_ns, commit_id;

@@ -20,8 +20,7 @@ WITH
       extract_arg(arg_set_id, 'debug.error') AS error,
       extract_arg(arg_set_id, 'debug.id') AS id
     FROM slice
-    WHERE
-      category = 'syncline.common'
+    WHERE category = 'syncline.common'
   )
 SELECT
   MAX(iif(name = 'rows', 1, NULL)) AS derives,
@@ -42,10 +41,8 @@ SELECT
   extract_arg(arg_set_id, 'debug.pid') AS pid,
   extract_arg(arg_set_id, 'debug.comm') AS comm
 FROM slice
-WHERE
-  category = 'syncline.thread'
-ORDER BY
-  tid;
+WHERE category = 'syncline.thread'
+ORDER BY tid;
 
 -- Processes by number.
 CREATE OR REPLACE PERFETTO TABLE _syncline_process AS
@@ -54,10 +51,8 @@ SELECT
   extract_arg(arg_set_id, 'debug.process') AS process,
   extract_arg(arg_set_id, 'debug.cgroup') AS cgroup
 FROM slice
-WHERE
-  category = 'syncline.process'
-ORDER BY
-  pid;
+WHERE category = 'syncline.process'
+ORDER BY pid;
 
 -- The thread or the device of each track that has one.
 CREATE OR REPLACE PERFETTO TABLE _syncline_track AS
@@ -65,10 +60,8 @@ WITH
   announced AS MATERIALIZED (
     SELECT name, MAX(extract_arg(arg_set_id, 'debug.tid')) AS tid
     FROM slice
-    WHERE
-      category = 'syncline.track'
-    GROUP BY
-      name
+    WHERE category = 'syncline.track'
+    GROUP BY name
   )
 SELECT thread_track.id AS track_id, thread.tid AS tid, NULL AS dev
 FROM thread_track
@@ -97,5 +90,4 @@ LEFT JOIN announced ON announced.name = track.name
 WHERE
   parent.name = 'Threads'
   OR parent.name GLOB 'Block I/O *'
-ORDER BY
-  track_id;
+ORDER BY track_id;

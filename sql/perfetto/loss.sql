@@ -35,5 +35,4 @@ FROM slice
 WHERE
   category = 'syncline.meta'
   AND name = 'loss_summary'
-ORDER BY
-  reason;
+ORDER BY reason;

@@ -22,8 +22,5 @@ SELECT
   name,
   '' AS run
 FROM slice
-WHERE
-  category = 'syncline.mark'
-ORDER BY
-  ts_ns,
-  mark_id;
+WHERE category = 'syncline.mark'
+ORDER BY ts_ns, mark_id;

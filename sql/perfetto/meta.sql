@@ -38,5 +38,4 @@ SELECT
   value,
   '' AS run
 FROM fact
-ORDER BY
-  key;
+ORDER BY key;

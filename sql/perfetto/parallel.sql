@@ -14,13 +14,11 @@ WITH
   edge AS (
     SELECT sync_id, ts_ns AS edge_ns, 1 AS step
     FROM syncline_sync_call
-    WHERE
-      dur_ns > 0
+    WHERE dur_ns > 0
     UNION ALL
     SELECT sync_id, ts_ns + dur_ns AS edge_ns, -1 AS step
     FROM syncline_sync_call
-    WHERE
-      dur_ns > 0
+    WHERE dur_ns > 0
   ),
   flight AS (
     SELECT
@@ -44,18 +42,15 @@ SELECT
 FROM flight
 WINDOW
   past AS (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
-ORDER BY
-  position;
+ORDER BY position;
 
 -- Maximum in flight in each block of 256 edges, so that a request that overlaps
 -- thousands of others need not read every edge.
 CREATE OR REPLACE PERFETTO TABLE _syncline_flight_block AS
 SELECT position >> 8 AS block, MAX(flying) AS flying
 FROM _syncline_flight
-GROUP BY
-  block
-ORDER BY
-  block;
+GROUP BY block
+ORDER BY block;
 
 -- Requests with a dur_ns above 0, one row each.
 CREATE OR REPLACE PERFETTO TABLE syncline_parallel (
@@ -82,8 +77,7 @@ WITH
       MAX(flown) - MIN(flown) AS parallel_ns,
       MAX(shared) - MIN(shared) AS overlap_ns
     FROM _syncline_flight
-    GROUP BY
-      sync_id
+    GROUP BY sync_id
   )
 SELECT
   sync_id,
@@ -92,27 +86,23 @@ SELECT
     (
       SELECT MAX(flying)
       FROM _syncline_flight
-      WHERE
-        position BETWEEN own.first AND own.last
+      WHERE position BETWEEN own.first AND own.last
     ),
     MAX(
       (
         SELECT MAX(flying)
         FROM _syncline_flight
-        WHERE
-          position BETWEEN own.first AND own.first | 255
+        WHERE position BETWEEN own.first AND own.first | 255
       ),
       (
         SELECT MAX(flying)
         FROM _syncline_flight_block
-        WHERE
-          block BETWEEN (own.first >> 8) + 1 AND (own.last >> 8) - 1
+        WHERE block BETWEEN (own.first >> 8) + 1 AND (own.last >> 8) - 1
       ),
       (
         SELECT MAX(flying)
         FROM _syncline_flight
-        WHERE
-          position BETWEEN (own.last >> 8) << 8 AND own.last
+        WHERE position BETWEEN (own.last >> 8) << 8 AND own.last
       )
     )
   ) AS parallel_max,
@@ -120,5 +110,4 @@ SELECT
   overlap_ns,
   '' AS run
 FROM own
-ORDER BY
-  sync_id;
+ORDER BY sync_id;

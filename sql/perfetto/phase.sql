@@ -59,8 +59,7 @@ WITH
     FROM slice
     CROSS JOIN request
       ON request.sync_id = extract_arg(slice.arg_set_id, 'debug.sync_id')
-    WHERE
-      category IN ('syncline.sync', 'syncline.wait')
+    WHERE category IN ('syncline.sync', 'syncline.wait')
   ),
   inner_slice AS MATERIALIZED (
     SELECT
@@ -94,8 +93,7 @@ WITH
   phase AS (
     SELECT sync_id, 0 AS is_last, name AS phase, ts, end_ts - ts AS dur
     FROM inner_slice
-    WHERE
-      name <> 'residue'
+    WHERE name <> 'residue'
     UNION ALL
     SELECT sync_id, 0, outer_name, ts, end_ts - ts
     FROM gap
@@ -115,13 +113,11 @@ WITH
         iif(end_ts > ts, ts, NULL) AS ts,
         iif(end_ts > ts, end_ts, NULL) AS end_ts
       FROM gap
-      WHERE
-        outer_name IS NULL
+      WHERE outer_name IS NULL
       UNION ALL
       SELECT sync_id, ts, end_ts FROM inner_slice WHERE name = 'residue'
     )
-    GROUP BY
-      sync_id
+    GROUP BY sync_id
   )
 SELECT
   sync_id,
@@ -131,6 +127,4 @@ SELECT
   COALESCE(dur, 0) AS dur_ns,
   '' AS run
 FROM phase
-ORDER BY
-  sync_id,
-  number;
+ORDER BY sync_id, number;

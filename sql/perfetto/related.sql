@@ -15,8 +15,7 @@ WHERE
   category = 'syncline.call'
   AND extract_arg(arg_set_id, 'debug.sync_id') IS NOT NULL
   AND extract_arg(arg_set_id, 'debug.full') IS NULL
-ORDER BY
-  sync_id;
+ORDER BY sync_id;
 
 -- Sums over the bios of a request. Null if one of its bios lacks the value. A
 -- size from 1 TiB on, which only a broken log has, could overflow the sum.
@@ -49,7 +48,5 @@ SELECT
   MIN(iif(last_offset IS NULL, NULL, first_offset)) AS first_offset,
   MAX(iif(first_offset IS NULL, NULL, last_offset)) AS last_offset
 FROM bio
-GROUP BY
-  sync_id
-ORDER BY
-  sync_id;
+GROUP BY sync_id
+ORDER BY sync_id;

@@ -23,19 +23,13 @@ WITH
   use AS (
     SELECT run, stack, MIN(ts_ns) AS first_ns
     FROM syncline_sync
-    WHERE
-      stack IS NOT NULL
-    GROUP BY
-      run,
-      stack
+    WHERE stack IS NOT NULL
+    GROUP BY run, stack
     UNION ALL
     SELECT run, stack, MIN(ts_ns) AS first_ns
     FROM syncline_call
-    WHERE
-      stack IS NOT NULL
-    GROUP BY
-      run,
-      stack
+    WHERE stack IS NOT NULL
+    GROUP BY run, stack
   ),
   first_use AS (
     SELECT run, stack, MIN(first_ns) AS first_ns FROM use GROUP BY run, stack
@@ -63,8 +57,7 @@ WITH
       CASE WHEN key < 256 THEN value ELSE '[deeper frames]' END AS frame
     FROM quoted
     CROSS JOIN json_each(quoted.frames) AS json
-    WHERE
-      json.key <= 256
+    WHERE json.key <= 256
   )
 -- Not sorted again: the sorter would hold a copy of the stack for each frame.
 SELECT part.stack_id, part.depth, part.frame, numbered.stack, part.run

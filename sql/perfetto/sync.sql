@@ -142,8 +142,7 @@ WITH
       extract_arg(arg_set_id, 'debug.incomplete') AS incomplete
     FROM slice
     CROSS JOIN _syncline_known AS known
-    WHERE
-      category = 'syncline.sync'
+    WHERE category = 'syncline.sync'
   ),
   -- What the slice, its track, the call and the bios say.
   placed AS MATERIALIZED (
@@ -349,9 +348,7 @@ SELECT
   '' AS run
 FROM timed
 LEFT JOIN _syncline_process AS known ON timed.derives AND known.pid = timed.pid
-ORDER BY
-  ts_ns,
-  sync_id;
+ORDER BY ts_ns, sync_id;
 
 -- Bios and calls name their request by sync_id, and the table is ordered by
 -- time.

@@ -71,8 +71,7 @@ WITH
       call_sync_id IN (
         SELECT call_sync_id FROM syncline_sync WHERE call_sync_id <> sync_id
       )
-    GROUP BY
-      call_sync_id
+    GROUP BY call_sync_id
   ),
   joined AS (
     SELECT
@@ -152,8 +151,7 @@ SELECT
   start_ns,
   requests
 FROM joined
-ORDER BY
-  call_sync_id;
+ORDER BY call_sync_id;
 
 -- Syncs, one row each: a sync call with all its requests, or a request without
 -- a recorded call.
@@ -272,8 +270,7 @@ WITH
         ELSE 0
       END AS own
     FROM syncline_sync
-    WHERE
-      call_sync_id NOT IN (SELECT call_sync_id FROM _syncline_several)
+    WHERE call_sync_id NOT IN (SELECT call_sync_id FROM _syncline_several)
   )
 SELECT
   sync_id,

@@ -41,12 +41,6 @@ SELECT
   COALESCE(extract_arg(arg_set_id, 'debug.confidence'), 'exact') AS confidence,
   '' AS run
 FROM slice
-WHERE
-  category = 'syncline.wait'
-GROUP BY
-  1,
-  2
-ORDER BY
-  ts_ns,
-  sync_id,
-  number;
+WHERE category = 'syncline.wait'
+GROUP BY 1, 2
+ORDER BY ts_ns, sync_id, number;

@@ -64,8 +64,5 @@ SELECT
   extract_arg(arg_set_id, 'debug.confidence') AS confidence,
   '' AS run
 FROM slice
-WHERE
-  category = 'syncline.write_wait'
-ORDER BY
-  ts_ns,
-  wait_id;
+WHERE category = 'syncline.write_wait'
+ORDER BY ts_ns, wait_id;

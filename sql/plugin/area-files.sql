@@ -6,9 +6,6 @@ SELECT
   MAX(dur_ns) AS max_ns,
   COUNT(*) OVER () AS items
 FROM _syncline_plugin_area
-GROUP BY
-  path
-ORDER BY
-  time_ns DESC,
-  path
+GROUP BY path
+ORDER BY time_ns DESC, path
 LIMIT 10;

@@ -2,11 +2,6 @@
 SELECT phase, SUM(syncline_phase.dur_ns) AS time_ns
 FROM _syncline_plugin_area
 JOIN syncline_phase USING (sync_id)
-WHERE
-  syncline_phase.dur_ns > 0
-GROUP BY
-  phase
-ORDER BY
-  phase = 'residue',
-  time_ns DESC,
-  phase;
+WHERE syncline_phase.dur_ns > 0
+GROUP BY phase
+ORDER BY phase = 'residue', time_ns DESC, phase;

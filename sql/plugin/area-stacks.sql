@@ -5,7 +5,5 @@ SELECT
   COALESCE(SUM(dur_ns), 0) AS time_ns,
   COALESCE(SUM(bytes), 0) AS bytes
 FROM _syncline_plugin_area
-GROUP BY
-  stack
-ORDER BY
-  stack;
+GROUP BY stack
+ORDER BY stack;

@@ -7,10 +7,6 @@ SELECT
   MAX(dur_ns) AS max_ns,
   COUNT(*) OVER () AS items
 FROM _syncline_plugin_area
-GROUP BY
-  comm,
-  tid
-ORDER BY
-  time_ns DESC,
-  tid
+GROUP BY comm, tid
+ORDER BY time_ns DESC, tid
 LIMIT 10;

@@ -22,12 +22,6 @@ WHERE
       category = 'syncline.write_wait'
       AND track_id IN ($tracks)
   ))
-GROUP BY
-  w.comm,
-  w.tid,
-  w.wait
-ORDER BY
-  time_ns DESC,
-  w.tid,
-  w.wait
+GROUP BY w.comm, w.tid, w.wait
+ORDER BY time_ns DESC, w.tid, w.wait
 LIMIT 10;

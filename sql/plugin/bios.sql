@@ -19,8 +19,5 @@ LEFT JOIN _syncline_plugin_slice AS found
   ON found.sync_id = bio.sync_id
   AND found.is_bio
   AND found.bio_id = bio.bio_id
-WHERE
-  bio.sync_id = $sync_id
-ORDER BY
-  bio.ts_ns,
-  bio.bio_id;
+WHERE bio.sync_id = $sync_id
+ORDER BY bio.ts_ns, bio.bio_id;

@@ -11,5 +11,4 @@ WHERE
   AND sync.comm IS $comm
   AND part.ts_ns IS NOT NULL
   AND part.dur_ns > 0
-ORDER BY
-  part.ts_ns;
+ORDER BY part.ts_ns;

@@ -8,6 +8,4 @@ WHERE
   sync.tid IS $tid
   AND sync.comm IS $comm
   AND sync.dur_ns IS NOT NULL
-ORDER BY
-  sync.ts_ns,
-  sync.sync_id;
+ORDER BY sync.ts_ns, sync.sync_id;

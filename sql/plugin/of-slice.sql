@@ -4,8 +4,7 @@ WITH RECURSIVE
   around AS (
     SELECT id, parent_id, category, arg_set_id, 0 AS steps
     FROM slice
-    WHERE
-      id = $slice_id
+    WHERE id = $slice_id
     UNION ALL
     SELECT
       slice.id,
@@ -23,6 +22,5 @@ FROM around
 WHERE
   category GLOB 'syncline.*'
   AND extract_arg(arg_set_id, 'debug.sync_id') IS NOT NULL
-ORDER BY
-  steps
+ORDER BY steps
 LIMIT 1;

@@ -19,9 +19,6 @@ JOIN syncline_sync AS other
 LEFT JOIN _syncline_plugin_slice AS found
   ON found.sync_id = other.sync_id
   AND NOT found.is_bio
-WHERE
-  own.sync_id = $sync_id
-ORDER BY
-  common_ns DESC,
-  other.sync_id
+WHERE own.sync_id = $sync_id
+ORDER BY common_ns DESC, other.sync_id
 LIMIT 8;

@@ -4,5 +4,4 @@ FROM syncline_phase
 WHERE
   sync_id = $sync_id
   AND dur_ns > 0
-ORDER BY
-  number;
+ORDER BY number;

@@ -9,8 +9,7 @@ FROM (
     ROW_NUMBER() OVER (ORDER BY dur_ns DESC, sync_id) AS place,
     COUNT(*) OVER () AS syncs
   FROM syncline_sync_call
-  WHERE
-    dur_ns IS NOT NULL
+  WHERE dur_ns IS NOT NULL
 ) AS ranked
 JOIN _syncline_plugin_slice AS found
   ON found.sync_id = ranked.sync_id
@@ -18,6 +17,4 @@ JOIN _syncline_plugin_slice AS found
 WHERE
   place <= 20
   OR place * 100 <= syncs
-ORDER BY
-  ts_ns,
-  ranked.sync_id;
+ORDER BY ts_ns, ranked.sync_id;

@@ -7,12 +7,6 @@ SELECT
   COUNT(*) AS syncs,
   SUM(dur_ns) AS time_ns
 FROM syncline_sync_call
-WHERE
-  dur_ns IS NOT NULL
-GROUP BY
-  tid,
-  comm
-ORDER BY
-  time_ns DESC,
-  tid,
-  comm;
+WHERE dur_ns IS NOT NULL
+GROUP BY tid, comm
+ORDER BY time_ns DESC, tid, comm;

@@ -21,8 +21,5 @@ SELECT
 FROM syncline_wait AS own
 JOIN syncline_sync AS sync ON sync.sync_id = own.sync_id
 LEFT JOIN syncline_journal AS journal ON journal.commit_id = own.commit_id
-WHERE
-  own.sync_id = $sync_id
-ORDER BY
-  own.ts_ns,
-  own.number;
+WHERE own.sync_id = $sync_id
+ORDER BY own.ts_ns, own.number;

@@ -58,7 +58,5 @@ JOIN syncline_write_wait AS own ON own.wait_id = $wait_id
 LEFT JOIN _syncline_plugin_slice AS found
   ON found.sync_id = sync.sync_id
   AND NOT found.is_bio
-ORDER BY
-  common_ns DESC,
-  sync.sync_id
+ORDER BY common_ns DESC, sync.sync_id
 LIMIT 8;

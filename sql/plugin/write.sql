@@ -18,8 +18,6 @@ LEFT JOIN syncline_journal AS journal
   AND journal.ts_ns <= own.ts_ns
   AND journal.ts_ns + journal.dur_ns > own.ts_ns
   AND own.wait IN ('journal handle', 'journal buffer')
-WHERE
-  own.wait_id = $wait_id
-ORDER BY
-  journal.commit_id
+WHERE own.wait_id = $wait_id
+ORDER BY journal.commit_id
 LIMIT 1;

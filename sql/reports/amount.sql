@@ -20,8 +20,7 @@ WITH RECURSIVE
     WHERE
       bytes IS NOT NULL
       AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
-    GROUP BY
-      bytes
+    GROUP BY bytes
   ),
   power AS (
     SELECT CAST(1 AS BIGINT) AS lower_bytes
@@ -51,9 +50,7 @@ WITH RECURSIVE
     LEFT JOIN amount
       ON amount.bytes >= bucket.lower_bytes
       AND amount.bytes < bucket.upper_bytes
-    GROUP BY
-      bucket.lower_bytes,
-      bucket.upper_bytes
+    GROUP BY bucket.lower_bytes, bucket.upper_bytes
   )
 SELECT
   filled.lower_bytes,
@@ -70,5 +67,4 @@ CROSS JOIN bound
 WHERE
   filled.syncs > 0
   OR (filled.upper_bytes > bound.least AND filled.lower_bytes <= bound.most)
-ORDER BY
-  filled.lower_bytes;
+ORDER BY filled.lower_bytes;

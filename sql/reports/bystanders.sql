@@ -65,8 +65,7 @@ WITH
       ts_ns + dur_ns AS end_ns,
       ts_ns + dur_ns - start_ns AS time_ns,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          run
+        PARTITION BY run
         ORDER BY ts_ns + dur_ns - start_ns DESC, sync_id
       ) AS place,
       COUNT(*) OVER (PARTITION BY run) AS syncs
@@ -127,8 +126,7 @@ WITH
   total AS (
     SELECT run, COUNT(*) AS syncs, SUM(time_ns) AS time_ns
     FROM slow
-    GROUP BY
-      run
+    GROUP BY run
   ),
   -- The commits that the slowest requests waited for.
   commit_wait AS MATERIALIZED (
@@ -146,13 +144,8 @@ WITH
     JOIN syncline_journal AS journal
       ON journal.run = wait.run
       AND journal.commit_id = wait.commit_id
-    WHERE
-      journal.dur_ns IS NOT NULL
-    GROUP BY
-      slow.run,
-      slow.sync_id,
-      slow.ino,
-      journal.commit_id
+    WHERE journal.dur_ns IS NOT NULL
+    GROUP BY slow.run, slow.sync_id, slow.ino, journal.commit_id
   ),
   commit_bio AS MATERIALIZED (
     SELECT
@@ -257,8 +250,7 @@ WITH
     UNION ALL
     SELECT run, sync_id, until_ns, 0, NULL, from_ns
     FROM phase
-    WHERE
-      phase IN ('queue', 'device', 'writeback')
+    WHERE phase IN ('queue', 'device', 'writeback')
   ),
   reaching AS (
     SELECT
@@ -267,9 +259,7 @@ WITH
       from_ns,
       at_ns AS until_ns,
       MAX(complete_ns) OVER (
-        PARTITION BY
-          run,
-          sync_id
+        PARTITION BY run, sync_id
         ORDER BY at_ns, after
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       ) AS complete_ns
@@ -289,12 +279,8 @@ WITH
       AND own.sync_id = reaching.sync_id
       AND own.complete_ns = reaching.complete_ns
       AND own.submit_ns < reaching.until_ns
-    WHERE
-      reaching.from_ns IS NOT NULL
-    GROUP BY
-      reaching.run,
-      reaching.sync_id,
-      reaching.from_ns
+    WHERE reaching.from_ns IS NOT NULL
+    GROUP BY reaching.run, reaching.sync_id, reaching.from_ns
     UNION ALL
     SELECT
       phase.run,
@@ -310,12 +296,8 @@ WITH
       AND wait.sync_id = phase.sync_id
       AND wait.wait = 'flush'
       AND wait.ts_ns <= phase.from_ns
-    WHERE
-      phase.phase = 'flush'
-    GROUP BY
-      phase.run,
-      phase.sync_id,
-      phase.from_ns
+    WHERE phase.phase = 'flush'
+    GROUP BY phase.run, phase.sync_id, phase.from_ns
   ),
   -- What each request waits for: from, until, and before when a bio of somebody
   -- else must have been issued to be ahead; the device and where its bios are
@@ -347,8 +329,7 @@ WITH
     UNION ALL
     SELECT run, bio_id, below, issue_ns, complete_ns
     FROM bio
-    WHERE
-      below IS NOT NULL
+    WHERE below IS NOT NULL
   ),
   -- A bio may be near at its device and at the device below.
   near AS MATERIALIZED (
@@ -480,15 +461,7 @@ WITH
       from_ns,
       until_ns,
       MAX(until_ns) OVER (
-        PARTITION BY
-          run,
-          sync_id,
-          kind,
-          comm,
-          process,
-          cgroup,
-          writers,
-          path
+        PARTITION BY run, sync_id, kind, comm, process, cgroup, writers, path
         ORDER BY from_ns, until_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
@@ -513,28 +486,13 @@ WITH
         END
       ) AS ahead_ns
     FROM reach
-    GROUP BY
-      run,
-      sync_id,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path
+    GROUP BY run, sync_id, kind, comm, process, cgroup, writers, path
   ),
   ranked AS (
     SELECT
       *,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          kind,
-          comm,
-          process,
-          cgroup,
-          writers,
-          path
+        PARTITION BY run, kind, comm, process, cgroup, writers, path
         ORDER BY ahead_ns DESC, sync_id
       ) AS place
     FROM delay
@@ -553,14 +511,7 @@ WITH
       MAX(ahead_ns) AS max_ns,
       MAX(CASE WHEN place = 1 THEN sync_id END) AS sync_id
     FROM ranked
-    GROUP BY
-      run,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path
+    GROUP BY run, kind, comm, process, cgroup, writers, path
   ),
   -- A bio may be ahead of several requests, or several times of one.
   each_bio AS (
@@ -578,8 +529,7 @@ WITH
       bytes,
       CAST(NULL AS BIGINT) AS of_others
     FROM ahead
-    WHERE
-      bio_id IS NOT NULL
+    WHERE bio_id IS NOT NULL
     UNION ALL
     SELECT
       run,
@@ -595,11 +545,7 @@ WITH
       bytes,
       MIN(of_others)
     FROM commit_bio
-    GROUP BY
-      run,
-      bio_id,
-      tid,
-      bytes
+    GROUP BY run, bio_id, tid, bytes
     UNION ALL
     SELECT
       slow.run,
@@ -636,14 +582,7 @@ WITH
       COUNT(of_others) AS known,
       SUM(of_others * bytes) AS others
     FROM each_bio
-    GROUP BY
-      run,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path
+    GROUP BY run, kind, comm, process, cgroup, writers, path
   )
 SELECT
   cost.kind AS kind,

@@ -150,11 +150,7 @@ WITH
       MIN(ts_ns) AS first_ns,
       MAX(end_ns) AS last_ns
     FROM bio
-    GROUP BY
-      run,
-      dev,
-      flag,
-      comm
+    GROUP BY run, dev, flag, comm
     HAVING
       COUNT(*) > 0
     WINDOW
@@ -163,9 +159,7 @@ WITH
   whole AS (
     SELECT run, dev, MAX(last_ns) - MIN(first_ns) AS time_ns
     FROM of_thread
-    GROUP BY
-      run,
-      dev
+    GROUP BY run, dev
   ),
   sums AS (
     SELECT
@@ -201,11 +195,7 @@ WITH
       CAST(SUM(device_ns) AS DOUBLE) / NULLIF(SUM(at_device), 0) AS device_ns,
       MAX(max_ns) AS max_ns
     FROM sums
-    GROUP BY
-      run,
-      dev,
-      of_part,
-      of_comm
+    GROUP BY run, dev, of_part, of_comm
     HAVING
       COUNT(*) > 0
   ),
@@ -226,11 +216,7 @@ WITH
       OR amount.part = bio.flag
       OR (amount.part = 'thread'
       AND amount.of_comm IS NOT DISTINCT FROM bio.comm)
-    GROUP BY
-      amount.run,
-      amount.dev,
-      amount.part,
-      amount.of_comm
+    GROUP BY amount.run, amount.dev, amount.part, amount.of_comm
   ),
   -- The flushes of each device, and that of a file system, with their lengths.
   flush AS (
@@ -260,8 +246,7 @@ WITH
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
-    WHERE
-      wait.wait = 'flush'
+    WHERE wait.wait = 'flush'
   ),
   flushed AS (
     SELECT
@@ -270,9 +255,7 @@ WITH
       CAST(ROUND(AVG(length_ns)) AS BIGINT) AS flush_ns,
       MAX(length_ns) AS max_flush_ns
     FROM flush
-    GROUP BY
-      run,
-      dev
+    GROUP BY run, dev
   ),
   numbered AS NOT MATERIALIZED (
     SELECT
@@ -311,13 +294,7 @@ WITH
       MAX(requeues) AS requeues,
       MAX(requeue_ns) AS requeue_ns
     FROM numbered
-    GROUP BY
-      run_id,
-      device_id,
-      issue_ns,
-      way,
-      done,
-      alone
+    GROUP BY run_id, device_id, issue_ns, way, done, alone
   ),
   -- Nearly all requests have bios of one thread, and nearly all bios that were
   -- issued at the same moment are of one. The others are different ones in each
@@ -327,12 +304,7 @@ WITH
       *,
       sector
       > MAX(end_sector) OVER (
-        PARTITION BY
-          device_id,
-          issue_ns,
-          way,
-          done,
-          alone
+        PARTITION BY device_id, issue_ns, way, done, alone
         ORDER BY sector, end_sector
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS is_apart
@@ -352,12 +324,7 @@ WITH
     SELECT
       *,
       SUM(CASE WHEN is_apart THEN 1 ELSE 0 END) OVER (
-        PARTITION BY
-          device_id,
-          issue_ns,
-          way,
-          done,
-          alone
+        PARTITION BY device_id, issue_ns, way, done, alone
         ORDER BY sector, end_sector
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       ) AS number
@@ -378,15 +345,7 @@ WITH
       MAX(requeue_ns) AS requeue_ns
     FROM apart
     CROSS JOIN part
-    GROUP BY
-      run_id,
-      device_id,
-      3,
-      issue_ns,
-      way,
-      done,
-      alone,
-      number
+    GROUP BY run_id, device_id, 3, issue_ns, way, done, alone, number
   ),
   request AS NOT MATERIALIZED (
     SELECT
@@ -429,8 +388,7 @@ WITH
       AND of_thread.flag = bio.flag
       AND of_thread.comm IS NOT DISTINCT FROM bio.comm
     CROSS JOIN part
-    WHERE
-      bio.has_preflush
+    WHERE bio.has_preflush
   ),
   made AS (
     SELECT
@@ -441,9 +399,7 @@ WITH
       SUM(requeues) AS requeues,
       SUM(requeue_ns) AS requeue_ns
     FROM request
-    GROUP BY
-      device_id,
-      part_id
+    GROUP BY device_id, part_id
   ),
   -- A request counts 1, and a flush before a write 2^32, so that one sum holds
   -- the number of both.
@@ -482,11 +438,7 @@ WITH
   minute AS (
     SELECT run_id, device_id, part_id, minute_ns, SUM(step) AS steps
     FROM step
-    GROUP BY
-      run_id,
-      device_id,
-      part_id,
-      minute_ns
+    GROUP BY run_id, device_id, part_id, minute_ns
   ),
   -- What is at the device when a minute begins and when it ends.
   before AS MATERIALIZED (
@@ -510,13 +462,11 @@ WITH
     UNION ALL
     SELECT run_id, device_id, part_id, minute_ns, minute_ns, begin_depth
     FROM before
-    WHERE
-      begin_depth > 0
+    WHERE begin_depth > 0
     UNION ALL
     SELECT run_id, device_id, part_id, minute_ns, next_ns, -end_depth
     FROM before
-    WHERE
-      end_depth > 0
+    WHERE end_depth > 0
   ),
   sweep AS (
     SELECT
@@ -527,9 +477,7 @@ WITH
     FROM windowed
     WINDOW
       in_order AS (
-        PARTITION BY
-          run_id,
-          minute_ns
+        PARTITION BY run_id, minute_ns
         -- What ends makes room for what begins at the same moment.
         ORDER BY device_id, part_id, at_ns, step
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -543,9 +491,7 @@ WITH
       SUM(CASE WHEN depth > 0 THEN gap_ns ELSE 0 END) AS busy_ns,
       SUM(CASE WHEN depth % 4294967296 > 0 THEN gap_ns ELSE 0 END) AS request_ns
     FROM sweep
-    GROUP BY
-      device_id,
-      part_id
+    GROUP BY device_id, part_id
   )
 SELECT
   amount.dev AS dev,

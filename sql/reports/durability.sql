@@ -151,18 +151,15 @@ WITH
     UNION ALL
     SELECT run, dev, ino, end_ns, NULL, end_ns, 0, NULL, 0
     FROM file_bio
-    WHERE
-      end_ns IS NOT NULL
+    WHERE end_ns IS NOT NULL
     UNION ALL
     SELECT run, dev, ino, begin_ns, NULL, NULL, 0, sync_id, 0
     FROM good
-    WHERE
-      ino IS NOT NULL
+    WHERE ino IS NOT NULL
     UNION ALL
     SELECT run, dev, ino, end_ns, NULL, NULL, 0, sync_id, 1
     FROM good
-    WHERE
-      ino IS NOT NULL
+    WHERE ino IS NOT NULL
   ),
   file_point_of_minute AS NOT MATERIALIZED (
     SELECT *, at_ns - at_ns % 68719476736 AS minute_ns FROM file_point
@@ -182,17 +179,10 @@ WITH
       0,
       minute_ns
     FROM file_point_of_minute
-    GROUP BY
-      run,
-      dev,
-      ino,
-      minute_ns
+    GROUP BY run, dev, ino, minute_ns
     WINDOW
       earlier AS (
-        PARTITION BY
-          run,
-          dev,
-          ino
+        PARTITION BY run, dev, ino
         ORDER BY minute_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       )
@@ -217,11 +207,8 @@ WITH
       MAX(CASE is_end WHEN 0 THEN endless END) AS endless,
       MAX(CASE is_end WHEN 1 THEN done_ns END) AS done_ns
     FROM file_state
-    WHERE
-      sync_id IS NOT NULL
-    GROUP BY
-      run,
-      sync_id
+    WHERE sync_id IS NOT NULL
+    GROUP BY run, sync_id
   ),
   -- The journal marks its bios as metadata.
   journal_seen AS (
@@ -249,10 +236,7 @@ WITH
     WHERE
       sync_id IS NOT NULL
       AND has_data
-    GROUP BY
-      run,
-      sync_id,
-      dev
+    GROUP BY run, sync_id, dev
   ),
   place(place) AS (VALUES ('device'), ('file system')),
   -- A flush of the device, or of the file system, may cover them. So each has
@@ -300,11 +284,7 @@ WITH
       MAX(begin_ns) AS begin_ns,
       MAX(end_ns) AS end_ns
     FROM flush
-    GROUP BY
-      1,
-      2,
-      3,
-      4
+    GROUP BY 1, 2, 3, 4
     UNION ALL
     SELECT DISTINCT
       flushed.run,
@@ -328,17 +308,10 @@ WITH
       MAX(MAX(begin_ns)) OVER earlier AS begin_ns,
       MAX(MAX(end_ns)) OVER earlier AS end_ns
     FROM minute
-    GROUP BY
-      run,
-      place,
-      dev,
-      minute_ns
+    GROUP BY run, place, dev, minute_ns
     WINDOW
       earlier AS (
-        PARTITION BY
-          run,
-          place,
-          dev
+        PARTITION BY run, place, dev
         ORDER BY minute_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       )
@@ -446,12 +419,8 @@ WITH
       MAX(CASE WHEN flush_begin_ns >= sync_begin_ns THEN 1 END) AS within,
       MAX(CASE WHEN flush_end_ns >= last_ns THEN 1 ELSE 0 END) AS partly
     FROM flushed
-    WHERE
-      sync_id IS NOT NULL
-    GROUP BY
-      run,
-      sync_id,
-      dev
+    WHERE sync_id IS NOT NULL
+    GROUP BY run, sync_id, dev
   ),
   data AS (
     SELECT
@@ -473,9 +442,7 @@ WITH
     LEFT JOIN journal_seen
       ON journal_seen.run = on_device.run
       AND journal_seen.dev = on_device.dev
-    GROUP BY
-      on_device.run,
-      on_device.sync_id
+    GROUP BY on_device.run, on_device.sync_id
   ),
   -- The syncs whose thread waited for a flush, and those that waited for a
   -- commit.
@@ -486,11 +453,8 @@ WITH
       MAX(CASE WHEN wait = 'flush' THEN 1 ELSE 0 END) AS for_flush,
       MAX(CASE WHEN wait <> 'flush' THEN 1 ELSE 0 END) AS for_commit
     FROM syncline_wait
-    WHERE
-      sync_id IS NOT NULL
-    GROUP BY
-      run,
-      sync_id
+    WHERE sync_id IS NOT NULL
+    GROUP BY run, sync_id
   ),
   -- Commits that syncs waited for whose bios are recorded, and whether one of
   -- them flushes. A flush that began before the sync counts too: the
@@ -513,11 +477,8 @@ WITH
     FROM syncline_wait AS wait
     JOIN good ON good.run = wait.run AND good.sync_id = wait.sync_id
     JOIN bio ON bio.run = wait.run AND bio.commit_id = wait.commit_id
-    WHERE
-      wait.wait <> 'flush'
-    GROUP BY
-      wait.run,
-      wait.sync_id
+    WHERE wait.wait <> 'flush'
+    GROUP BY wait.run, wait.sync_id
   ),
   -- Writes of files that failed: by syncs, and in the background. These have an
   -- inode, and a device that is not always that of the file system.
@@ -559,9 +520,7 @@ WITH
       OR (COALESCE(sync.ino, bio.ino) = failed_write.of_ino
       AND bio.first_offset <= failed_write.first_offset
       AND bio.last_offset >= failed_write.last_offset)
-    GROUP BY
-      failed_write.run,
-      failed_write.bio_id
+    GROUP BY failed_write.run, failed_write.bio_id
   ),
   unheard AS (
     SELECT DISTINCT good.run AS run, good.sync_id AS sync_id
@@ -644,12 +603,7 @@ SELECT
   MIN(sync_id) AS sync_id,
   run
 FROM judged
-GROUP BY
-  verdict,
-  op,
-  fs,
-  dev,
-  run
+GROUP BY verdict, op, fs, dev, run
 ORDER BY
   run,
   CASE verdict

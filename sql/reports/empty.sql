@@ -45,11 +45,7 @@ WITH
         ELSE SUM(CASE WHEN empty = 1 THEN syscall_ns END)
       END AS latency_sum_ns
     FROM request
-    GROUP BY
-      comm,
-      op,
-      path,
-      stack
+    GROUP BY comm, op, path, stack
   ),
   total AS (SELECT SUM(empty) AS empty FROM caused)
 SELECT

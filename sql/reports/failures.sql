@@ -70,8 +70,7 @@ WITH
       ts_ns,
       run
     FROM syncline_sync
-    WHERE
-      ret < 0
+    WHERE ret < 0
     UNION ALL
     SELECT 2, 'call', ret, op, NULL, NULL, comm, ts_ns, run
     FROM syncline_call
@@ -81,8 +80,7 @@ WITH
     UNION ALL
     SELECT 3, 'bio', error, NULL, NULL, dev, comm, ts_ns, run
     FROM syncline_bio
-    WHERE
-      error < 0
+    WHERE error < 0
   )
 SELECT
   failure.what,

@@ -81,8 +81,7 @@ WITH
       END AS writeback_sum_ns,
       SUM(dur_ns) AS sync_time_sum_ns
     FROM request
-    GROUP BY
-      path
+    GROUP BY path
   ),
   thread AS (
     SELECT path, run, tid, pid FROM request GROUP BY path, run, tid, pid
@@ -91,8 +90,7 @@ WITH
   latency AS NOT MATERIALIZED (
     SELECT path, syscall_ns - syscall_ns % 65536 AS slice_start, syscall_ns
     FROM request
-    WHERE
-      syscall_ns IS NOT NULL
+    WHERE syscall_ns IS NOT NULL
   ),
   -- An engine keeps all values of a percentile in memory. So the values are
   -- counted in slices first, and then one by one in the slices that hold the
@@ -104,9 +102,7 @@ WITH
       COUNT(*) AS latencies,
       (SUM(COUNT(*)) OVER by_start) - COUNT(*) AS before
     FROM latency
-    GROUP BY
-      path,
-      slice_start
+    GROUP BY path, slice_start
     WINDOW
       by_start AS (PARTITION BY path ORDER BY slice_start)
   ),
@@ -120,8 +116,7 @@ WITH
     FROM (
       SELECT path, 99 * (SUM(latencies) - 1) AS hundredths
       FROM slice
-      GROUP BY
-        path
+      GROUP BY path
     ) AS exact
   ),
   wanted AS MATERIALIZED (
@@ -140,10 +135,7 @@ WITH
     WHERE
       wanted.path = latency.path
       AND wanted.slice_start = latency.slice_start
-    GROUP BY
-      wanted.path,
-      wanted.before,
-      latency.syscall_ns
+    GROUP BY wanted.path, wanted.before, latency.syscall_ns
   ),
   ordered AS MATERIALIZED (
     SELECT
@@ -167,8 +159,7 @@ WITH
       ON ordered.path = target.path
       AND ordered.before <= target.position + 1
       AND ordered.before + ordered.latencies > target.position
-    GROUP BY
-      target.path
+    GROUP BY target.path
   )
 SELECT
   file.path,
@@ -187,7 +178,4 @@ SELECT
 FROM file
 JOIN threads ON threads.path = file.path
 LEFT JOIN quantile ON quantile.path = file.path
-ORDER BY
-  COALESCE(file.sync_time_sum_ns, 0) DESC,
-  file.bytes DESC,
-  file.path;
+ORDER BY COALESCE(file.sync_time_sum_ns, 0) DESC, file.bytes DESC, file.path;

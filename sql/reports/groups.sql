@@ -68,8 +68,7 @@ WITH RECURSIVE
       2 + CASE WHEN COUNT(*) >= 100 THEN 1 ELSE 0 END
       + CASE WHEN COUNT(*) >= 1000 THEN 1 ELSE 0 END AS octave
     FROM request
-    GROUP BY
-      run
+    GROUP BY run
   ),
   -- A half is added, so that no value is exactly at the border of a cell.
   placed AS (
@@ -88,17 +87,12 @@ WITH RECURSIVE
   cell AS MATERIALIZED (
     SELECT run, x, y, octave, COUNT(*) AS syncs, MIN(requests) AS requests
     FROM placed
-    GROUP BY
-      run,
-      x,
-      y,
-      octave
+    GROUP BY run, x, y, octave
   ),
   dense AS MATERIALIZED (
     SELECT run, x, y, octave, x * 1000 + y AS cell_id
     FROM cell
-    WHERE
-      syncs * 400 >= requests
+    WHERE syncs * 400 >= requests
   ),
   reach(run, seed, x, y) AS (
     SELECT run, cell_id, x, y FROM dense
@@ -127,9 +121,7 @@ WITH RECURSIVE
       ON cell.run = component.run
       AND cell.x = component.x
       AND cell.y = component.y
-    GROUP BY
-      component.run,
-      component.seed
+    GROUP BY component.run, component.seed
   ),
   numbered AS (
     SELECT
@@ -216,11 +208,8 @@ WITH RECURSIVE
       SUM(CASE WHEN commit_ns > from_ns THEN 1 ELSE 0 END) AS with_commit,
       SUM(CASE WHEN bio_ns > from_ns THEN 1 ELSE 0 END) AS with_others
     FROM during
-    WHERE
-      number IS NOT NULL
-    GROUP BY
-      run,
-      number
+    WHERE number IS NOT NULL
+    GROUP BY run, number
   ),
   recorded AS (
     SELECT request.run AS run, MAX(commits) AS commits, MAX(bios) AS bios
@@ -228,14 +217,12 @@ WITH RECURSIVE
     LEFT JOIN (
       SELECT DISTINCT run, 1 AS commits
       FROM syncline_journal
-      WHERE
-        kind = 'commit'
+      WHERE kind = 'commit'
     ) AS made
       ON made.run = request.run
     LEFT JOIN (SELECT DISTINCT run, 1 AS bios FROM syncline_bio) AS bio
       ON bio.run = request.run
-    GROUP BY
-      request.run
+    GROUP BY request.run
   ),
   spent AS (
     SELECT
@@ -247,10 +234,7 @@ WITH RECURSIVE
     JOIN syncline_phase AS phase
       ON phase.run = member.run
       AND phase.sync_id = member.sync_id
-    GROUP BY
-      member.run,
-      member.number,
-      phase.phase
+    GROUP BY member.run, member.number, phase.phase
   ),
   main AS (
     SELECT
@@ -264,64 +248,41 @@ WITH RECURSIVE
   counted AS (
     SELECT run, number, 'op ' || op AS name, COUNT(*) AS syncs
     FROM member
-    WHERE
-      op IS NOT NULL
-    GROUP BY
-      run,
-      number,
-      op
+    WHERE op IS NOT NULL
+    GROUP BY run, number, op
     UNION ALL
     SELECT run, number, 'file ' || path AS name, COUNT(*) AS syncs
     FROM member
-    WHERE
-      path IS NOT NULL
-    GROUP BY
-      run,
-      number,
-      path
+    WHERE path IS NOT NULL
+    GROUP BY run, number, path
     UNION ALL
     SELECT run, number, 'thread ' || comm AS name, COUNT(*) AS syncs
     FROM member
-    WHERE
-      comm IS NOT NULL
-    GROUP BY
-      run,
-      number,
-      comm
+    WHERE comm IS NOT NULL
+    GROUP BY run, number, comm
     UNION ALL
     SELECT run, number, 'waited for a commit' AS name, COUNT(*) AS syncs
     FROM member
-    WHERE
-      journal_ns > 0
-    GROUP BY
-      run,
-      number
+    WHERE journal_ns > 0
+    GROUP BY run, number
     UNION ALL
     SELECT run, number, 'several ranges' AS name, COUNT(*) AS syncs
     FROM member
-    WHERE
-      ranges > 1
-    GROUP BY
-      run,
-      number
+    WHERE ranges > 1
+    GROUP BY run, number
     UNION ALL
     SELECT run, number, 'several bios' AS name, COUNT(*) AS syncs
     FROM member
-    WHERE
-      bios > 1
-    GROUP BY
-      run,
-      number
+    WHERE bios > 1
+    GROUP BY run, number
     UNION ALL
     SELECT run, number, 'a commit during its writeback', with_commit
     FROM busy
-    WHERE
-      with_commit > 0
+    WHERE with_commit > 0
     UNION ALL
     SELECT run, number, 'a background bio in flight', with_others
     FROM busy
-    WHERE
-      with_others > 0
+    WHERE with_others > 0
   ),
   whole AS (
     SELECT run, name, SUM(syncs) AS syncs FROM counted GROUP BY run, name
@@ -333,9 +294,7 @@ WITH RECURSIVE
       COUNT(*) AS syncs,
       SUM(COUNT(*)) OVER (PARTITION BY run) AS requests
     FROM member
-    GROUP BY
-      run,
-      number
+    GROUP BY run, number
   ),
   -- A property that no request of a group has counts too.
   difference AS (
@@ -361,14 +320,11 @@ WITH RECURSIVE
     SELECT
       *,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          number
+        PARTITION BY run, number
         ORDER BY ROUND(ABS(here - elsewhere), 9) DESC, name
       ) AS place
     FROM difference
-    WHERE
-      ABS(here - elsewhere) >= 0.1
+    WHERE ABS(here - elsewhere) >= 0.1
   ),
   said AS (
     SELECT
@@ -380,8 +336,7 @@ WITH RECURSIVE
       || CAST(CAST(FLOOR(elsewhere * 100 + 0.5) AS BIGINT) AS TEXT)
       || ' %)' AS text
     FROM ranked
-    WHERE
-      place <= 3
+    WHERE place <= 3
   ),
   differs AS (
     SELECT
@@ -391,9 +346,7 @@ WITH RECURSIVE
       || COALESCE('; ' || MAX(CASE WHEN place = 2 THEN text END), '')
       || COALESCE('; ' || MAX(CASE WHEN place = 3 THEN text END), '') AS text
     FROM said
-    GROUP BY
-      run,
-      number
+    GROUP BY run, number
   ),
   grouped AS MATERIALIZED (
     SELECT
@@ -409,9 +362,7 @@ WITH RECURSIVE
       MAX(writeback_ns) AS writeback_max_ns,
       SUM(bios) AS bios
     FROM member
-    GROUP BY
-      run,
-      number
+    GROUP BY run, number
   ),
   longest AS (
     SELECT
@@ -423,9 +374,7 @@ WITH RECURSIVE
       ON grouped.run = member.run
       AND grouped.number = member.number
       AND grouped.max_dur_ns = member.dur_ns
-    GROUP BY
-      member.run,
-      member.number
+    GROUP BY member.run, member.number
   )
 SELECT
   CASE WHEN grouped.number > 0 THEN grouped.number END AS number,

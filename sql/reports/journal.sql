@@ -74,9 +74,7 @@ WITH
     WHERE
       wait.commit_id IS NOT NULL
       AND wait.confidence IS DISTINCT FROM 'inferred'
-    GROUP BY
-      wait.run,
-      wait.commit_id
+    GROUP BY wait.run, wait.commit_id
   ),
   -- What was submitted in each commit whose end is known.
   wrote AS (
@@ -95,16 +93,13 @@ WITH
       journal.dur_ns IS NOT NULL
       AND bio.rwbs IS NOT NULL
       AND bio.direction = 'write'
-    GROUP BY
-      journal.run,
-      journal.commit_id
+    GROUP BY journal.run, journal.commit_id
   ),
   -- The runs whose syncs have known waits for the journal.
   seen AS (
     SELECT DISTINCT run, 0 AS none
     FROM syncline_sync
-    WHERE
-      journal_ns IS NOT NULL
+    WHERE journal_ns IS NOT NULL
   ),
   by_journal AS (
     SELECT
@@ -223,10 +218,7 @@ WITH
           AND journal.kind = 'commit'
           AND (journal.dev IS NULL OR journal.dev = waiting.dev)
       )
-    GROUP BY
-      dev,
-      transaction_id,
-      run
+    GROUP BY dev, transaction_id, run
   ),
   made AS (
     SELECT * FROM by_journal
@@ -241,14 +233,7 @@ WITH
     SELECT
       *,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          kind,
-          comm,
-          dev,
-          started_by,
-          status,
-          reason
+        PARTITION BY run, kind, comm, dev, started_by, status, reason
         ORDER BY dur_ns DESC NULLS LAST, at_ns
       ) AS place
     FROM made
@@ -276,14 +261,7 @@ SELECT
   SUM(log_bytes) AS log_bytes,
   run
 FROM ranked
-GROUP BY
-  run,
-  kind,
-  comm,
-  dev,
-  started_by,
-  status,
-  reason
+GROUP BY run, kind, comm, dev, started_by, status, reason
 ORDER BY
   run,
   COUNT(*) DESC,

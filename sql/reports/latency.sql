@@ -16,13 +16,11 @@ WITH RECURSIVE
   latency AS (
     SELECT 'syscall' AS kind, syscall_ns AS ns
     FROM syncline_sync_call
-    WHERE
-      syscall_ns IS NOT NULL
+    WHERE syscall_ns IS NOT NULL
     UNION ALL
     SELECT 'writeback' AS kind, writeback_ns AS ns
     FROM syncline_sync_call
-    WHERE
-      writeback_ns IS NOT NULL
+    WHERE writeback_ns IS NOT NULL
   ),
   -- The decimal digits give the exact bucket. A logarithm would round.
   counted AS (
@@ -37,10 +35,7 @@ WITH RECURSIVE
       END AS lead,
       COUNT(*) AS syncs
     FROM latency
-    GROUP BY
-      1,
-      2,
-      3
+    GROUP BY 1, 2, 3
   ),
   decade AS (
     SELECT 1 AS digits, CAST(1 AS BIGINT) AS unit
@@ -68,8 +63,7 @@ WITH RECURSIVE
       MAX(bucket.lower_ns) AS last_ns
     FROM counted
     JOIN bucket ON bucket.digits = counted.digits AND bucket.lead = counted.lead
-    GROUP BY
-      counted.kind
+    GROUP BY counted.kind
   ),
   -- Empty buckets in between are kept: a gap is a finding.
   filled AS (
@@ -99,6 +93,4 @@ SELECT
 FROM filled
 WINDOW
   below AS (PARTITION BY kind ORDER BY lower_ns)
-ORDER BY
-  kind,
-  lower_ns;
+ORDER BY kind, lower_ns;

@@ -28,12 +28,7 @@ FROM syncline_loss AS loss
 LEFT JOIN (
   SELECT run AS of_run, CAST(NULLIF(value, '') AS BIGINT) AS ts_ns
   FROM syncline_meta
-  WHERE
-    key = 'first_ts_ns'
+  WHERE key = 'first_ts_ns'
 ) AS start
   ON start.of_run = loss.run
-ORDER BY
-  CASE severity WHEN 'loss' THEN 0 ELSE 1 END,
-  count DESC,
-  reason,
-  run;
+ORDER BY CASE severity WHEN 'loss' THEN 0 ELSE 1 END, count DESC, reason, run;

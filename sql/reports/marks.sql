@@ -107,9 +107,7 @@ WITH
       ts_ns,
       ts_ns + dur_ns AS end_ns,
       MAX(ts_ns + dur_ns) OVER (
-        PARTITION BY
-          run,
-          mark_id
+        PARTITION BY run, mark_id
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
@@ -152,9 +150,7 @@ WITH
       ) AS wall_sum_ns,
       COUNT(end_ns) AS timed
     FROM marked
-    GROUP BY
-      run,
-      mark_id
+    GROUP BY run, mark_id
   )
 SELECT
   mark.mark_id,
@@ -175,6 +171,4 @@ SELECT
   mark.run
 FROM syncline_mark AS mark
 LEFT JOIN counted ON counted.run = mark.run AND counted.mark_id = mark.mark_id
-ORDER BY
-  mark.run,
-  mark.mark_id;
+ORDER BY mark.run, mark.mark_id;

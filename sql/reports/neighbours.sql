@@ -159,17 +159,12 @@ WITH
       request.dev AS dev,
       bio.place AS place,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          request.run,
-          request.dev
+        PARTITION BY request.run, request.dev
         ORDER BY COUNT(*) DESC, bio.place
       ) AS number
     FROM request
     JOIN bio ON bio.run = request.run AND bio.sync_id = request.sync_id
-    GROUP BY
-      request.run,
-      request.dev,
-      bio.place
+    GROUP BY request.run, request.dev, bio.place
   ),
   -- The syncs whose wait is meant: all, or those that a filter keeps.
   meant AS (SELECT run, sync_id FROM syncline_sync),
@@ -236,9 +231,7 @@ WITH
       bio_id,
       at_ns,
       MAX(until_ns) OVER (
-        PARTITION BY
-          run,
-          place
+        PARTITION BY run, place
         ORDER BY at_ns, COALESCE(bio_id, 0)
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       ) AS reached_ns
@@ -258,9 +251,7 @@ WITH
     WHERE
       log_reach.bio_id IS NOT NULL
       AND log_reach.reached_ns > log_reach.at_ns
-    GROUP BY
-      log_reach.run,
-      log_reach.bio_id
+    GROUP BY log_reach.run, log_reach.bio_id
   ),
   -- Where no issue is recorded, the device serves one bio after the other, in
   -- the order of their completions.
@@ -269,14 +260,11 @@ WITH
       run,
       bio_id,
       LAG(complete_ns) OVER (
-        PARTITION BY
-          run,
-          place
+        PARTITION BY run, place
         ORDER BY complete_ns, bio_id
       ) AS before_ns
     FROM bio
-    WHERE
-      queue_ns IS NULL
+    WHERE queue_ns IS NULL
   ),
   named AS MATERIALIZED (
     SELECT
@@ -333,16 +321,12 @@ WITH
       UNION ALL
       SELECT run, owner, NULL, NULL, 'none', 'none', NULL FROM victim
     ) AS everyone
-    GROUP BY
-      run,
-      owner
+    GROUP BY run, owner
   ),
   spot AS MATERIALIZED (
     SELECT run, place, ROW_NUMBER() OVER (ORDER BY run, place) AS spot
     FROM named
-    GROUP BY
-      run,
-      place
+    GROUP BY run, place
   ),
   owned AS MATERIALIZED (
     SELECT
@@ -419,9 +403,7 @@ WITH
       MAX(complete_ns) AS complete_ns,
       MAX(CASE WHEN complete_ns IS NOT NULL THEN at_ns END) AS issued_ns
     FROM edge
-    GROUP BY
-      spot,
-      at_ns
+    GROUP BY spot, at_ns
   ),
   -- From each moment to the next one, how many bios are queued and at the
   -- device; when the last bio was issued; when the last one completes of those
@@ -449,16 +431,12 @@ WITH
   completed AS (
     SELECT spot, complete_ns, MIN(party) AS party
     FROM owned
-    GROUP BY
-      spot,
-      complete_ns
+    GROUP BY spot, complete_ns
   ),
   last_issued AS (
     SELECT spot, issue_ns, MAX(complete_ns) AS complete_ns
     FROM owned
-    GROUP BY
-      spot,
-      issue_ns
+    GROUP BY spot, issue_ns
   ),
   next_issued AS (
     SELECT
@@ -467,11 +445,8 @@ WITH
       MIN(party) AS party,
       MAX(has_preflush) AS has_preflush
     FROM owned
-    WHERE
-      part <> 'data'
-    GROUP BY
-      spot,
-      issue_ns
+    WHERE part <> 'data'
+    GROUP BY spot, issue_ns
   ),
   -- For whom a device works, and before that, whose bio it gets next. If that
   -- bio is queued for a millisecond, nothing that is recorded may hold the
@@ -548,10 +523,7 @@ WITH
       state,
       ROW_NUMBER() OVER (ORDER BY spot, party, state) AS holder
     FROM hold
-    GROUP BY
-      spot,
-      party,
-      state
+    GROUP BY spot, party, state
   ),
   -- How long the device was held until the end of each span: in all, by nobody
   -- but one party, and by nobody but one while a bio of the journal was queued.
@@ -572,8 +544,7 @@ WITH
       AND holder.state = hold.state
     WINDOW
       in_order AS (
-        PARTITION BY
-          holder.holder
+        PARTITION BY holder.holder
         ORDER BY hold.from_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       )
@@ -689,8 +660,7 @@ WITH
       END) AS log_ns
     FROM reached
     JOIN held ON held.holder = reached.holder AND held.from_ns = reached.held_ns
-    WHERE
-      reached.waiting IS NOT NULL
+    WHERE reached.waiting IS NOT NULL
   ),
   delay AS MATERIALIZED (
     SELECT
@@ -705,9 +675,7 @@ WITH
       SUM(CASE way WHEN 1 THEN sole_ns WHEN 6 THEN log_ns END) AS sure_ns,
       SUM(CASE WHEN way = 3 THEN sole_ns ELSE 0 END) AS own_ns
     FROM passed
-    GROUP BY
-      holder,
-      waiting
+    GROUP BY holder, waiting
   ),
   of_holder AS (
     SELECT
@@ -744,19 +712,13 @@ WITH
       SUM(sure_ns) AS sure_ns,
       SUM(ns) AS ns
     FROM of_holder
-    GROUP BY
-      run,
-      party,
-      sync_id
+    GROUP BY run, party, sync_id
   ),
   worst AS (
     SELECT run, party, MAX(ns) AS ns
     FROM of_sync
-    WHERE
-      ns > 0
-    GROUP BY
-      run,
-      party
+    WHERE ns > 0
+    GROUP BY run, party
   ),
   cost AS (
     SELECT
@@ -774,9 +736,7 @@ WITH
       SUM(cpu_ns) AS cpu_ns
     FROM of_sync
     LEFT JOIN worst ON worst.run = of_sync.run AND worst.party = of_sync.party
-    GROUP BY
-      of_sync.run,
-      of_sync.party
+    GROUP BY of_sync.run, of_sync.party
   ),
   -- How long the device worked for nobody but a sync.
   own_device AS (
@@ -787,8 +747,7 @@ WITH
     WHERE
       holder.state = 'working'
       AND holder.party = waiting.party
-    GROUP BY
-      delay.waiting
+    GROUP BY delay.waiting
   ),
   -- When each party was active: its bios and syncs, and gaps of up to a second
   -- between them.
@@ -801,8 +760,7 @@ WITH
     SELECT
       *,
       MAX(until_ns) OVER (
-        PARTITION BY
-          party
+        PARTITION BY party
         ORDER BY from_ns, until_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
@@ -845,8 +803,7 @@ WITH
       party,
       waiting,
       MAX(until_ns) OVER (
-        PARTITION BY
-          party
+        PARTITION BY party
         ORDER BY at_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       ) AS active_ns
@@ -866,8 +823,7 @@ WITH
   crowd AS (
     SELECT waiting, SUM(counts * is_active) AS others
     FROM met_sync
-    GROUP BY
-      waiting
+    GROUP BY waiting
   ),
   compared_sync AS (
     SELECT
@@ -901,10 +857,7 @@ WITH
       AVG(CASE is_met WHEN 1 THEN us * us END) AS square,
       AVG(CASE is_met WHEN 0 THEN us * us END) AS quiet_square
     FROM compared_sync
-    GROUP BY
-      party,
-      victim,
-      op
+    GROUP BY party, victim, op
   ),
   -- The variance of the difference of the means, in squares of us.
   difference AS (
@@ -932,8 +885,7 @@ WITH
       )
       * 2000 AS error_ns
     FROM difference
-    GROUP BY
-      party
+    GROUP BY party
   ),
   own AS (
     SELECT
@@ -942,9 +894,7 @@ WITH
       SUM(CASE WHEN is_meant THEN 1 ELSE 0 END) AS syncs,
       SUM(CASE WHEN is_meant THEN end_ns - start_ns ELSE 0 END) AS ns
     FROM waiting
-    GROUP BY
-      run,
-      party
+    GROUP BY run, party
   ),
   total AS (
     SELECT run, SUM(syncs) AS syncs, SUM(ns) AS ns FROM own GROUP BY run
@@ -1013,9 +963,4 @@ FROM figure
 WHERE
   of_syncs > 0
   AND (kind <> 'kernel' OR cost_ns + device_ns > 0)
-ORDER BY
-  run,
-  cost_ns DESC,
-  kind,
-  process NULLS LAST,
-  cgroup NULLS LAST;
+ORDER BY run, cost_ns DESC, kind, process NULLS LAST, cgroup NULLS LAST;

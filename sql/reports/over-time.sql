@@ -23,8 +23,7 @@ WITH RECURSIVE
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
     FROM syncline_sync_call
-    GROUP BY
-      run
+    GROUP BY run
   ),
   decade AS (
     SELECT CAST(1 AS BIGINT) AS unit
@@ -56,8 +55,7 @@ WITH RECURSIVE
     UNION ALL
     SELECT run, offset_ns + width_ns, length_ns, width_ns
     FROM bucket
-    WHERE
-      offset_ns + width_ns <= length_ns
+    WHERE offset_ns + width_ns <= length_ns
   ),
   since AS (
     SELECT
@@ -97,9 +95,7 @@ WITH RECURSIVE
       MAX(writeback_ns) AS writeback_max_ns
     FROM since
     CROSS JOIN width
-    GROUP BY
-      run,
-      since_ns - since_ns % width_ns
+    GROUP BY run, since_ns - since_ns % width_ns
   )
 SELECT
   bucket.offset_ns,
@@ -116,6 +112,4 @@ FROM bucket
 LEFT JOIN counted
   ON counted.run = bucket.run
   AND counted.offset_ns = bucket.offset_ns
-ORDER BY
-  bucket.run,
-  bucket.offset_ns;
+ORDER BY bucket.run, bucket.offset_ns;

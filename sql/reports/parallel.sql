@@ -37,9 +37,7 @@ WITH
     WHERE
       pid IS NOT NULL
       AND dur_ns IS NOT NULL
-    GROUP BY
-      run,
-      pid
+    GROUP BY run, pid
     UNION ALL
     SELECT run, 'mark', mark_id, name FROM syncline_mark
   ),
@@ -54,8 +52,7 @@ WITH
           '[unknown file]'
         ) AS path
       FROM syncline_sync
-      WHERE
-        dur_ns IS NOT NULL
+      WHERE dur_ns IS NOT NULL
     ) AS found
   ),
   -- CROSS JOIN makes SQLite look up the number of each path.
@@ -138,12 +135,7 @@ WITH
       SUM(files) AS files,
       SUM(squares) AS squares
     FROM edge
-    GROUP BY
-      run,
-      scope,
-      id,
-      comm,
-      minute_ns
+    GROUP BY run, scope, id, comm, minute_ns
   ),
   -- What is in flight when a minute begins.
   before AS MATERIALIZED (
@@ -172,8 +164,7 @@ WITH
     UNION ALL
     SELECT run, scope, id, comm, minute_ns, next_ns, 0, 0, 0
     FROM before
-    WHERE
-      next_ns IS NOT NULL
+    WHERE next_ns IS NOT NULL
   ),
   -- Edges at the same time are added together: only the last one has a gap.
   flight AS (
@@ -189,12 +180,7 @@ WITH
     FROM windowed
     WINDOW
       in_order AS (
-        PARTITION BY
-          run,
-          scope,
-          id,
-          comm,
-          minute_ns
+        PARTITION BY run, scope, id, comm, minute_ns
         ORDER BY edge_ns
       )
   ),
@@ -217,13 +203,7 @@ WITH
         syncs > 0
         AND gap_ns > 0
     ) AS one
-    GROUP BY
-      run,
-      scope,
-      id,
-      comm,
-      syncs,
-      file
+    GROUP BY run, scope, id, comm, syncs, file
   ),
   of_file AS MATERIALIZED (
     SELECT
@@ -235,12 +215,7 @@ WITH
       COUNT(*) AS syncs,
       SUM(end_ns - ts_ns) AS time_sum_ns
     FROM member
-    GROUP BY
-      run,
-      scope,
-      id,
-      comm,
-      file
+    GROUP BY run, scope, id, comm, file
   ),
   total AS (
     SELECT
@@ -251,32 +226,18 @@ WITH
       SUM(syncs) AS syncs,
       SUM(time_sum_ns) AS time_sum_ns
     FROM of_file
-    GROUP BY
-      run,
-      scope,
-      id,
-      comm
+    GROUP BY run, scope, id, comm
   ),
   wall AS MATERIALIZED (
     SELECT run, scope, id, comm, SUM(gap_ns) AS wall_ns, MAX(syncs) AS number
     FROM span
-    GROUP BY
-      run,
-      scope,
-      id,
-      comm
+    GROUP BY run, scope, id, comm
   ),
   saved AS (
     SELECT run, scope, id, comm, file, SUM(gap_ns) AS wall_ns
     FROM span
-    WHERE
-      file IS NOT NULL
-    GROUP BY
-      run,
-      scope,
-      id,
-      comm,
-      file
+    WHERE file IS NOT NULL
+    GROUP BY run, scope, id, comm, file
   ),
   ranked AS (
     SELECT
@@ -289,11 +250,7 @@ WITH
       of_file.time_sum_ns AS time_sum_ns,
       saved.wall_ns AS wall_ns,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          saved.run,
-          saved.scope,
-          saved.id,
-          saved.comm
+        PARTITION BY saved.run, saved.scope, saved.id, saved.comm
         ORDER BY saved.wall_ns DESC, file.path
       ) AS place
     FROM saved
@@ -305,8 +262,7 @@ WITH
       AND of_file.file = saved.file
     JOIN file ON file.run = saved.run AND file.file = saved.file
     -- Requests without a path may be of several files.
-    WHERE
-      file.path <> '[unknown file]'
+    WHERE file.path <> '[unknown file]'
   ),
   part AS (
     SELECT
@@ -323,12 +279,7 @@ WITH
       SUM(gap_ns) AS wall_ns,
       syncs AS position
     FROM span
-    GROUP BY
-      run,
-      scope,
-      id,
-      comm,
-      syncs
+    GROUP BY run, scope, id, comm, syncs
     UNION ALL
     SELECT
       run,
@@ -344,8 +295,7 @@ WITH
       wall_ns,
       place
     FROM ranked
-    WHERE
-      place <= 5
+    WHERE place <= 5
     UNION ALL
     SELECT
       total.run,

@@ -61,11 +61,7 @@ WITH
       SUM(time_ns) AS time_ns,
       COUNT(journal_ns) + COUNT(flush_ns) AS waits_known
     FROM request
-    GROUP BY
-      run,
-      op,
-      fs,
-      dev
+    GROUP BY run, op, fs, dev
     HAVING
       COUNT(*) > 0
   ),
@@ -91,10 +87,7 @@ WITH
     FROM syncline_phase AS found
     JOIN number ON number.run = found.run
     JOIN name ON name.phase = found.phase AND name.kind_id > 0
-    GROUP BY
-      run_id,
-      kind_id,
-      sync_id
+    GROUP BY run_id, kind_id, sync_id
   ),
   owner AS NOT MATERIALIZED (
     SELECT
@@ -145,10 +138,7 @@ WITH
       SUM(dur_ns) AS time_ns,
       MAX(CASE WHEN dur_ns > 0 THEN dur_ns END) AS max_ns
     FROM pair
-    GROUP BY
-      sum_id,
-      kind_id,
-      3
+    GROUP BY sum_id, kind_id, 3
   ),
   sums AS MATERIALIZED (
     SELECT
@@ -158,9 +148,7 @@ WITH
       SUM(time_ns) AS time_ns,
       MAX(max_ns) AS max_ns
     FROM slice
-    GROUP BY
-      sum_id,
-      kind_id
+    GROUP BY sum_id, kind_id
   ),
   placed AS (
     SELECT
@@ -171,8 +159,7 @@ WITH
       SUM(pairs) OVER (PARTITION BY sum_id, kind_id ORDER BY slice_start)
       - pairs AS before
     FROM slice
-    WHERE
-      pairs > 0
+    WHERE pairs > 0
   ),
   wanted AS MATERIALIZED (
     SELECT placed.sum_id, placed.kind_id, placed.slice_start, placed.before
@@ -198,11 +185,7 @@ WITH
       AND wanted.kind_id = pair.kind_id
       AND wanted.slice_start = pair.dur_ns - pair.dur_ns % 65536
       AND pair.dur_ns > 0
-    GROUP BY
-      wanted.sum_id,
-      wanted.kind_id,
-      wanted.before,
-      pair.dur_ns
+    GROUP BY wanted.sum_id, wanted.kind_id, wanted.before, pair.dur_ns
   ),
   ordered AS (
     SELECT
@@ -227,9 +210,7 @@ WITH
       AND sums.kind_id = ordered.kind_id
       AND ordered.before * 2 <= sums.with_phase
       AND (ordered.before + ordered.pairs) * 2 >= sums.with_phase
-    GROUP BY
-      ordered.sum_id,
-      ordered.kind_id
+    GROUP BY ordered.sum_id, ordered.kind_id
   ),
   part AS (
     SELECT
@@ -254,8 +235,7 @@ WITH
   seen AS (
     SELECT run, ', ' || value || ',' AS phases
     FROM syncline_meta
-    WHERE
-      key = 'phases_seen'
+    WHERE key = 'phases_seen'
   ),
   -- Waits for commits may be inferred where they are not recorded.
   inferred AS (

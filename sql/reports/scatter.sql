@@ -31,6 +31,4 @@ FROM syncline_sync
 WHERE
   incomplete IS NULL
   AND bytes IS NOT NULL
-ORDER BY
-  run,
-  sync_id;
+ORDER BY run, sync_id;

@@ -38,9 +38,7 @@ WITH
         journal.ts_ns + journal.dur_ns AS end_ns,
         sync.comm AS comm,
         ROW_NUMBER() OVER (
-          PARTITION BY
-            journal.run,
-            journal.commit_id
+          PARTITION BY journal.run, journal.commit_id
           ORDER BY wait.ts_ns, sync.sync_id
         ) AS place
       FROM syncline_journal AS journal
@@ -50,11 +48,9 @@ WITH
       JOIN syncline_sync AS sync
         ON sync.run = wait.run
         AND sync.sync_id = wait.sync_id
-      WHERE
-        journal.dur_ns IS NOT NULL
+      WHERE journal.dur_ns IS NOT NULL
     ) AS waiting
-    WHERE
-      place = 1
+    WHERE place = 1
   ),
   found AS (
     -- The holder of the lock, and its sync.
@@ -82,8 +78,7 @@ WITH
       AND sync.ino = w.ino
       AND sync.ts_ns <= w.ts_ns
       AND sync.ts_ns + sync.dur_ns > w.ts_ns
-    WHERE
-      w.wait = 'page writeback'
+    WHERE w.wait = 'page writeback'
     UNION ALL
     -- A sync that had the commit made.
     SELECT w.run, w.wait_id, committed.comm, 0
@@ -93,8 +88,7 @@ WITH
       AND committed.dev = w.dev
       AND committed.begin_ns <= w.ts_ns
       AND committed.end_ns > w.ts_ns
-    WHERE
-      w.wait IN ('journal handle', 'journal buffer')
+    WHERE w.wait IN ('journal handle', 'journal buffer')
   ),
   by_wait AS MATERIALIZED (
     SELECT
@@ -103,9 +97,7 @@ WITH
       MIN(comm) AS comm,
       MAX(CASE WHEN sync_id IS NULL THEN 0 ELSE 1 END) AS in_sync
     FROM found
-    GROUP BY
-      run,
-      wait_id
+    GROUP BY run, wait_id
   ),
   -- The windows below have the columns by which the result is grouped. A path
   -- may have several inodes: a file that was renamed, or rotated.
@@ -131,13 +123,7 @@ WITH
     SELECT
       *,
       ROW_NUMBER() OVER (
-        PARTITION BY
-          run,
-          comm,
-          wait,
-          path,
-          dev,
-          of_comm
+        PARTITION BY run, comm, wait, path, dev, of_comm
         ORDER BY dur_ns DESC, ts_ns, wait_id
       ) AS place,
       COUNT(*) OVER (PARTITION BY run, comm, wait, path, dev, of_comm) AS number
@@ -159,13 +145,7 @@ SELECT
   SUM(in_sync) AS in_sync,
   run
 FROM ranked
-GROUP BY
-  run,
-  comm,
-  wait,
-  path,
-  dev,
-  of_comm
+GROUP BY run, comm, wait, path, dev, of_comm
 ORDER BY
   run,
   SUM(dur_ns) DESC,

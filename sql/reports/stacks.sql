@@ -32,9 +32,7 @@ WITH RECURSIVE
       SUM(writeback_ns) AS writeback_ns,
       SUM(bytes) AS bytes
     FROM syncline_sync
-    GROUP BY
-      run,
-      stack
+    GROUP BY run, stack
   ),
   known_stack AS (
     SELECT run, stack_id, stack FROM syncline_stack WHERE depth = 0
@@ -80,8 +78,7 @@ WITH RECURSIVE
       writeback_ns,
       bytes
     FROM weight
-    WHERE
-      stack IS NULL
+    WHERE stack IS NULL
   ),
   node AS (
     SELECT
@@ -107,10 +104,7 @@ WITH RECURSIVE
         ELSE SUM(CASE WHEN self = 1 THEN bytes END)
       END AS self_bytes
     FROM step
-    GROUP BY
-      path,
-      depth,
-      frame
+    GROUP BY path, depth, frame
   ),
   sibling AS (
     SELECT
@@ -137,8 +131,7 @@ WITH RECURSIVE
   placed AS (
     SELECT path, SUBSTR('0000000' || CAST(place AS TEXT), -8) AS place
     FROM sibling
-    WHERE
-      depth = 0
+    WHERE depth = 0
     UNION ALL
     SELECT
       sibling.path,
@@ -160,5 +153,4 @@ SELECT
   node.path
 FROM node
 JOIN placed ON placed.path = node.path
-ORDER BY
-  placed.place;
+ORDER BY placed.place;

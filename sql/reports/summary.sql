@@ -182,31 +182,26 @@ WITH
   operation AS (
     SELECT COALESCE(op, 'none') AS op, COUNT(*) AS syncs
     FROM syncline_sync_call
-    GROUP BY
-      COALESCE(op, 'none')
+    GROUP BY COALESCE(op, 'none')
   ),
   -- The values that the distributions cover. It is read twice, and must not be
   -- kept: it has several rows for each request.
   measured(measure, figure) AS NOT MATERIALIZED (
     SELECT 'syscall_latency', syscall_ns
     FROM syncline_sync_call
-    WHERE
-      syscall_ns IS NOT NULL
+    WHERE syscall_ns IS NOT NULL
     UNION ALL
     SELECT 'writeback_latency', writeback_ns
     FROM syncline_sync_call
-    WHERE
-      writeback_ns IS NOT NULL
+    WHERE writeback_ns IS NOT NULL
     UNION ALL
     SELECT 'journal_wait', journal_ns
     FROM syncline_sync_call
-    WHERE
-      journal_ns IS NOT NULL
+    WHERE journal_ns IS NOT NULL
     UNION ALL
     SELECT 'flush_wait', flush_ns
     FROM syncline_sync_call
-    WHERE
-      flush_ns IS NOT NULL
+    WHERE flush_ns IS NOT NULL
     UNION ALL
     SELECT 'writeback_amount', bytes
     FROM syncline_sync_call
@@ -225,9 +220,7 @@ WITH
       SUM(figure) AS sum,
       MAX(figure) AS max
     FROM measured
-    GROUP BY
-      1,
-      2
+    GROUP BY 1, 2
   ),
   slice AS MATERIALIZED (
     SELECT
@@ -242,8 +235,7 @@ WITH
   total_of AS MATERIALIZED (
     SELECT measure, SUM(figures) AS known, SUM(sum) AS sum, MAX(max) AS max
     FROM tally
-    GROUP BY
-      measure
+    GROUP BY measure
   ),
   -- A percentile is between the value at `position` (from 0) and the next
   -- one. Whole numbers make it exact.
@@ -274,10 +266,7 @@ WITH
       ON target.measure = slice.measure
       AND slice.before <= target.position + 1
       AND slice.before + slice.figures > target.position
-    GROUP BY
-      slice.measure,
-      slice.slice_start,
-      slice.before
+    GROUP BY slice.measure, slice.slice_start, slice.before
   ),
   counted AS (
     SELECT wanted.measure, wanted.before, measured.figure, COUNT(*) AS figures
@@ -287,10 +276,7 @@ WITH
     WHERE
       wanted.measure = measured.measure
       AND wanted.slice_start = measured.figure - measured.figure % 65536
-    GROUP BY
-      wanted.measure,
-      wanted.before,
-      measured.figure
+    GROUP BY wanted.measure, wanted.before, measured.figure
   ),
   ordered AS MATERIALIZED (
     SELECT
@@ -314,9 +300,7 @@ WITH
       ON ordered.measure = target.measure
       AND ordered.before <= target.position + 1
       AND ordered.before + ordered.figures > target.position
-    GROUP BY
-      target.measure,
-      target.statistic
+    GROUP BY target.measure, target.statistic
   ),
   -- Threads of one process may have different names.
   owner AS (
@@ -329,11 +313,8 @@ WITH
         'pid:' || CAST(pid AS TEXT)
       ) AS scope
     FROM syncline_sync_call
-    WHERE
-      pid IS NOT NULL
-    GROUP BY
-      run,
-      pid
+    WHERE pid IS NOT NULL
+    GROUP BY run, pid
   ),
   -- Threads are grouped by name only if their process is unknown.
   timed AS NOT MATERIALIZED (
@@ -363,14 +344,12 @@ WITH
       timed.ts_ns,
       timed.end_ns,
       MAX(timed.end_ns) OVER (
-        PARTITION BY
-          numbered.process_number
+        PARTITION BY numbered.process_number
         ORDER BY timed.ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS process_end_ns,
       MAX(timed.end_ns) OVER (
-        PARTITION BY
-          numbered.run_number
+        PARTITION BY numbered.run_number
         ORDER BY timed.ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS run_end_ns
@@ -403,8 +382,7 @@ WITH
         END
       ) AS run_wall
     FROM reach
-    GROUP BY
-      process_number
+    GROUP BY process_number
   ),
   named AS (
     SELECT
@@ -416,8 +394,7 @@ WITH
     FROM spent
     JOIN numbered ON numbered.process_number = spent.process_number
     LEFT JOIN owner ON owner.run = numbered.run AND owner.pid = numbered.pid
-    GROUP BY
-      1
+    GROUP BY 1
   ),
   ranked AS (
     SELECT
@@ -433,8 +410,7 @@ WITH
       SUM(known) AS known,
       SUM(syncs) AS syncs
     FROM ranked
-    GROUP BY
-      1
+    GROUP BY 1
     UNION ALL
     SELECT
       'all',
@@ -521,9 +497,7 @@ WITH
       writeback_ns,
       bytes,
       MAX(end_ns) OVER (
-        PARTITION BY
-          run,
-          mark_id
+        PARTITION BY run, mark_id
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS mark_end_ns
@@ -558,15 +532,13 @@ WITH
     SELECT in_marks.*, mark_count.marks
     FROM in_marks
     CROSS JOIN (SELECT COUNT(*) AS marks FROM syncline_mark) AS mark_count
-    WHERE
-      mark_count.marks > 0
+    WHERE mark_count.marks > 0
   ),
   -- A high-level log has only requests: counts in its other tables are null.
   other_tables AS (
     SELECT CASE WHEN COUNT(*) = 0 THEN 1 END AS known
     FROM syncline_meta
-    WHERE
-      key = 'tables'
+    WHERE key = 'tables'
   ),
   unmatched AS (
     SELECT
@@ -574,8 +546,7 @@ WITH
       COUNT(ret) AS ret_count,
       SUM(CASE WHEN ret < 0 THEN 1 ELSE 0 END) AS failed
     FROM syncline_call
-    WHERE
-      unmatched
+    WHERE unmatched
   ),
   bio AS (
     SELECT
@@ -590,8 +561,7 @@ WITH
       -- Without submits it is not known which bios no request asked for.
       CASE WHEN COUNT(origin) = COUNT(*) THEN 1 END AS known
     FROM syncline_bio
-    WHERE
-      direction = 'write'
+    WHERE direction = 'write'
   ),
   -- If the bios of no request are known, the recorder did not record bios.
   recorded_bios AS (
@@ -626,8 +596,7 @@ WITH
   loss AS (
     SELECT COALESCE(SUM(count), 0) AS events
     FROM syncline_loss
-    WHERE
-      severity = 'loss'
+    WHERE severity = 'loss'
   ),
   figure(name, scope, value, known, syncs) AS (
     SELECT 'runs', 'all', COUNT(DISTINCT run), NULL, NULL FROM syncline_meta
@@ -638,8 +607,7 @@ WITH
     UNION ALL
     SELECT 'requests', 'all', requests, NULL, NULL
     FROM total
-    WHERE
-      requests > syncs
+    WHERE requests > syncs
     UNION ALL
     SELECT 'unique_files', 'all', files, file_count, syncs
     FROM total

@@ -47,12 +47,7 @@ WITH
       ts_ns + dur_ns AS end_ns,
       -- The latest end of the earlier requests. Later time adds to wall_ns.
       MAX(ts_ns + dur_ns) OVER (
-        PARTITION BY
-          run,
-          tid,
-          pid,
-          comm,
-          process
+        PARTITION BY run, tid, pid, comm, process
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
@@ -86,12 +81,7 @@ WITH
     LEFT JOIN syncline_parallel AS parallel
       ON parallel.sync_id = reach.sync_id
       AND parallel.run = reach.run
-    GROUP BY
-      reach.run,
-      reach.tid,
-      reach.pid,
-      reach.comm,
-      reach.process
+    GROUP BY reach.run, reach.tid, reach.pid, reach.comm, reach.process
   )
 SELECT
   tid,

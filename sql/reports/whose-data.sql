@@ -39,16 +39,14 @@ WITH
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
-    WHERE
-      wait.commit_id IS NOT NULL
+    WHERE wait.commit_id IS NOT NULL
     UNION ALL
     SELECT journal.run, journal.commit_id, journal.sync_id, sync.dev, sync.ino
     FROM syncline_journal AS journal
     JOIN syncline_sync AS sync
       ON sync.run = journal.run
       AND sync.sync_id = journal.sync_id
-    WHERE
-      journal.kind = 'fast commit'
+    WHERE journal.kind = 'fast commit'
   ),
   own_file AS (SELECT DISTINCT run, commit_id, dev, ino FROM waiting),
   waited AS (SELECT DISTINCT run, commit_id FROM waiting),
@@ -110,11 +108,7 @@ WITH
       SUM(bios) AS bios,
       SUM(bytes) AS bytes
     FROM by_commit
-    GROUP BY
-      run,
-      kind,
-      path,
-      writers
+    GROUP BY run, kind, path, writers
   ),
   served AS (
     SELECT
@@ -127,11 +121,7 @@ WITH
     JOIN waiting
       ON waiting.run = by_commit.run
       AND waiting.commit_id = by_commit.commit_id
-    GROUP BY
-      by_commit.run,
-      by_commit.kind,
-      by_commit.path,
-      by_commit.writers
+    GROUP BY by_commit.run, by_commit.kind, by_commit.path, by_commit.writers
   ),
   found AS (
     SELECT
@@ -147,8 +137,7 @@ WITH
     WHERE
       sync_id IS NOT NULL
       AND direction = 'write'
-    GROUP BY
-      run
+    GROUP BY run
     UNION ALL
     SELECT
       written.kind,

@@ -8,12 +8,7 @@ SELECT
   SUM(dur_ns) FILTER (WHERE bios = 0) AS empty_time_ns,
   MAX(dur_ns) FILTER (WHERE bios = 0) AS empty_max_ns
 FROM syncline_sync_call
-GROUP BY
-  1,
-  comm
+GROUP BY 1, comm
 HAVING
   empty_syncs > 0
-ORDER BY
-  empty_time_ns DESC,
-  1,
-  comm;
+ORDER BY empty_time_ns DESC, 1, comm;

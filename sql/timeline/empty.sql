@@ -4,6 +4,4 @@ FROM syncline_sync_call
 WHERE
   bios = 0
   AND dur_ns IS NOT NULL
-ORDER BY
-  ts_ns,
-  sync_id;
+ORDER BY ts_ns, sync_id;

@@ -11,9 +11,6 @@ SELECT
   (SELECT MIN(ts_ns) FROM syncline_sync WHERE dur_ns IS NOT NULL) AS first_ns,
   (SELECT MAX(ts_ns + dur_ns) FROM syncline_sync_call) AS last_ns
 FROM syncline_sync_call
-WHERE
-  dur_ns IS NOT NULL
-ORDER BY
-  dur_ns DESC,
-  sync_id
+WHERE dur_ns IS NOT NULL
+ORDER BY dur_ns DESC, sync_id
 LIMIT 1;

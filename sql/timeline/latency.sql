@@ -12,8 +12,7 @@ WITH
       ) AS reached_ns,
       LEAD(ts_ns) OVER (ORDER BY ts_ns, sync_id) AS next_ns
     FROM syncline_sync_call
-    WHERE
-      dur_ns IS NOT NULL
+    WHERE dur_ns IS NOT NULL
   )
 SELECT ts_ns AS ts, dur_ns / 1e6 AS value FROM reach
 UNION ALL

@@ -4,8 +4,7 @@ WITH
   bio AS (
     SELECT COALESCE(dev, '') AS dev, ts_ns, ts_ns + dur_ns AS end_ns
     FROM syncline_bio
-    WHERE
-      dur_ns > 0
+    WHERE dur_ns > 0
   ),
   -- A bio ends before a sync that begins at the same time, and begins after it.
   edge AS (
@@ -15,16 +14,14 @@ WITH
     UNION ALL
     SELECT COALESCE(dev, ''), ts_ns, 1, 0, dur_ns
     FROM syncline_sync
-    WHERE
-      dur_ns IS NOT NULL
+    WHERE dur_ns IS NOT NULL
   ),
   counted AS (
     SELECT
       place,
       dur_ns,
       SUM(step) OVER (
-        PARTITION BY
-          dev
+        PARTITION BY dev
         ORDER BY edge_ns, place
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       ) AS bios
@@ -43,8 +40,7 @@ WITH
       END AS bios_from,
       dur_ns
     FROM counted
-    WHERE
-      place = 1
+    WHERE place = 1
   )
 SELECT
   bios_from,
@@ -53,7 +49,5 @@ SELECT
   CAST(percentile(dur_ns, 99) AS INT) AS p99_ns,
   MAX(dur_ns) AS max_ns
 FROM grouped
-GROUP BY
-  bios_from
-ORDER BY
-  bios_from;
+GROUP BY bios_from
+ORDER BY bios_from;

@@ -17,8 +17,7 @@ WITH
       ts_ns + dur_ns AS until_ns
     FROM syncline_bio AS bio
     LEFT JOIN owner ON owner.pid = bio.pid
-    WHERE
-      dur_ns > COALESCE(queue_ns, 0)
+    WHERE dur_ns > COALESCE(queue_ns, 0)
   ),
   part AS (
     SELECT printf('%s %s', dev, flag) AS part, from_ns, until_ns FROM bio
@@ -36,13 +35,10 @@ WITH
 SELECT
   edge_ns AS ts,
   SUM(step) OVER (
-    PARTITION BY
-      part
+    PARTITION BY part
     ORDER BY edge_ns
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
   ) AS value,
   part
 FROM changed
-ORDER BY
-  part,
-  ts;
+ORDER BY part, ts;

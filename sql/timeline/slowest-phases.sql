@@ -16,11 +16,8 @@ WITH
       bios,
       ret
     FROM syncline_sync_call
-    WHERE
-      dur_ns IS NOT NULL
-    ORDER BY
-      dur_ns DESC,
-      sync_id
+    WHERE dur_ns IS NOT NULL
+    ORDER BY dur_ns DESC, sync_id
     LIMIT 20
   ),
   part AS (
@@ -32,10 +29,7 @@ WITH
     FROM slowest
     JOIN syncline_sync AS request USING (call_sync_id)
     JOIN syncline_phase ON syncline_phase.sync_id = request.sync_id
-    GROUP BY
-      slowest.sync_id,
-      slowest.dur_ns,
-      phase
+    GROUP BY slowest.sync_id, slowest.dur_ns, phase
     HAVING
       phase_ns > 0
   ),
@@ -49,15 +43,11 @@ WITH
       END AS phase,
       SUM(phase_ns) AS phase_ns
     FROM part
-    GROUP BY
-      1,
-      2
+    GROUP BY 1, 2
     UNION ALL
     SELECT sync_id, 'no recorded phase', dur_ns - SUM(phase_ns) AS rest_ns
     FROM part
-    GROUP BY
-      sync_id,
-      dur_ns
+    GROUP BY sync_id, dur_ns
     HAVING
       rest_ns > 0
   ),
@@ -69,16 +59,14 @@ WITH
       SELECT *
       FROM named
       -- What would be 0.0 ms.
-      WHERE
-        phase_ns >= 50000
+      WHERE phase_ns >= 50000
       ORDER BY
         sync_id,
         phase IN ('other', 'no recorded phase'),
         phase_ns DESC,
         phase
     )
-    GROUP BY
-      sync_id
+    GROUP BY sync_id
   )
 SELECT
   printf('%.3f', dur_ns / 1e6) AS latency_ms,
@@ -95,6 +83,4 @@ SELECT
   sync_id
 FROM slowest
 LEFT JOIN line USING (sync_id)
-ORDER BY
-  dur_ns DESC,
-  sync_id;
+ORDER BY dur_ns DESC, sync_id;

@@ -23,9 +23,6 @@ SELECT
     )
   ) AS name
 FROM syncline_sync_call
-WHERE
-  dur_ns IS NOT NULL
-ORDER BY
-  dur_ns DESC,
-  sync_id
+WHERE dur_ns IS NOT NULL
+ORDER BY dur_ns DESC, sync_id
 LIMIT 20;

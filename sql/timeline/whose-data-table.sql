@@ -20,10 +20,5 @@ SELECT
   CAST(percentile(dur_ns, 50) AS INT) AS p50_ns,
   CAST(percentile(dur_ns, 99) AS INT) AS p99_ns
 FROM bio
-GROUP BY
-  owner,
-  origin
-ORDER BY
-  SUM(bytes) DESC,
-  owner,
-  origin;
+GROUP BY owner, origin
+ORDER BY SUM(bytes) DESC, owner, origin;

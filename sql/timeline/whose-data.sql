@@ -32,8 +32,5 @@ SELECT
   COALESCE(sync.process, sync.comm, writers, bio.comm, 'not known') AS owner
 FROM syncline_bio AS bio
 LEFT JOIN syncline_sync AS sync ON sync.sync_id = bio.sync_id
-WHERE
-  bio.dur_ns IS NOT NULL
-ORDER BY
-  bio.ts_ns,
-  bio.bio_id;
+WHERE bio.dur_ns IS NOT NULL
+ORDER BY bio.ts_ns, bio.bio_id;

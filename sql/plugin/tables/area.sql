@@ -23,5 +23,4 @@ WHERE
       lane.tid IS syncline_sync.tid
       AND lane.comm IS syncline_sync.comm
   )))
-ORDER BY
-  sync_id;
+ORDER BY sync_id;
