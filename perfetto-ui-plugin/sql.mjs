@@ -1,9 +1,12 @@
 // Writes src/generated/sql.ts: the SQL of the tables, of the plugin and of the reports, and the colours of phases. A checkout of Perfetto has none of these files.
 
+import {spawnSync} from 'node:child_process';
 import {mkdirSync, readFileSync, readdirSync, writeFileSync} from 'node:fs';
 
 const SQL = new URL('../sql/', import.meta.url);
 const OUT = new URL('src/generated/', import.meta.url);
+// Expands the macros of sql/macros/. It needs nothing but Python.
+const EXPANDER = new URL('../converter/syncline/engine/macros.py', import.meta.url);
 
 const parts = {
   // Modules of tables, by the name of the table without `syncline_`.
@@ -29,5 +32,16 @@ writeFileSync(new URL('sql.ts', OUT), `// Written by sql.mjs.\n\n${constants.joi
 function files(folder) {
   const here = new URL(`${folder}/`, SQL);
   const names = readdirSync(here).filter((name) => name.endsWith('.sql')).sort();
-  return Object.fromEntries(names.map((name) => [name.slice(0, -4), readFileSync(new URL(name, here), 'utf8')]));
+  const texts = expanded(names.map((name) => readFileSync(new URL(name, here), 'utf8')));
+  return Object.fromEntries(names.map((name, index) => [name.slice(0, -4), texts[index]]));
+}
+
+function expanded(texts) {
+  const done = spawnSync('python3', [EXPANDER.pathname, new URL('macros/', SQL).pathname, 'perfetto'], {
+    input: JSON.stringify(texts),
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
+  if (done.status !== 0) throw new Error(`python3 ${EXPANDER.pathname}: ${done.error ?? done.stderr}`);
+  return JSON.parse(done.stdout);
 }

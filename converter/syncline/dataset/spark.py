@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from syncline import interruptible, scratch
 from syncline.engine import EngineError, Result, SqlError
 from syncline.engine.attach import FACTS, VIEWS
+from syncline.engine.expanded import expanded
 from syncline.engine.file_columns import FILE_COLUMNS
 from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
@@ -192,7 +193,9 @@ class SparkEngine:
             self._view(name, self._spark.createDataFrame(rows[name], schema))
         for name in VIEWS:
             if (sql_root() / "spark" / f"{name}.sql").is_file():
-                interruptible.call(lambda name=name: self._rows(read_sql("spark", name)))
+                interruptible.call(
+                    lambda name=name: self._rows(expanded(read_sql("spark", name), "spark"))
+                )
             else:
                 self.query(read_sql("duckdb", name))
         self._create_runs(selection)
@@ -258,7 +261,7 @@ class SparkEngine:
             EngineError: Spark cannot run it.
         """
         result = Result([], [])
-        for statement in spark_sql.parsed(sql):
+        for statement in spark_sql.parsed(expanded(sql, "spark")):
             try:
                 result = interruptible.call(
                     lambda statement=statement: self._run(statement),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from syncline.kinds import TABLE_ENDINGS
 
 from .errors import EngineError
+from .expanded import expanded
 from .file_columns import FILE_COLUMNS
 from .run_files import CONVERT, TABLES, RunFiles
 from .statements import parsed
@@ -117,7 +118,7 @@ def _check_checksums(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> Non
 
 
 def _execute(db: duckdb.DuckDBPyConnection, file: Path) -> None:
-    for statement in parsed(db, file.read_text(encoding="utf-8")):
+    for statement in parsed(db, expanded(file.read_text(encoding="utf-8"), "duckdb")):
         db.execute(statement)
 
 

@@ -24,6 +24,7 @@ from syncline.kinds import is_columns
 
 from .attach import DERIVED, as_pattern, attach_runs
 from .errors import DAMAGED, EngineError, SqlError
+from .expanded import expanded
 from .file_columns import FILE_COLUMNS
 from .reads import reads
 from .result import Result, Value
@@ -110,6 +111,7 @@ class ColumnsEngine:
             EngineError: the files cannot be read, the engine is closed, or the SQL names a column
                 that was not to be read.
         """
+        sql = expanded(sql, "duckdb")
         with self._open(sql):
             columns, rows = interruptible.call(lambda: self._run(sql), cancel=self._db.interrupt)
         return Result(columns, [tuple(map(_plain, row)) for row in rows])
@@ -123,6 +125,7 @@ class ColumnsEngine:
             each_run: the rows are those that it would give for each run, run by run. So it needs memory and temporary
                 space for some runs of a dataset at a time.
         """
+        sql = expanded(sql, "duckdb")
         show = self._show
         has_groups = self._groups > 1
         if show is None or not (each_run and has_groups):

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .errors import EngineError, SqlError
+from .expanded import expanded
 from .package import read_package
 from .result import Result, decode
 
@@ -44,6 +45,7 @@ class Engine:
             EngineError: the engine is closed.
             OutOfMemory: the engine ran out of memory and has stopped.
         """
+        sql = expanded(sql, "perfetto")
         with self._lock:
             if self._closed:
                 raise EngineError(

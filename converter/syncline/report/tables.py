@@ -10,6 +10,7 @@ from typing import Protocol
 from syncline.engine import Result
 from syncline.engine.attach import DERIVED, REQUIRED
 from syncline.engine.columns import WITH_TABLES
+from syncline.engine.expanded import expanded
 from syncline.engine.reads import reads
 
 from . import catalogue
@@ -46,7 +47,7 @@ def named(statements: Iterable[str]) -> frozenset[str]:
     waiting = list(statements)
     while waiting:
         sql = waiting.pop()
-        new = reads(sql) - found
+        new = reads(expanded(sql, "duckdb")) - found
         found |= new
         views = {name.removeprefix("syncline_") for name in new & DERIVED}
         waiting += [catalogue.read_sql("duckdb", view) for view in sorted(views)]
@@ -69,4 +70,6 @@ def include(engine: SqlEngine, sql: str) -> None:
 
 def wanted(sql: str) -> list[str]:
     """Returns the tables that the SQL names, without `syncline_`."""
-    return sorted({*modules()} & {name.lower() for name in _TABLE.findall(sql)})
+    return sorted(
+        {*modules()} & {name.lower() for name in _TABLE.findall(expanded(sql, "perfetto"))}
+    )

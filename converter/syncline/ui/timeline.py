@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from syncline.engine.expanded import expanded
 from syncline.engine.package import read_package
 from syncline.report.catalogue import read_sql, sql_root
 from syncline.report.tables import NAMESPACE, wanted
@@ -17,7 +18,7 @@ _COMMENT = re.compile(r"^ *--.*\n", re.M)
 
 def select(name: str) -> str:
     """Returns the SELECT of a file of sql/timeline/, without comments and without a semicolon."""
-    return _packed(read_sql("timeline", name)).rstrip().removesuffix(";")
+    return _packed(expanded(read_sql("timeline", name), "perfetto")).rstrip().removesuffix(";")
 
 
 def modules() -> dict[str, str]:

@@ -1,0 +1,202 @@
+"""The macros of sql/macros/: how calls expand, and what each macro gives on both engines.
+
+Expected values are worked out by hand from the rows that each test writes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from syncline import _core
+from syncline.engine import SqlError, macros
+from syncline.engine.expanded import expanded, known
+from syncline.inputs import opened
+from syncline.reading import Reading
+from syncline.report.run import run_query
+
+from tests.coretools import ROOT
+
+LOG = ROOT / "tests" / "data" / "strace" / "failed.log"
+
+
+def library(tmp_path: Path, **bodies: str) -> dict[str, macros.Macro]:
+    for name, text in bodies.items():
+        (tmp_path / f"{name}.sql").write_text(text)
+    macros.load.cache_clear()
+    return macros.load(tmp_path)
+
+
+def macro(name: str, arguments: str, body: str, head: str = "-- What it is.\n") -> str:
+    return (
+        f"{head}CREATE PERFETTO MACRO {name}({arguments})\nRETURNS TableOrSubquery\nAS\n({body});\n"
+    )
+
+
+@pytest.mark.parametrize("engine", macros.ENGINES)
+def test_a_call_has_as_many_lines_as_its_expansion(tmp_path: Path, engine: str) -> None:
+    found = library(
+        tmp_path,
+        twice=macro(
+            "twice",
+            "a TableOrSubquery, b ColumnNameList",
+            "WITH _one AS (\n  SELECT $b -- a comment\n FROM $a\n)\nSELECT $b FROM _one JOIN $a",
+        ),
+    )
+    sql = "SELECT 1,\ntwice!(\n  (SELECT x\n   FROM t -- it's ) here\n   WHERE y = '),('),\n  (x,\n   y)\n),\nlast"
+    text = macros.expand(sql, found, engine).split("\n")
+    assert len(text) == len(sql.split("\n"))
+    # What is written on a line is on that line, and the rest of the body is around it.
+    assert "FROM t" in text[3]
+    assert "y = '),('" in text[4]
+    assert text[-1] == "last"
+    whole = "\n".join(text)
+    # The second use has no comment, because it shares its line with what follows.
+    assert whole.count("it's") == 1
+    assert whole.count("x, y") == 2
+    assert "_twice_one" in whole
+
+
+def test_names_of_a_macro_hide_no_table_of_its_caller(tmp_path: Path) -> None:
+    found = library(
+        tmp_path,
+        outer=macro(
+            "outer", "a TableOrSubquery", "WITH _t AS (SELECT * FROM $a) SELECT * FROM inner!(_t)"
+        ),
+        inner=macro("inner", "a TableOrSubquery", "WITH _t AS (SELECT * FROM $a) SELECT * FROM _t"),
+    )
+    text = macros.expand("SELECT * FROM outer!(_t)", found, "duckdb")
+    assert text.count("_outer_t") == 2
+    assert text.count("_inner_t") == 2
+    # That of the caller.
+    assert text.count(" _t)") == 1
+
+
+def test_same_and_of_write_out_lists() -> None:
+    text = macros.expand("SELECT of!(a, (x, y)) FROM a JOIN b ON same!(a, b, (x, y))", {}, "duckdb")
+    assert text == (
+        "SELECT a.x, a.y FROM a JOIN b ON (a.x IS NOT DISTINCT FROM b.x AND a.y IS NOT DISTINCT FROM b.y)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason", "hint"),
+    [
+        ("SELECT\n* FROM wal_time!(a, (b))", "line 2: there is no macro wal_time", "wall_time!(intervals, (groups))"),
+        ("SELECT 1 FROM wall_time!(a)", "line 1: the macro wall_time has 2 arguments, not 1", "Write wall_time!"),
+        ("SELECT 1 FROM wall_time!(a, run)", "in parentheses, not as run", "Write wall_time!"),
+        ("SELECT 1 FROM wall_time!(a, ())", "names of columns, not ()", "Write wall_time!"),
+        ("SELECT 1 FROM wall_time!(a, (x + 1))", "names of columns, not (x + 1)", "Write wall_time!"),
+        ("SELECT 1 FROM wall_time!(, (x))", "the argument intervals of wall_time is empty", "Write wall_time!"),
+        ("SELECT 1 FROM wall_time!(a, (x)", "a parenthesis is not closed", ""),
+        ("SELECT same!(a, b)", "the macro same has 3 arguments, not 2", "same!(a, b, (columns))"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_names_its_line_and_says_what_to_write(
+    sql: str, reason: str, hint: str
+) -> None:
+    with pytest.raises(SqlError) as caught:
+        expanded(sql, "duckdb")
+    assert reason in caught.value.reason
+    assert hint in caught.value.hint
+
+
+def test_a_macro_that_expands_to_itself_is_refused(tmp_path: Path) -> None:
+    found = library(tmp_path, loop=macro("loop", "a TableOrSubquery", "SELECT * FROM loop!($a)"))
+    with pytest.raises(macros.MacroError, match="line 1: the macro loop expands to itself"):
+        macros.expand("SELECT * FROM loop!(t)", found, "duckdb")
+
+
+def test_what_is_no_call_stays(tmp_path: Path) -> None:
+    sql = "SELECT 'wall_time!(a)', \"same!(x)\" -- of!(\n/* of!( */ FROM t WHERE a != (1)"
+    assert macros.expand(sql, known(), "duckdb") == sql
+    # Perfetto expands its own macros.
+    assert macros.expand("SELECT * FROM intervals_overlap_count!(a)", known(), "perfetto").startswith("SELECT * FROM intervals")  # fmt: skip
+
+
+def test_a_body_of_one_engine(tmp_path: Path) -> None:
+    other = macro("own", "a Expr", "duck($a)", "\n-- Engine: duckdb\n")
+    found = library(tmp_path, own=macro("own", "a Expr", "lite($a)") + other)
+    assert macros.expand("own!(1)", found, "duckdb") == "(duck(1))"
+    assert macros.expand("own!(1)", found, "perfetto") == "(lite(1))"
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1;\n", macro("another", "a Expr", "$a"), macro("bad", "a", "$a")]
+)
+def test_a_file_that_is_no_macro_is_named(tmp_path: Path, text: str) -> None:
+    with pytest.raises(macros.MacroError, match=r"bad\.sql: not one macro|not an argument"):
+        library(tmp_path, bad=text)
+
+
+def test_the_program_expands_for_builds_without_python() -> None:
+    sql = ["SELECT * FROM wall_time!(t, (a))", "SELECT 1"]
+    done = subprocess.run(
+        [sys.executable, str(Path(str(macros.__file__))), str(ROOT / "sql" / "macros"), "perfetto"],
+        input=json.dumps(sql), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == [expanded(one, "perfetto") for one in sql]
+
+
+def test_each_macro_says_what_it_takes_and_gives() -> None:
+    for name, one in known().items():
+        assert "Result:" in one.text, name
+        assert "Example:" in one.text, name
+        assert all(argument.text for argument in one.arguments), name
+
+
+def engines(tmp_path: Path) -> list[Path]:
+    trace = tmp_path / "x.pftrace"
+    _core.convert([str(LOG)], str(trace))
+    return [LOG, trace]
+
+
+def rows(tmp_path: Path, sql: str) -> list[tuple[object, ...]]:
+    """Returns the rows of SQL, which both engines give."""
+    found = []
+    for path in engines(tmp_path):
+        with opened(str(path), Reading()) as engine:
+            found.append(run_query(engine, sql).rows)
+    assert found[0] == found[1]
+    return found[0]
+
+
+def table(*values: tuple[object, ...], columns: str) -> str:
+    """Returns a subquery with these rows."""
+
+    def literal(value: object) -> str:
+        return "NULL" if value is None else repr(value)
+
+    selects = [f"SELECT {', '.join(f'{literal(v)} AS {c}' for v, c in zip(row, columns.split(), strict=True))}" for row in values]  # fmt: skip
+    return f"({' UNION ALL '.join(selects)})"
+
+
+def test_wall_time(tmp_path: Path) -> None:
+    # In a: 0-10 and 5-8 and 20-25, and one of unknown length; in null: twice the same; in b: unknown only.
+    intervals = table(
+        ("a", 0, 10), ("a", 5, 3), ("a", 20, 5), ("a", 30, None),
+        (None, 0, 4), (None, 0, 4), ("b", 7, None),
+        columns="g ts_ns dur_ns",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT * FROM wall_time!({intervals}, (g)) ORDER BY g NULLS FIRST")
+    assert found == [(None, 2, 2, 8, 4), ("a", 4, 3, 18, 15), ("b", 1, 0, None, None)]
+
+
+def test_wall_time_of_random_intervals(tmp_path: Path) -> None:
+    random.seed(7)
+    spans = [(random.choice("xy"), random.randrange(100), random.randrange(12)) for _ in range(60)]
+    found = rows(tmp_path, f"SELECT g, wall_ns FROM wall_time!({table(*spans, columns='g ts_ns dur_ns')}, (g)) ORDER BY g")  # fmt: skip
+    for group, wall in found:
+        covered = {at for g, ts, dur in spans if g == group for at in range(ts, ts + dur)}
+        assert wall == len(covered)
+
+
+def test_share(tmp_path: Path) -> None:
+    found = rows(
+        tmp_path, "SELECT share!(1, 4), share!(1, 0), share!(NULL, 2), share!(1 + 1, 2 + 2)"
+    )
+    assert found == [(0.25, None, None, 0.5)]
