@@ -29,7 +29,15 @@ _BODY = re.compile(
     re.M | re.S,
 )
 # A clause that may fit on a line: its indentation, and what it is.
-_CLAUSE = re.compile(r"( *)(GROUP BY|ORDER BY|PARTITION BY|WHERE|.*\bOVER \(|\w+ AS \()$")
+_CLAUSE = re.compile(
+    r"( *)(GROUP BY|HAVING|ORDER BY|PARTITION BY|WHERE|WINDOW|(?:LEFT )?JOIN .*|.*\bOVER \(|\w+ AS \()$"
+)
+# A name, or a plain value, in a list.
+_NAME = re.compile(r" *(?:'[^']*'|-?\w+(?:\.\w+)?),?")
+_NO_NAMES = {"CASE", "END", "SELECT", "WITH"}
+# A CASE, and a window, of a column.
+_CASE = re.compile(r"(.*?)(CASE(?: \S+)? WHEN .*)(?<= )(END\b.*)")
+_OVER = re.compile(r"(.*\bOVER \()(.*?)(\)(?: AS \w+)?,?)")
 # The body of a macro: an expression or a SELECT, in parentheses.
 _MACRO = re.compile(
     r"(?P<head>^CREATE PERFETTO MACRO .*?^RETURNS \w+\nAS\n)\((?P<body>.*?)\);\n(?=\n|\Z)",
@@ -59,10 +67,43 @@ def joined(sql: str) -> str:
         parts = [line.strip() for line in lines[number:end]]
         line = found[1] + " ".join(parts).replace("( ", "(").replace(" )", ")")
         is_short = len(line) <= WIDTH and not any(part.startswith("--") for part in parts)
-        is_one = found[2] != "WHERE" or len(inner) == 1
-        if inner and is_short and is_one:
+        if inner and is_short:
             lines[number:end] = [line]
     return "\n".join(lines)
+
+
+def filled(lines: list[str]) -> list[str]:
+    """Writes names in a list one after the other: there is nothing to say of each."""
+    found: list[str] = []
+    is_list = False
+    for line in lines:
+        is_name = bool(_NAME.fullmatch(line)) and line.strip(" ,") not in _NO_NAMES
+        fits = found and len(f"{found[-1]} {line.strip()}") <= WIDTH
+        if is_list and is_name and fits and _depth(found[-1]) == _depth(line):
+            found[-1] += f" {line.strip()}"
+        else:
+            found.append(line)
+        is_list = is_name and line.endswith(",")
+    return found
+
+
+def broken(line: str) -> list[str]:
+    """Breaks a line that is too long: syntaqlite does not count the name of a column."""
+    if len(line) <= WIDTH or line.lstrip().startswith("--"):
+        return [line]
+    indent = " " * _depth(line)
+    if found := _CASE.fullmatch(line.strip()):
+        parts = re.split(r" (?=WHEN |ELSE )", found[2])
+        cases = [f"{indent}  {part.rstrip()}" for part in parts[1:]]
+        return [f"{indent}{found[1]}{parts[0]}", *cases, f"{indent}{found[3]}"]
+    if found := _OVER.fullmatch(line.strip()):
+        parts = re.split(r" (?=ORDER BY )", found[2])
+        return [
+            f"{indent}{found[1]}",
+            *(f"{indent}  {part}" for part in parts),
+            f"{indent}{found[3]}",
+        ]
+    return [line]
 
 
 def _depth(line: str) -> int:
@@ -79,7 +120,8 @@ def formatted(text: str, *, report: bool) -> str:
             sql = sq.format_sql(sql, line_width=WIDTH).rstrip()
             for letter, _, sign in _NAMES:
                 sql = sql.replace(letter, sign)
-            return joined(sql)
+            lines = [part for line in joined(sql).split("\n") for part in broken(line)]
+            return "\n".join(filled(lines))
 
         def tidy(match: re.Match[str]) -> str:
             return f"{match['head']}{tidied(match['body'])}\n"

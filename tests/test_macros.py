@@ -9,6 +9,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -200,3 +201,70 @@ def test_share(tmp_path: Path) -> None:
         tmp_path, "SELECT share!(1, 4), share!(1, 0), share!(NULL, 2), share!(1 + 1, 2 + 2)"
     )
     assert found == [(0.25, None, None, 0.5)]
+
+
+def test_percent(tmp_path: Path) -> None:
+    assert rows(tmp_path, "SELECT percent!(0.126), percent!(NULL), percent!(1 - 0.5)") == [("13 %", None, "50 %")]  # fmt: skip
+
+
+def test_depth(tmp_path: Path) -> None:
+    # In a: 0-10 and 10-20, so that one ends when the other begins; a gap; 30-40 twice. In b, nothing that is ever open.
+    intervals = table(
+        ("a", 0, 10), ("a", 10, 10), ("a", 30, 10), ("a", 30, 10), ("b", 5, 0), ("b", 6, None),
+        columns="g ts_ns dur_ns",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT * FROM depth!({intervals}, (g)) ORDER BY ts_ns")
+    assert found == [("a", 0, 10, 1), ("a", 10, 10, 1), ("a", 20, 10, 0), ("a", 30, 10, 2)]
+
+
+def test_merged(tmp_path: Path) -> None:
+    intervals = table(
+        ("a", 0, 10), ("a", 2, 3), ("a", 10, 5), ("a", 16, 1), (None, 3, 4), (None, 5, 9), ("b", 1, None), ("b", 2, 0),
+        columns="g ts_ns dur_ns",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT * FROM merged!({intervals}, (g)) ORDER BY g NULLS FIRST, ts_ns")
+    assert found == [(None, 3, 11), ("a", 0, 15), ("a", 16, 1)]
+
+
+def random_spans(seed: int) -> list[tuple[str, str, int, int]]:
+    random.seed(seed)
+    return [
+        (random.choice("xy"), random.choice("kmn"), random.randrange(80), random.randrange(9))
+        for _ in range(50)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_depth_merged_and_alone_of_random_intervals(tmp_path: Path, seed: int) -> None:
+    spans = random_spans(seed)
+    intervals = table(*spans, columns="g k ts_ns dur_ns")
+    # What is open at each instant, one by one.
+    open_at = {
+        (g, at): [k for h, k, ts, dur in spans if h == g and ts <= at < ts + dur]
+        for g in "xy"
+        for at in range(100)
+    }
+    depth = dict.fromkeys(open_at, 0)
+    for g, ts, dur, number in rows(tmp_path, f"SELECT * FROM depth!({intervals}, (g))"):
+        depth |= dict.fromkeys([(g, at) for at in range(ts, ts + dur)], number)
+    assert depth == {key: len(keys) for key, keys in open_at.items()}
+    union = set()
+    for g, ts, dur in rows(tmp_path, f"SELECT * FROM merged!({intervals}, (g))"):
+        instants = {(g, at) for at in range(ts, ts + dur)}
+        assert not instants & union
+        union |= instants
+    assert union == {key for key, keys in open_at.items() if keys}
+    alone = Counter((g, keys[0]) for (g, _), keys in open_at.items() if len({*keys}) == 1)
+    found = rows(tmp_path, f"SELECT g, k, alone_ns FROM alone!({intervals}, k, (g))")
+    assert {(g, k): ns for g, k, ns in found} == alone
+
+
+def test_overlapped(tmp_path: Path) -> None:
+    intervals = table(("a", 1, 10, 10), ("a", 2, 25, 5), ("b", 3, 10, 10), ("a", 4, 40, None), columns="g id ts_ns dur_ns")  # fmt: skip
+    # The first ends before 1 begins but for an instant; 18-30 is in 1 and in 2; none is in b but one of unknown length.
+    others = table(("a", 0, 10), ("a", 18, 12), ("b", 11, None), columns="g ts_ns dur_ns")
+    found = rows(tmp_path, f"SELECT id, overlaps FROM overlapped!({intervals}, id, {others}, (g)) ORDER BY id")  # fmt: skip
+    assert found == [(1, 1), (2, 1), (3, 0)]
+    only = table(("a", 0, 10), columns="g ts_ns dur_ns")
+    found = rows(tmp_path, f"SELECT id, overlaps FROM overlapped!({intervals}, id, {only}, (g)) ORDER BY id")  # fmt: skip
+    assert found == [(1, 0), (2, 0), (3, 0)]

@@ -41,12 +41,8 @@ WITH
     FROM syncline_phase
     WHERE
       phase IN (
-        'earlier commit',
-        'commit start',
-        'commit locking',
-        'commit flushing',
-        'commit logging',
-        'commit wait'
+        'earlier commit', 'commit start', 'commit locking', 'commit flushing',
+        'commit logging', 'commit wait'
       )
     GROUP BY run, sync_id
   ),
@@ -70,24 +66,15 @@ WITH
       AND sync.path IS NOT NULL
       AND sync.dur_ns IS NOT NULL
       AND sync.fs IN ('ext4', 'xfs')
-    WINDOW
-      of_file AS (PARTITION BY sync.run, sync.pid, sync.tid, sync.path)
+    WINDOW of_file AS (PARTITION BY sync.run, sync.pid, sync.tid, sync.path)
   )
 SELECT
-  sync_id,
-  ts_ns,
-  comm,
-  path,
+  sync_id, ts_ns, comm, path,
   until_ns - from_ns AS cost_ns,
   'one of ' || CAST(commits AS TEXT) || ' that waited for a commit, of '
   || CAST(syncs AS TEXT)
   || ' of the file' AS note,
-  from_ns,
-  until_ns,
-  run
+  from_ns, until_ns, run
 FROM request
-WHERE
-  from_ns IS NOT NULL
-  AND syncs >= 8
-  AND commits * 10 >= syncs * 9
+WHERE from_ns IS NOT NULL AND syncs >= 8 AND commits * 10 >= syncs * 9
 ORDER BY cost_ns DESC, run, sync_id;

@@ -34,12 +34,7 @@
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
 SELECT
-  sync_id,
-  ts_ns,
-  comm,
-  path,
-  cost_ns,
-  note
+  sync_id, ts_ns, comm, path, cost_ns, note
   || CASE who
     WHEN 'kernel' THEN '; a thread of the kernel'
     || COALESCE(', for ' || writers, '')

@@ -39,40 +39,27 @@ WITH
   -- starts is the last one that began.
   moment AS (
     SELECT
-      run,
-      dev,
-      ts_ns,
+      run, dev, ts_ns,
       CAST(NULL AS BIGINT) AS sync_id,
       CAST(NULL AS BIGINT) AS dur_ns,
       ts_ns AS begin_ns
     FROM syncline_journal
-    WHERE
-      kind = 'commit'
-      AND dur_ns IS NOT NULL
+    WHERE kind = 'commit' AND dur_ns IS NOT NULL
     UNION ALL
     SELECT
       phase.run,
       CASE WHEN nameless.run IS NULL THEN sync.dev END,
-      phase.ts_ns,
-      phase.sync_id,
-      phase.dur_ns,
-      NULL
+      phase.ts_ns, phase.sync_id, phase.dur_ns, NULL
     FROM syncline_phase AS phase
     JOIN syncline_sync AS sync
       ON sync.run = phase.run
       AND sync.sync_id = phase.sync_id
     LEFT JOIN nameless ON nameless.run = phase.run
-    WHERE
-      phase.phase = 'earlier commit'
-      AND phase.dur_ns > 0
+    WHERE phase.phase = 'earlier commit' AND phase.dur_ns > 0
   ),
   assigned AS (
     SELECT
-      run,
-      dev,
-      ts_ns,
-      sync_id,
-      dur_ns,
+      run, dev, ts_ns, sync_id, dur_ns,
       MAX(begin_ns) OVER (PARTITION BY run, dev ORDER BY ts_ns) AS begin_ns
     FROM moment
   ),

@@ -33,19 +33,13 @@
 WITH
   request AS (
     SELECT
-      run,
-      sync_id,
-      ts_ns,
-      dur_ns,
-      comm,
-      path,
+      run, sync_id, ts_ns, dur_ns, comm, path,
       COALESCE(process, comm, '') AS program
     FROM syncline_sync
   ),
   program AS (
     SELECT
-      run,
-      program,
+      run, program,
       SUM(dur_ns) AS time_ns,
       SUM(SUM(dur_ns)) OVER (PARTITION BY run) AS all_ns
     FROM request
@@ -59,11 +53,8 @@ WITH
       SUM(phase.dur_ns) OVER of_program AS program_ns
     FROM syncline_phase AS phase
     JOIN request ON request.run = phase.run AND request.sync_id = phase.sync_id
-    WHERE
-      phase.phase = 'cpu wait'
-      AND phase.dur_ns > 0
-    WINDOW
-      of_program AS (PARTITION BY request.run, request.program)
+    WHERE phase.phase = 'cpu wait' AND phase.dur_ns > 0
+    WINDOW of_program AS (PARTITION BY request.run, request.program)
   )
 SELECT
   wait.sync_id AS sync_id,
@@ -78,7 +69,5 @@ SELECT
   wait.run AS run
 FROM wait
 JOIN program ON program.run = wait.run AND program.program = wait.program
-WHERE
-  program_ns * 5 >= time_ns
-  AND program_ns * 20 >= all_ns
+WHERE program_ns * 5 >= time_ns AND program_ns * 20 >= all_ns
 ORDER BY cost_ns DESC, wait.run, wait.sync_id, from_ns;

@@ -74,9 +74,7 @@ WITH
       AND bio.tid NOT IN (
         SELECT tid
         FROM syncline_journal
-        WHERE
-          kind = 'commit'
-          AND tid IS NOT NULL
+        WHERE kind = 'commit' AND tid IS NOT NULL
       )
   ),
   unsynced AS (
@@ -91,15 +89,12 @@ WITH
     LEFT JOIN synced
       ON synced.run = written.run
       AND synced.process = written.process
-    WHERE
-      synced.end_ns IS NULL
-      OR synced.end_ns < written.ts_ns
+    WHERE synced.end_ns IS NULL OR synced.end_ns < written.ts_ns
     GROUP BY written.run, written.process
   )
 SELECT
   CAST(NULL AS BIGINT) AS sync_id,
-  ts_ns,
-  comm,
+  ts_ns, comm,
   CAST(NULL AS TEXT) AS path,
   CAST(NULL AS BIGINT) AS cost_ns,
   'process ' || CAST(process AS TEXT) || '; writes: ' || CAST(writes AS TEXT)

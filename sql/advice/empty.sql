@@ -39,27 +39,15 @@
 WITH
   request AS (
     SELECT
-      run,
-      sync_id,
-      call_sync_id,
-      ts_ns,
+      run, sync_id, call_sync_id, ts_ns,
       ts_ns + dur_ns AS end_ns,
-      comm,
-      op,
-      path,
-      bios,
-      ret,
-      journal_ns,
-      incomplete,
-      dev,
+      comm, op, path, bios, ret, journal_ns, incomplete, dev,
       CASE
         WHEN ino IS NOT NULL THEN COALESCE(dev, '') || ' ' || CAST(ino AS TEXT)
         ELSE path
       END AS file
     FROM syncline_sync
-    WHERE
-      op IS NULL
-      OR op NOT IN ('sync', 'syncfs')
+    WHERE op IS NULL OR op NOT IN ('sync', 'syncfs')
   ),
   -- The syncs of the same file before it: the end of the last one, and the
   -- latest end of all of them.
@@ -75,8 +63,7 @@ WITH
       COALESCE(LEAD(ts_ns) OVER same < end_ns, FALSE) AS is_joined
     FROM request
     WHERE file IS NOT NULL
-    WINDOW
-      same AS (PARTITION BY run, file ORDER BY ts_ns, sync_id)
+    WINDOW same AS (PARTITION BY run, file ORDER BY ts_ns, sync_id)
   ),
   recorded AS (
     SELECT run, COUNT(folios) AS with_folios FROM syncline_bio GROUP BY run
@@ -94,9 +81,7 @@ WITH
       AND bio.tid NOT IN (
         SELECT tid
         FROM syncline_journal
-        WHERE
-          kind = 'commit'
-          AND tid IS NOT NULL
+        WHERE kind = 'commit' AND tid IS NOT NULL
       )
   ),
   moment AS (
@@ -107,17 +92,14 @@ WITH
   ),
   before AS (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       MAX(written_ns) OVER (PARTITION BY run ORDER BY ts_ns) AS written_ns
     FROM moment
   ),
   waited AS (
     SELECT DISTINCT run, sync_id
     FROM syncline_phase
-    WHERE
-      phase = 'earlier writeback'
-      AND dur_ns > 0
+    WHERE phase = 'earlier writeback' AND dur_ns > 0
   ),
   folder AS (
     SELECT DISTINCT run, RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS path
@@ -141,23 +123,18 @@ WITH
       WHERE ret < 0
       UNION ALL
       SELECT
-        bio.run,
-        request.dev,
-        request.file,
+        bio.run, request.dev, request.file,
         COALESCE(bio.ts_ns + bio.dur_ns, bio.ts_ns)
       FROM syncline_bio AS bio
       JOIN request ON request.run = bio.run AND request.sync_id = bio.sync_id
       WHERE bio.error < 0
       UNION ALL
       SELECT
-        run,
-        dev,
+        run, dev,
         COALESCE(dev, '') || ' ' || CAST(ino AS TEXT),
         COALESCE(ts_ns + dur_ns, ts_ns)
       FROM syncline_bio
-      WHERE
-        error < 0
-        AND ino IS NOT NULL
+      WHERE error < 0 AND ino IS NOT NULL
     ) AS one
     WHERE file IS NOT NULL
     GROUP BY run, dev, file

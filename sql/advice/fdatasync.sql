@@ -41,10 +41,7 @@ WITH
   moment AS (
     SELECT run, tid, ts_ns, 0 AS bios, ts_ns AS begin_ns
     FROM syncline_journal
-    WHERE
-      kind = 'commit'
-      AND tid IS NOT NULL
-      AND dur_ns IS NOT NULL
+    WHERE kind = 'commit' AND tid IS NOT NULL AND dur_ns IS NOT NULL
     UNION ALL
     SELECT run, tid, ts_ns, 1, CAST(NULL AS BIGINT)
     FROM syncline_bio
@@ -56,10 +53,7 @@ WITH
   ),
   assigned AS (
     SELECT
-      run,
-      tid,
-      ts_ns,
-      bios,
+      run, tid, ts_ns, bios,
       MAX(begin_ns) OVER (PARTITION BY run, tid ORDER BY ts_ns) AS begin_ns
     FROM moment
   ),
@@ -81,8 +75,7 @@ WITH
   ),
   wait AS (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       -- A fast commit has none, and says nothing of the full one.
       MIN(commit_id) AS commit_id,
       COUNT(DISTINCT commit_id) AS commits,
@@ -95,9 +88,7 @@ WITH
   earlier AS (
     SELECT DISTINCT run, sync_id
     FROM syncline_phase
-    WHERE
-      phase = 'earlier commit'
-      AND dur_ns > 0
+    WHERE phase = 'earlier commit' AND dur_ns > 0
   ),
   request AS (
     SELECT

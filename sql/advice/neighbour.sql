@@ -62,6 +62,5 @@ WHERE
   AND neighbour.syncs >= 3
 ORDER BY
   neighbour.cost_ns DESC,
-  neighbour.run,
-  neighbour.process,
+  neighbour.run, neighbour.process,
   neighbour.cgroup NULLS LAST;

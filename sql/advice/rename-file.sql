@@ -39,17 +39,11 @@ WITH
       LAG(tid) OVER same AS former_tid,
       LAG(bios) OVER same AS former_bios
     FROM syncline_sync
-    WHERE
-      ino IS NOT NULL
-      AND path IS NOT NULL
-    WINDOW
-      same AS (PARTITION BY run, dev, ino ORDER BY ts_ns, sync_id)
+    WHERE ino IS NOT NULL AND path IS NOT NULL
+    WINDOW same AS (PARTITION BY run, dev, ino ORDER BY ts_ns, sync_id)
   )
 SELECT
-  sync_id,
-  ts_ns,
-  comm,
-  path,
+  sync_id, ts_ns, comm, path,
   dur_ns AS cost_ns,
   'sync ' || CAST(former_id AS TEXT) || ' was of the same inode as '
   || former_path AS note,

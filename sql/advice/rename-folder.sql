@@ -42,11 +42,8 @@ WITH
       LEAD(ts_ns) OVER same AS next_ns,
       RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS folder
     FROM syncline_sync
-    WHERE
-      ino IS NOT NULL
-      AND path IS NOT NULL
-    WINDOW
-      same AS (PARTITION BY run, dev, path ORDER BY ts_ns, sync_id)
+    WHERE ino IS NOT NULL AND path IS NOT NULL
+    WINDOW same AS (PARTITION BY run, dev, path ORDER BY ts_ns, sync_id)
   ),
   replaced AS (
     SELECT *
@@ -66,9 +63,7 @@ WITH
     JOIN syncline_sync AS other
       ON other.run = replaced.run
       AND other.path = replaced.folder
-    WHERE
-      other.ts_ns > replaced.ts_ns
-      AND other.ts_ns < replaced.next_ns
+    WHERE other.ts_ns > replaced.ts_ns AND other.ts_ns < replaced.next_ns
     UNION
     SELECT DISTINCT replaced.run, replaced.sync_id
     FROM replaced

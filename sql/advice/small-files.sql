@@ -36,12 +36,10 @@ WITH
   -- time, often with a number.
   named AS (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       CASE
         WHEN RTRIM(path, '0123456789') GLOB '*tmp' THEN RTRIM(
-          path,
-          '0123456789'
+          path, '0123456789'
         )
         ELSE path
       END AS name
@@ -52,8 +50,7 @@ WITH
     SELECT run, MIN(sync_id) AS sync_id
     FROM named
     GROUP BY run, name
-    HAVING
-      COUNT(*) = 1
+    HAVING COUNT(*) = 1
   ),
   -- A path may lack its beginning: `.../d/a`. So the last name of a folder
   -- counts.
@@ -109,14 +106,10 @@ WITH
   counted AS (
     SELECT *, COUNT(*) OVER same AS files
     FROM numbered
-    WINDOW
-      same AS (PARTITION BY run, tid, pid, is_small, island)
+    WINDOW same AS (PARTITION BY run, tid, pid, is_small, island)
   )
 SELECT
-  sync_id,
-  ts_ns,
-  comm,
-  path,
+  sync_id, ts_ns, comm, path,
   end_ns - ts_ns AS cost_ns,
   COALESCE(CAST(bytes AS TEXT) || ' bytes; ', '') || 'one of '
   || CAST(files AS TEXT)
@@ -125,7 +118,5 @@ SELECT
   end_ns AS until_ns,
   run
 FROM counted
-WHERE
-  is_small = 1
-  AND files >= 8
+WHERE is_small = 1 AND files >= 8
 ORDER BY cost_ns DESC, run, sync_id;

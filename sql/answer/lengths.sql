@@ -8,30 +8,20 @@
 WITH
   timed AS (
     SELECT
-      run,
-      dev,
-      bio_id,
+      run, dev, bio_id,
       CASE WHEN is_request THEN 1 ELSE 0 END AS request,
-      direction,
-      bytes,
-      comm,
-      dur_ns,
-      ts_ns,
+      direction, bytes, comm, dur_ns, ts_ns,
       CASE
         WHEN direction = 'flush' THEN dur_ns
         WHEN rwbs LIKE 'F%' THEN queue_ns - COALESCE(requeue_ns, 0)
       END AS flush_ns,
       ROW_NUMBER() OVER by_length AS place
     FROM syncline_bio
-    WHERE
-      dev IS NOT NULL
-      AND dur_ns IS NOT NULL
-    WINDOW
-      by_length AS (PARTITION BY run, dev ORDER BY dur_ns DESC, bio_id)
+    WHERE dev IS NOT NULL AND dur_ns IS NOT NULL
+    WINDOW by_length AS (PARTITION BY run, dev ORDER BY dur_ns DESC, bio_id)
   )
 SELECT
-  run,
-  dev,
+  run, dev,
   CAST(SUM(request) AS BIGINT) AS requests,
   CAST(SUM(dur_ns) AS BIGINT) AS time_ns,
   CAST(SUM(flush_ns) AS BIGINT) AS flush_ns,

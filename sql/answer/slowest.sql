@@ -5,19 +5,11 @@
 WITH
   slowest AS (
     SELECT
-      run,
-      sync_id,
-      call_sync_id,
+      run, sync_id, call_sync_id,
       requests AS parts,
       op,
       COALESCE(path, 'inode ' || ino || ' on ' || dev, what) AS path,
-      comm,
-      tid,
-      ts_ns,
-      dur_ns,
-      syscall_ns,
-      bytes,
-      bios
+      comm, tid, ts_ns, dur_ns, syscall_ns, bytes, bios
     FROM syncline_sync_call
     WHERE dur_ns IS NOT NULL
     ORDER BY dur_ns DESC, run, sync_id

@@ -10,12 +10,7 @@
 WITH
   reach AS (
     SELECT
-      run,
-      tid,
-      what,
-      ts_ns,
-      dur_ns,
-      requests,
+      run, tid, what, ts_ns, dur_ns, requests,
       ts_ns + dur_ns AS end_ns,
       -- The latest end of the earlier ones.
       MAX(ts_ns + dur_ns) OVER (
@@ -63,9 +58,7 @@ SELECT
   (
     SELECT COUNT(DISTINCT run)
     FROM syncline_meta
-    WHERE
-      key = 'syncs_recorded'
-      AND value = 'no'
+    WHERE key = 'syncs_recorded' AND value = 'no'
   ) AS unseen,
   (SELECT COUNT(DISTINCT run) FROM syncline_meta) AS all_runs
 FROM by_run;

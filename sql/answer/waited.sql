@@ -4,9 +4,7 @@ FROM syncline_phase AS phase
 JOIN syncline_sync AS sync
   ON sync.run = phase.run
   AND sync.sync_id = phase.sync_id
-WHERE
-  phase.phase = 'cpu wait'
-  AND sync.cgroup IS NOT NULL
+WHERE phase.phase = 'cpu wait' AND sync.cgroup IS NOT NULL
 GROUP BY sync.run, sync.cgroup
 ORDER BY 2 DESC, sync.cgroup
 LIMIT 1;

@@ -8,15 +8,11 @@
 WITH
   sync AS (
     SELECT
-      run,
-      call_sync_id,
+      run, call_sync_id,
       COALESCE(path, 'inode ' || ino || ' on ' || dev, what) AS path,
       -- The path without what follows its last slash.
       RTRIM(path, REPLACE(path, '/', '')) AS folder,
-      op,
-      comm,
-      tid,
-      dur_ns
+      op, comm, tid, dur_ns
     FROM syncline_sync_call
     WHERE dur_ns IS NOT NULL
   ),
@@ -48,8 +44,7 @@ WITH
   ),
   worst AS (
     SELECT
-      item,
-      run,
+      item, run,
       place_path AS path,
       comm,
       COUNT(DISTINCT path) AS files,
@@ -82,12 +77,7 @@ WITH
     GROUP BY item.item, phase.phase
   )
 SELECT
-  path,
-  files,
-  comm,
-  threads,
-  tid,
-  syncs,
+  path, files, comm, threads, tid, syncs,
   CAST(time_ns AS BIGINT) AS time_ns,
   max_ns,
   part.phase AS phase,

@@ -50,8 +50,7 @@ WITH
   reach AS (
     SELECT
       sync.ts_ns - span.first_ns AS since_ns,
-      span.length_ns,
-      sync.ts_ns,
+      span.length_ns, sync.ts_ns,
       sync.ts_ns + sync.dur_ns AS end_ns,
       MAX(sync.ts_ns + sync.dur_ns) OVER (
         PARTITION BY sync.run
@@ -65,11 +64,7 @@ WITH
         WHEN bios IS NULL THEN 0
         ELSE 1
       END AS whole,
-      sync.bios,
-      sync.ret,
-      sync.bytes,
-      sync.syscall_ns,
-      sync.writeback_ns
+      sync.bios, sync.ret, sync.bytes, sync.syscall_ns, sync.writeback_ns
     FROM syncline_sync_call AS sync
     JOIN span ON span.run = sync.run
   ),
@@ -85,14 +80,12 @@ WITH
         WHEN reached_ns < end_ns THEN end_ns - reached_ns
         ELSE 0
       END AS wall_ns,
-      dur_ns,
-      whole,
+      dur_ns, whole,
       CASE WHEN ret < 0 THEN 1 ELSE 0 END AS failed,
       CASE WHEN ret < 0 THEN 0 WHEN bios = 0 THEN whole ELSE 0 END AS empty,
       bytes,
       CASE WHEN whole = 1 THEN bytes END AS amount,
-      syscall_ns,
-      writeback_ns
+      syscall_ns, writeback_ns
     FROM reach
     CROSS JOIN cut
   ),
@@ -128,20 +121,13 @@ SELECT
   CAST(block AS BIGINT) AS block,
   syncs,
   CAST(failed_syncs AS BIGINT) AS failed_syncs,
-  empty_share,
-  syscall_latency_avg,
-  syscall_latency_p50,
-  syscall_latency_p90,
+  empty_share, syscall_latency_avg, syscall_latency_p50, syscall_latency_p90,
   syscall_latency_p99,
   CAST(syscall_latency_sum AS BIGINT) AS syscall_latency_sum,
-  writeback_latency_avg,
-  writeback_latency_p50,
-  writeback_latency_p90,
+  writeback_latency_avg, writeback_latency_p50, writeback_latency_p90,
   writeback_latency_p99,
   CAST(writeback_latency_sum AS BIGINT) AS writeback_latency_sum,
-  writeback_amount_avg,
-  writeback_amount_p50,
-  writeback_amount_p99,
+  writeback_amount_avg, writeback_amount_p50, writeback_amount_p99,
   CAST(writeback_amount_sum AS BIGINT) AS writeback_amount_sum,
   CAST(sync_time_sum AS BIGINT) AS sync_time_sum,
   CAST(sync_wall_time AS BIGINT) AS sync_wall_time

@@ -39,7 +39,6 @@ FROM (
     || ' '
     || COALESCE(CAST(SUM(bytes) AS TEXT), '-')
   FROM syncline_sync
-  HAVING
-    COUNT(*) > 0
+  HAVING COUNT(*) > 0
 )
 ORDER BY fact, value;

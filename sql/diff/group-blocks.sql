@@ -41,16 +41,9 @@ WITH
   marked AS (
     SELECT
       sync.ts_ns - span.first_ns AS since_ns,
-      span.length_ns,
-      sync.path,
-      sync.what,
-      sync.comm,
-      sync.stack,
+      span.length_ns, sync.path, sync.what, sync.comm, sync.stack,
       CASE WHEN ret < 0 THEN 0 WHEN bios = 0 THEN 1 ELSE 0 END AS empty,
-      sync.bytes,
-      sync.dur_ns,
-      sync.syscall_ns,
-      sync.writeback_ns,
+      sync.bytes, sync.dur_ns, sync.syscall_ns, sync.writeback_ns,
       CASE
         WHEN incomplete IN ('start', 'end') THEN 0
         -- The amount is unknown if only the call was recorded.
@@ -74,8 +67,7 @@ WITH
   ),
   cost AS (
     SELECT
-      kind,
-      name,
+      kind, name,
       ROW_NUMBER() OVER (
         PARTITION BY kind
         ORDER BY COALESCE(SUM(dur_ns), 0) DESC, COUNT(*) DESC, name
@@ -87,15 +79,8 @@ WITH
     SELECT
       cut.blocks,
       since_ns * cut.blocks AS place_ns,
-      length_ns,
-      request.kind,
-      request.name,
-      whole,
-      empty,
-      bytes,
-      dur_ns,
-      syscall_ns,
-      writeback_ns
+      length_ns, request.kind, request.name, whole, empty, bytes, dur_ns,
+      syscall_ns, writeback_ns
     FROM request
     JOIN cost ON cost.kind = request.kind AND cost.name = request.name
     CROSS JOIN cut
@@ -106,8 +91,7 @@ WITH
       blocks,
       -- Without the remainder, the division is exact in both engines.
       (place_ns - place_ns % length_ns) / length_ns AS block,
-      kind,
-      name,
+      kind, name,
       COUNT(*) AS syncs,
       SUM(whole) AS whole,
       SUM(whole * empty) AS empty,
@@ -126,9 +110,7 @@ WITH
 SELECT
   blocks,
   CAST(block AS BIGINT) AS block,
-  kind,
-  name,
-  syncs,
+  kind, name, syncs,
   CAST(whole AS BIGINT) AS whole,
   CAST(empty AS BIGINT) AS empty,
   syscalls,

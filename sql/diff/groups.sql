@@ -25,15 +25,9 @@
 WITH
   marked AS (
     SELECT
-      path,
-      what,
-      comm,
-      stack,
+      path, what, comm, stack,
       CASE WHEN ret < 0 THEN 0 WHEN bios = 0 THEN 1 ELSE 0 END AS empty,
-      bytes,
-      dur_ns,
-      syscall_ns,
-      writeback_ns,
+      bytes, dur_ns, syscall_ns, writeback_ns,
       CASE
         WHEN incomplete IN ('start', 'end') THEN 0
         -- The amount is unknown if only the call was recorded.
@@ -56,8 +50,7 @@ WITH
   ),
   caused AS (
     SELECT
-      kind,
-      name,
+      kind, name,
       COUNT(*) AS syncs,
       SUM(whole) AS whole,
       SUM(whole * empty) AS empty,
@@ -74,9 +67,7 @@ WITH
     GROUP BY kind, name
   )
 SELECT
-  kind,
-  name,
-  syncs,
+  kind, name, syncs,
   CAST(whole AS BIGINT) AS whole,
   CAST(empty AS BIGINT) AS empty,
   syscalls,

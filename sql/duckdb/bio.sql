@@ -3,54 +3,23 @@
 
 CREATE OR REPLACE VIEW syncline_bio AS
 SELECT
-  bio_id,
-  sync_id,
-  commit_id,
+  bio_id, sync_id, commit_id,
   -- Files hold it unsigned; trace_processor only has signed integers.
   CAST(CASE
     WHEN id > 9223372036854775807 THEN CAST(id AS HUGEINT)
     - 18446744073709551616
     ELSE id
   END AS BIGINT) AS id,
-  ts_ns,
-  dur_ns,
-  queue_ns,
-  device_ns,
-  requeues,
-  requeue_ns,
-  parts,
-  error,
-  bio,
-  dev,
-  below,
-  sector,
-  bytes,
-  folios,
-  ranges,
-  first_offset,
-  last_offset,
-  direction,
-  is_request,
-  rwbs,
-  ino,
-  path,
-  tid,
-  pid,
-  comm,
-  process,
-  cgroup,
-  writers,
-  writers_cgroup,
+  ts_ns, dur_ns, queue_ns, device_ns, requeues, requeue_ns, parts, error, bio,
+  dev, below, sector, bytes, folios, ranges, first_offset, last_offset,
+  direction, is_request, rwbs, ino, path, tid, pid, comm, process, cgroup,
+  writers, writers_cgroup,
   CASE WHEN unseen IS NULL THEN origin END AS origin,
-  confidence,
-  incomplete,
-  run
+  confidence, incomplete, run
 FROM _syncline_file_bio
 LEFT JOIN (
   SELECT DISTINCT run AS unseen
   FROM _syncline_file_meta
-  WHERE
-    key = 'syncs_recorded'
-    AND value = 'no'
+  WHERE key = 'syncs_recorded' AND value = 'no'
 ) AS blind
   ON unseen = run;

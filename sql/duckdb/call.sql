@@ -3,16 +3,6 @@
 
 CREATE OR REPLACE VIEW syncline_call AS
 SELECT
-  call_id,
-  ts_ns,
-  dur_ns,
-  tid,
-  pid,
-  comm,
-  op,
-  ret,
-  stack,
-  sync_id,
-  unmatched,
+  call_id, ts_ns, dur_ns, tid, pid, comm, op, ret, stack, sync_id, unmatched,
   run
 FROM _syncline_file_call;

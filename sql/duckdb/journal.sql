@@ -3,23 +3,7 @@
 
 CREATE OR REPLACE VIEW syncline_journal AS
 SELECT
-  commit_id,
-  kind,
-  ts_ns,
-  dur_ns,
-  tid,
-  pid,
-  comm,
-  dev,
-  transaction_id,
-  started_by,
-  sync_id,
-  syncs,
-  status,
-  reason,
-  locking_ns,
-  flushing_ns,
-  logging_ns,
-  incomplete,
-  run
+  commit_id, kind, ts_ns, dur_ns, tid, pid, comm, dev, transaction_id,
+  started_by, sync_id, syncs, status, reason, locking_ns, flushing_ns,
+  logging_ns, incomplete, run
 FROM _syncline_file_journal;

@@ -21,9 +21,7 @@ CROSS JOIN (
   UNION ALL
   SELECT 'tables'
 ) AS fact
-WHERE
-  fact.key = 'tables'
-  OR log.path IS NOT NULL
+WHERE fact.key = 'tables' OR log.path IS NOT NULL
 UNION ALL
 -- Columns of requests that no file has. They are null.
 SELECT 'missing_columns', columns, run FROM _syncline_lacks;

@@ -16,21 +16,16 @@ WITH
   ),
   flight AS (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       ROW_NUMBER() OVER in_order AS position,
       SUM(step) OVER in_order AS flying,
       LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
     FROM edge
-    WINDOW
-      in_order AS (PARTITION BY run ORDER BY edge_ns, step, sync_id)
+    WINDOW in_order AS (PARTITION BY run ORDER BY edge_ns, step, sync_id)
   ),
   area AS (
     SELECT
-      run,
-      sync_id,
-      position,
-      flying,
+      run, sync_id, position, flying,
       -- Integrals up to this edge.
       COALESCE(SUM(flying * gap_ns) OVER past, 0) AS flown,
       COALESCE(SUM(gap_ns) FILTER (WHERE flying > 1) OVER past, 0) AS shared,
@@ -47,11 +42,7 @@ WITH
   ),
   peak AS (
     SELECT
-      run,
-      sync_id,
-      flown,
-      shared,
-      seen,
+      run, sync_id, flown, shared, seen,
       -- At the end itself `seen` is -1, which is not a valid frame.
       MAX(flying) OVER (
         PARTITION BY run

@@ -19,25 +19,21 @@ WITH
   ),
   numbered AS (
     SELECT
-      run,
-      stack,
+      run, stack,
       ROW_NUMBER() OVER (PARTITION BY run ORDER BY first_ns, stack) AS stack_id
     FROM first_use
   ),
   split AS (
     SELECT
-      run,
-      stack_id,
+      run, stack_id,
       UNNEST(STRING_SPLIT(stack, ';')) AS frame,
       GENERATE_SUBSCRIPTS(STRING_SPLIT(stack, ';'), 1) - 1 AS depth
     FROM numbered
   )
 SELECT
-  split.stack_id,
-  split.depth,
+  split.stack_id, split.depth,
   CASE WHEN depth < 256 THEN frame ELSE '[deeper frames]' END AS frame,
-  numbered.stack,
-  split.run
+  numbered.stack, split.run
 FROM split
 JOIN numbered ON numbered.run = split.run AND numbered.stack_id = split.stack_id
 WHERE split.depth <= 256

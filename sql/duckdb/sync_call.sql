@@ -11,8 +11,7 @@ WITH
   ),
   part AS (
     SELECT
-      run,
-      call_sync_id,
+      run, call_sync_id,
       MIN(sync_id) AS sync_id,
       COUNT(sync_id) AS requests,
       MIN(ts_ns) AS ts_ns,
@@ -103,32 +102,9 @@ WITH
   ),
   single AS (
     SELECT
-      run,
-      sync_id,
-      call_sync_id,
-      ts_ns,
-      dur_ns,
-      tid,
-      pid,
-      comm,
-      process,
-      cgroup,
-      op,
-      path,
-      container_path,
-      dev,
-      ino,
-      ret,
-      syscall_ns,
-      writeback_ns,
-      journal_ns,
-      flush_ns,
-      bytes,
-      ranges,
-      bios,
-      stack,
-      confidence,
-      incomplete,
+      run, sync_id, call_sync_id, ts_ns, dur_ns, tid, pid, comm, process,
+      cgroup, op, path, container_path, dev, ino, ret, syscall_ns, writeback_ns,
+      journal_ns, flush_ns, bytes, ranges, bios, stack, confidence, incomplete,
       start_ns,
       -- What flusher threads write for it is known by ids only.
       CASE
@@ -147,20 +123,8 @@ WITH
       )
   )
 SELECT
-  sync_id,
-  call_sync_id,
-  ts_ns,
-  dur_ns,
-  tid,
-  pid,
-  comm,
-  process,
-  cgroup,
-  op,
-  path,
-  container_path,
-  dev,
-  ino,
+  sync_id, call_sync_id, ts_ns, dur_ns, tid, pid, comm, process, cgroup, op,
+  path, container_path, dev, ino,
   CASE
     WHEN path IS NULL
     AND ino IS NULL
@@ -169,37 +133,25 @@ SELECT
     AND ino IS NULL
     AND op = 'syncfs' THEN 'a whole file system'
   END AS what,
-  ret,
-  syscall_ns,
+  ret, syscall_ns,
   CASE WHEN own = 0 THEN writeback_ns END AS writeback_ns,
-  journal_ns,
-  flush_ns,
+  journal_ns, flush_ns,
   CASE WHEN bytes > 0 OR own = 0 THEN bytes END AS bytes,
   CASE WHEN own = 0 THEN ranges END AS ranges,
   CASE WHEN bios > 0 OR own = 0 THEN bios END AS bios,
-  stack,
-  confidence,
-  incomplete,
-  start_ns,
+  stack, confidence, incomplete, start_ns,
   CAST(1 AS BIGINT) AS requests,
   run
 FROM single
 UNION ALL
 SELECT
-  sync_id,
-  call_sync_id,
-  ts_ns,
+  sync_id, call_sync_id, ts_ns,
   CASE
     WHEN has_exit THEN said_ns
     WHEN is_left THEN NULL
     WHEN ends = requests THEN end_ns - ts_ns
   END AS dur_ns,
-  tid,
-  pid,
-  comm,
-  process,
-  cgroup,
-  op,
+  tid, pid, comm, process, cgroup, op,
   CASE WHEN is_one_path THEN path END AS path,
   CASE WHEN is_one_path THEN container_path END AS container_path,
   CASE WHEN is_one_dev THEN dev END AS dev,
@@ -229,8 +181,7 @@ SELECT
   CASE WHEN sizes = requests THEN COALESCE(NULLIF(bytes, 0), own) END AS bytes,
   CASE WHEN n_ranges = requests AND own = 0 THEN ranges END AS ranges,
   CASE WHEN counts = requests THEN COALESCE(NULLIF(bios, 0), own) END AS bios,
-  stack,
-  confidence,
+  stack, confidence,
   CASE
     WHEN lack = 0 THEN 'start'
     WHEN lack = 1
@@ -238,7 +189,5 @@ SELECT
     WHEN lack = 2 THEN 'call'
     WHEN lack = 3 THEN 'bio'
   END AS incomplete,
-  start_ns,
-  requests,
-  run
+  start_ns, requests, run
 FROM joined;

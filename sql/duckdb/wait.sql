@@ -3,13 +3,6 @@
 
 CREATE OR REPLACE VIEW syncline_wait AS
 SELECT
-  sync_id,
-  number,
-  wait,
-  ts_ns,
-  dur_ns,
-  transaction_id,
-  commit_id,
-  confidence,
+  sync_id, number, wait, ts_ns, dur_ns, transaction_id, commit_id, confidence,
   run
 FROM _syncline_file_wait;

@@ -3,20 +3,6 @@
 
 CREATE OR REPLACE VIEW syncline_write_wait AS
 SELECT
-  wait_id,
-  ts_ns,
-  dur_ns,
-  tid,
-  pid,
-  comm,
-  wait,
-  dev,
-  ino,
-  path,
-  bytes,
-  transaction_id,
-  holder_tid,
-  holder_comm,
-  confidence,
-  run
+  wait_id, ts_ns, dur_ns, tid, pid, comm, wait, dev, ino, path, bytes,
+  transaction_id, holder_tid, holder_comm, confidence, run
 FROM _syncline_file_write_wait;

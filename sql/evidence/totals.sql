@@ -10,9 +10,7 @@ WITH
   evidence AS (SELECT :evidence),
   request AS (
     SELECT
-      run,
-      sync_id,
-      pid,
+      run, sync_id, pid,
       CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
       ts_ns,
       ts_ns + dur_ns AS end_ns
@@ -58,8 +56,7 @@ WITH
       SUM(parts) OVER in_order AS parts,
       LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
     FROM moment
-    WINDOW
-      in_order AS (PARTITION BY run, pid, comm ORDER BY edge_ns)
+    WINDOW in_order AS (PARTITION BY run, pid, comm ORDER BY edge_ns)
   ),
   wall AS (
     SELECT

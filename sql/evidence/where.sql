@@ -5,15 +5,13 @@ WITH
     SELECT DISTINCT
       run,
       COALESCE(sync_id, -ts_ns) AS sync_id,
-      comm,
-      path,
+      comm, path,
       RTRIM(path, REPLACE(path, '/', '')) AS folder
     FROM evidence
   ),
   counted AS (
     SELECT
-      comm,
-      folder,
+      comm, folder,
       COUNT(*) AS syncs,
       COUNT(DISTINCT path) AS files,
       MIN(path) AS path

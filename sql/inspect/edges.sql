@@ -12,10 +12,7 @@ WITH
   ),
   placed AS (
     SELECT
-      run,
-      sync_id,
-      ts_ns,
-      incomplete,
+      run, sync_id, ts_ns, incomplete,
       ROW_NUMBER() OVER (
         PARTITION BY run, tid, pid
         ORDER BY ts_ns ASC, sync_id ASC
@@ -59,10 +56,7 @@ LEFT JOIN edge ON edge.run = loss.run
 WHERE
   loss.count > 0
   AND loss.reason IN (
-    'start_missing',
-    'call_missing',
-    'unmatched_exit',
-    'end_missing',
+    'start_missing', 'call_missing', 'unmatched_exit', 'end_missing',
     'exit_missing'
   )
 GROUP BY loss.reason

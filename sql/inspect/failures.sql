@@ -11,9 +11,7 @@ GROUP BY 1, 2
 UNION ALL
 SELECT 'calls without a request', CASE WHEN ret < 0 THEN ret END, COUNT(*)
 FROM syncline_call
-WHERE
-  unmatched
-  AND ret IS NOT NULL
+WHERE unmatched AND ret IS NOT NULL
 GROUP BY 1, 2
 UNION ALL
 SELECT 'bios', CASE WHEN error < 0 THEN error END, COUNT(*)

@@ -1,8 +1,7 @@
 -- Losses: events that were lost or not used, by reason, summed over the runs.
 -- Losses come first, then infos.
 SELECT
-  reason,
-  severity,
+  reason, severity,
   CAST(SUM(count) AS BIGINT) AS count,
   MIN(meaning) AS meaning,
   MIN(example) AS example,

@@ -20,9 +20,7 @@ WITH
     UNION ALL
     SELECT 'thread', run || ':' || CAST(tid AS TEXT), tid, comm, 0, COUNT(*), 0
     FROM syncline_call
-    WHERE
-      tid IS NOT NULL
-      AND unmatched
+    WHERE tid IS NOT NULL AND unmatched
     GROUP BY run, tid, comm
     UNION ALL
     SELECT 'thread', run || ':' || CAST(tid AS TEXT), tid, comm, 0, 0, COUNT(*)
@@ -36,17 +34,14 @@ WITH
       pid,
       COALESCE(process, comm),
       COUNT(*),
-      0,
-      0
+      0, 0
     FROM syncline_sync
     WHERE pid IS NOT NULL
     GROUP BY run, pid, COALESCE(process, comm)
     UNION ALL
     SELECT 'process', run || ':' || CAST(pid AS TEXT), pid, comm, 0, COUNT(*), 0
     FROM syncline_call
-    WHERE
-      pid IS NOT NULL
-      AND unmatched
+    WHERE pid IS NOT NULL AND unmatched
     GROUP BY run, pid, comm
     UNION ALL
     SELECT 'process', run || ':' || CAST(pid AS TEXT), pid, comm, 0, 0, COUNT(*)
@@ -81,15 +76,12 @@ WITH
     UNION ALL
     SELECT 'operation', op, NULL, op, 0, COUNT(*), 0
     FROM syncline_call
-    WHERE
-      op IS NOT NULL
-      AND unmatched
+    WHERE op IS NOT NULL AND unmatched
     GROUP BY op
   ),
   seen AS (
     SELECT
-      what,
-      item,
+      what, item,
       MIN(number) AS number,
       MIN(name) AS name,
       SUM(syncs) AS syncs,
@@ -107,19 +99,12 @@ WITH
   device_on AS (
     SELECT SUBSTR(key, LENGTH('device_on.') + 1) AS dev, MIN(value) AS below
     FROM syncline_meta
-    WHERE
-      key LIKE 'device_on.%'
-      AND value <> ''
+    WHERE key LIKE 'device_on.%' AND value <> ''
     GROUP BY key
   ),
   ranked AS (
     SELECT
-      what,
-      number,
-      name,
-      syncs,
-      unmatched_calls,
-      bios,
+      what, number, name, syncs, unmatched_calls, bios,
       COUNT(*) OVER (PARTITION BY what) AS total,
       SUM(CASE WHEN syncs + unmatched_calls > 0 THEN 1 ELSE 0 END) OVER (
         PARTITION BY what
@@ -131,8 +116,7 @@ WITH
     FROM seen
   )
 SELECT
-  what,
-  total,
+  what, total,
   CAST(syncing AS BIGINT) AS syncing,
   number,
   CASE

@@ -25,8 +25,7 @@ AS
     _reached AS (
       SELECT
         $groups,
-        ts_ns,
-        dur_ns,
+        ts_ns, dur_ns,
         MAX(ts_ns + dur_ns) OVER (
           PARTITION BY $groups
           ORDER BY ts_ns

@@ -3,8 +3,7 @@
 SELECT
   CAST(((bio.ts_ns - span.first_ns) - (bio.ts_ns - span.first_ns) % :width)
   / :width AS BIGINT) AS bin,
-  bio.dev,
-  bio.comm,
+  bio.dev, bio.comm,
   COUNT(*) AS bios,
   SUM(bio.bytes) AS bytes,
   COUNT(bio.queue_ns) AS queues,

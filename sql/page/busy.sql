@@ -31,9 +31,7 @@ WITH RECURSIVE
     WHERE end_ns <= next_ns
     UNION ALL
     SELECT
-      bin.bin,
-      flight.file,
-      flight.thread,
+      bin.bin, flight.file, flight.thread,
       CASE
         WHEN flight.end_ns < bin.begin_ns + flight.width_ns THEN flight.end_ns
         ELSE bin.begin_ns + flight.width_ns

@@ -3,8 +3,7 @@
 WITH
   request AS (
     SELECT
-      run,
-      call_sync_id,
+      run, call_sync_id,
       ROW_NUMBER() OVER (ORDER BY run, sync_id) - 1 AS number
     FROM _page_request
   )
@@ -18,6 +17,5 @@ JOIN syncline_phase AS phase
   AND phase.sync_id = part.sync_id
 JOIN _page_phase AS name ON name.phase = phase.phase
 GROUP BY request.number, name.place
-HAVING
-  SUM(phase.dur_ns) > 0
+HAVING SUM(phase.dur_ns) > 0
 ORDER BY request.number, name.place;

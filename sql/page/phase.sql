@@ -14,6 +14,5 @@ JOIN syncline_phase AS phase
   AND phase.sync_id = part.sync_id
 JOIN _page_phase AS name ON name.phase = phase.phase
 GROUP BY 1, 2, 3, 4
-HAVING
-  SUM(phase.dur_ns) > 0
+HAVING SUM(phase.dur_ns) > 0
 ORDER BY 1, 2, 3, 4;

@@ -17,6 +17,5 @@ JOIN syncline_phase AS phase
   AND phase.sync_id = part.sync_id
 JOIN _page_phase AS name ON name.phase = phase.phase
 GROUP BY long.run, long.sync_id, name.place
-HAVING
-  SUM(phase.dur_ns) > 0
+HAVING SUM(phase.dur_ns) > 0
 ORDER BY long.run, long.sync_id, name.place;

@@ -3,17 +3,8 @@
 WITH
   numbered AS (
     SELECT
-      sync_id,
-      since_ns,
-      dur_ns,
-      file,
-      thread,
-      op_place,
-      syscall_ns,
-      writeback_ns,
-      bytes,
-      ranges,
-      incomplete,
+      sync_id, since_ns, dur_ns, file, thread, op_place, syscall_ns,
+      writeback_ns, bytes, ranges, incomplete,
       ROW_NUMBER() OVER in_order - 1 AS place,
       ROW_NUMBER() OVER by_length - 1 AS longest
     FROM _page_request
@@ -22,16 +13,11 @@ WITH
       by_length AS (ORDER BY COALESCE(dur_ns, -1) DESC, run, sync_id)
   )
 SELECT
-  sync_id,
-  since_ns,
-  dur_ns,
+  sync_id, since_ns, dur_ns,
   CASE WHEN file < :files THEN file ELSE :files END AS file,
   CASE WHEN thread < :threads THEN thread ELSE :threads END AS thread,
   op_place AS op,
-  syscall_ns,
-  writeback_ns,
-  bytes,
-  ranges,
+  syscall_ns, writeback_ns, bytes, ranges,
   CASE WHEN place % :every = 0 THEN 1 ELSE 0 END AS sampled,
   CASE WHEN longest < :longest THEN 1 ELSE 0 END AS is_long,
   CASE incomplete
@@ -42,7 +28,5 @@ SELECT
     ELSE 0
   END AS incomplete
 FROM numbered
-WHERE
-  place % :every = 0
-  OR longest < :longest
+WHERE place % :every = 0 OR longest < :longest
 ORDER BY place;

@@ -44,19 +44,14 @@ WITH RECURSIVE
           '[' || what || ']',
           '[unknown file]'
         ) AS path,
-        dur_ns,
-        bytes
+        dur_ns, bytes
       FROM syncline_sync_call
     ) AS named
     GROUP BY path
   ),
   thread AS MATERIALIZED (
     SELECT
-      run,
-      tid,
-      pid,
-      comm,
-      process,
+      run, tid, pid, comm, process,
       ROW_NUMBER() OVER (
         ORDER BY
           COALESCE(SUM(dur_ns), 0) DESC,
@@ -74,8 +69,7 @@ WITH RECURSIVE
     SELECT COALESCE(op, 'none') AS op, ROW_NUMBER() OVER by_count - 1 AS place
     FROM syncline_sync_call
     GROUP BY COALESCE(op, 'none')
-    WINDOW
-      by_count AS (ORDER BY COUNT(*) DESC, COALESCE(op, 'none'))
+    WINDOW by_count AS (ORDER BY COUNT(*) DESC, COALESCE(op, 'none'))
   ),
   power AS (
     SELECT CAST(1 AS BIGINT) AS lower_bytes, 1 AS place
@@ -91,27 +85,16 @@ WITH RECURSIVE
     GROUP BY written.bytes
   )
 SELECT
-  sync.run,
-  sync.sync_id,
-  sync.call_sync_id,
+  sync.run, sync.sync_id, sync.call_sync_id,
   sync.ts_ns - span.first_ns AS since_ns,
-  sync.dur_ns,
-  width.width_ns,
+  sync.dur_ns, width.width_ns,
   CAST(((sync.ts_ns - span.first_ns) - (sync.ts_ns - span.first_ns) % width_ns)
   / width_ns AS BIGINT) AS bin,
-  file.file,
-  thread.thread,
+  file.file, thread.thread,
   CAST(stack.place AS BIGINT) AS stack_place,
   operation.place AS op_place,
-  operation.op,
-  sync.syscall_ns,
-  sync.writeback_ns,
-  sync.journal_ns,
-  sync.flush_ns,
-  sync.bytes,
-  sync.ranges,
-  sync.bios,
-  sync.ret,
+  operation.op, sync.syscall_ns, sync.writeback_ns, sync.journal_ns,
+  sync.flush_ns, sync.bytes, sync.ranges, sync.bios, sync.ret,
   -- As in the summary: of a request with nothing to attribute it says nothing.
   CASE
     WHEN sync.bios IS NOT NULL

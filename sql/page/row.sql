@@ -1,19 +1,9 @@
 -- Rows: all requests, for a page that can hold them.
 SELECT
-  sync_id,
-  since_ns,
-  dur_ns,
-  file,
-  thread,
+  sync_id, since_ns, dur_ns, file, thread,
   op_place AS op,
   stack_place AS stack,
-  syscall_ns,
-  writeback_ns,
-  journal_ns,
-  flush_ns,
-  bytes,
-  ranges,
-  bios,
+  syscall_ns, writeback_ns, journal_ns, flush_ns, bytes, ranges, bios,
   CASE WHEN ret < 0 THEN 1 ELSE 0 END AS failed,
   CASE incomplete
     WHEN 'start' THEN 1

@@ -142,11 +142,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
 WITH
   bio AS MATERIALIZED (
     SELECT
-      slice.ts,
-      slice.dur,
-      slice.track_id,
-      slice.arg_set_id,
-      known.bio_error,
+      slice.ts, slice.dur, slice.track_id, slice.arg_set_id, known.bio_error,
       known.derives = 1
       AND extract_arg(arg_set_id, 'debug.full') IS NULL AS derives,
       extract_arg(arg_set_id, 'debug.sync_id') AS owner,
@@ -223,8 +219,7 @@ SELECT
     iif(
       derives
       AND extract_arg(arg_set_id, 'debug.incomplete') IS NOT 'end',
-      bio_error,
-      NULL
+      bio_error, NULL
     )
   ) AS error,
   -- A pointer argument, which SQL shows as a number: a kernel address without
@@ -261,8 +256,7 @@ SELECT
     extract_arg(arg_set_id, 'debug.last_offset'),
     iif(derives, extract_arg(arg_set_id, 'debug.first_offset') + size, NULL)
   ) AS last_offset,
-  direction,
-  is_request,
+  direction, is_request,
   extract_arg(arg_set_id, 'debug.rwbs') AS rwbs,
   extract_arg(arg_set_id, 'debug.ino') AS ino,
   extract_arg(arg_set_id, 'debug.path') AS path,

@@ -36,15 +36,13 @@ CREATE OR REPLACE PERFETTO TABLE syncline_call (
 WITH
   call AS MATERIALIZED (
     SELECT
-      slice.ts,
-      slice.dur,
+      slice.ts, slice.dur,
       iif(
         category = 'syncline.call',
         slice.name,
         extract_arg(arg_set_id, 'debug.op')
       ) AS name,
-      slice.track_id,
-      slice.arg_set_id,
+      slice.track_id, slice.arg_set_id,
       iif(category = 'syncline.call', known.call_ret, known.ret) AS call_ret,
       known.derives = 1
       AND extract_arg(arg_set_id, 'debug.full') IS NULL AS derives

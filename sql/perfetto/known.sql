@@ -87,7 +87,5 @@ SELECT
 FROM track
 JOIN track AS parent ON parent.id = track.parent_id
 LEFT JOIN announced ON announced.name = track.name
-WHERE
-  parent.name = 'Threads'
-  OR parent.name GLOB 'Block I/O *'
+WHERE parent.name = 'Threads' OR parent.name GLOB 'Block I/O *'
 ORDER BY track_id;

@@ -32,7 +32,5 @@ SELECT
   extract_arg(arg_set_id, 'debug.meaning') AS meaning,
   '' AS run
 FROM slice
-WHERE
-  category = 'syncline.meta'
-  AND name = 'loss_summary'
+WHERE category = 'syncline.meta' AND name = 'loss_summary'
 ORDER BY reason;

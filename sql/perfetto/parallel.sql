@@ -22,20 +22,15 @@ WITH
   ),
   flight AS (
     SELECT
-      sync_id,
-      step,
+      sync_id, step,
       ROW_NUMBER() OVER in_order AS position,
       SUM(step) OVER in_order AS flying,
       LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
     FROM edge
-    WINDOW
-      in_order AS (ORDER BY edge_ns, step, sync_id)
+    WINDOW in_order AS (ORDER BY edge_ns, step, sync_id)
   )
 SELECT
-  sync_id,
-  step,
-  position,
-  flying,
+  sync_id, step, position, flying,
   -- Integrals up to this edge.
   COALESCE(SUM(flying * gap_ns) OVER past, 0) AS flown,
   COALESCE(SUM(gap_ns) FILTER (WHERE flying > 1) OVER past, 0) AS shared
@@ -106,8 +101,7 @@ SELECT
       )
     )
   ) AS parallel_max,
-  parallel_ns,
-  overlap_ns,
+  parallel_ns, overlap_ns,
   '' AS run
 FROM own
 ORDER BY sync_id;

@@ -34,9 +34,7 @@ WITH
   request AS MATERIALIZED (
     SELECT sync_id
     FROM syncline_sync
-    WHERE
-      start_ns IS NOT NULL
-      AND dur_ns IS NOT NULL
+    WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
   -- Slices of the requests whose slices are of another layout.
   other_layout AS MATERIALIZED (
@@ -51,8 +49,7 @@ WITH
   -- Requests, without a name of their own, and their waits.
   outer_slice AS MATERIALIZED (
     SELECT
-      slice.id,
-      slice.ts,
+      slice.id, slice.ts,
       slice.ts + slice.dur AS end_ts,
       request.sync_id,
       iif(category = 'syncline.wait', slice.name, NULL) AS name
@@ -81,8 +78,7 @@ WITH
   -- What is left before each inner slice, and before the end of the outer one.
   gap AS MATERIALIZED (
     SELECT
-      sync_id,
-      outer_name,
+      sync_id, outer_name,
       COALESCE(
         LAG(end_ts) OVER (PARTITION BY outer_id ORDER BY ts, end_ts),
         outer_ts
@@ -97,14 +93,10 @@ WITH
     UNION ALL
     SELECT sync_id, 0, outer_name, ts, end_ts - ts
     FROM gap
-    WHERE
-      outer_name IS NOT NULL
-      AND end_ts > ts
+    WHERE outer_name IS NOT NULL AND end_ts > ts
     UNION ALL
     SELECT
-      sync_id,
-      1,
-      'residue',
+      sync_id, 1, 'residue',
       iif(MAX(end_ts) - MIN(ts) = SUM(end_ts - ts), MIN(ts), NULL),
       SUM(end_ts - ts)
     FROM (

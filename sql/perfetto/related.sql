@@ -23,11 +23,7 @@ CREATE OR REPLACE PERFETTO TABLE _syncline_related_bio AS
 WITH
   bio AS (
     SELECT
-      sync_id,
-      ts_ns,
-      dur_ns,
-      first_offset,
-      last_offset,
+      sync_id, ts_ns, dur_ns, first_offset, last_offset,
       iif(bytes BETWEEN 0 AND 1099511627775, bytes, NULL) AS size,
       iif(folios BETWEEN 0 AND 1099511627775, folios, NULL) AS folio_count,
       iif(ranges BETWEEN 0 AND 1099511627775, ranges, NULL) AS range_count

@@ -36,23 +36,20 @@ WITH
   ),
   numbered AS (
     SELECT
-      run,
-      stack,
+      run, stack,
       ROW_NUMBER() OVER (PARTITION BY run ORDER BY first_ns, stack) AS stack_id
     FROM first_use
   ),
   -- The frames as an array of JSON.
   quoted AS (
     SELECT
-      run,
-      stack_id,
+      run, stack_id,
       '[' || REPLACE(json_quote(stack), ';', '","') || ']' AS frames
     FROM numbered
   ),
   part AS (
     SELECT
-      quoted.run,
-      quoted.stack_id,
+      quoted.run, quoted.stack_id,
       json.key AS depth,
       CASE WHEN key < 256 THEN value ELSE '[deeper frames]' END AS frame
     FROM quoted
@@ -63,6 +60,4 @@ WITH
 SELECT part.stack_id, part.depth, part.frame, numbered.stack, part.run
 FROM part
 CROSS JOIN numbered
-WHERE
-  numbered.run = part.run
-  AND numbered.stack_id = part.stack_id;
+WHERE numbered.run = part.run AND numbered.stack_id = part.stack_id;

@@ -126,10 +126,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
 WITH
   request AS MATERIALIZED (
     SELECT
-      slice.ts,
-      slice.dur,
-      slice.track_id,
-      slice.arg_set_id,
+      slice.ts, slice.dur, slice.track_id, slice.arg_set_id,
       known.dev AS known_dev,
       known.fs AS known_fs,
       known.ret AS known_ret,
@@ -166,13 +163,11 @@ WITH
         iif(
           request.derives
           AND incomplete IS NOT 'start',
-          request.known_fs,
-          NULL
+          request.known_fs, NULL
         )
       ) AS fs,
       sums.bios AS sum_bios,
-      sums.submit,
-      sums.complete,
+      sums.submit, sums.complete,
       sums.bytes AS sum_bytes,
       sums.folios AS sum_folios,
       sums.ranges AS sum_ranges,
@@ -270,8 +265,7 @@ SELECT
     iif(may_start, known_dev, NULL)
   ) AS dev,
   extract_arg(arg_set_id, 'debug.ino') AS ino,
-  fs,
-  id,
+  fs, id,
   COALESCE(extract_arg(arg_set_id, 'debug.ret'), usual_ret) AS ret,
   syscall_ns,
   COALESCE(
@@ -283,10 +277,7 @@ SELECT
       NULL
     )
   ) AS writeback_ns,
-  before_submit_ns,
-  after_complete_ns,
-  journal_ns,
-  flush_ns,
+  before_submit_ns, after_complete_ns, journal_ns, flush_ns,
   COALESCE(
     extract_arg(arg_set_id, 'debug.other_ns'),
     -- Its name before schema version 3.
@@ -317,8 +308,7 @@ SELECT
       AND fs IS NOT NULL
       AND id IS NOT NULL
       AND sum_bios IS NULL,
-      0,
-      NULL
+      0, NULL
     )
   ) AS folios,
   bios,
@@ -330,8 +320,7 @@ SELECT
       AND fs IS NOT NULL
       AND id IS NOT NULL
       AND sum_bios IS NULL,
-      0,
-      NULL
+      0, NULL
     )
   ) AS ranges,
   COALESCE(extract_arg(arg_set_id, 'debug.first_offset'), low) AS first_offset,
@@ -341,8 +330,7 @@ SELECT
     extract_arg(arg_set_id, 'debug.confidence'),
     iif(derives, 'exact', NULL)
   ) AS confidence,
-  incomplete,
-  sync_id,
+  incomplete, sync_id,
   iif(incomplete = 'start' OR call_only, NULL, ts) AS start_ns,
   COALESCE(said_call, sync_id) AS call_sync_id,
   '' AS run

@@ -96,20 +96,13 @@ WITH
     FROM part
   )
 SELECT
-  sync_id,
-  call_sync_id,
-  ts_ns,
+  sync_id, call_sync_id, ts_ns,
   CASE
     WHEN has_exit THEN said_ns
     WHEN is_left THEN NULL
     WHEN ends = requests THEN end_ns - ts_ns
   END AS dur_ns,
-  tid,
-  pid,
-  comm,
-  process,
-  cgroup,
-  op,
+  tid, pid, comm, process, cgroup, op,
   CASE WHEN is_one_path THEN path END AS path,
   CASE WHEN is_one_path THEN container_path END AS container_path,
   CASE WHEN is_one_dev THEN dev END AS dev,
@@ -139,8 +132,7 @@ SELECT
   CASE WHEN sizes = requests THEN COALESCE(NULLIF(bytes, 0), own) END AS bytes,
   CASE WHEN n_ranges = requests AND own = 0 THEN ranges END AS ranges,
   CASE WHEN counts = requests THEN COALESCE(NULLIF(bios, 0), own) END AS bios,
-  stack,
-  confidence,
+  stack, confidence,
   CASE
     WHEN lack = 0 THEN 'start'
     WHEN lack = 1
@@ -148,8 +140,7 @@ SELECT
     WHEN lack = 2 THEN 'call'
     WHEN lack = 3 THEN 'bio'
   END AS incomplete,
-  start_ns,
-  requests
+  start_ns, requests
 FROM joined
 ORDER BY call_sync_id;
 
@@ -237,32 +228,9 @@ CREATE OR REPLACE PERFETTO VIEW syncline_sync_call (
 WITH
   single AS (
     SELECT
-      sync_id,
-      call_sync_id,
-      ts_ns,
-      dur_ns,
-      tid,
-      pid,
-      comm,
-      process,
-      cgroup,
-      op,
-      path,
-      container_path,
-      dev,
-      ino,
-      ret,
-      syscall_ns,
-      writeback_ns,
-      journal_ns,
-      flush_ns,
-      bytes,
-      ranges,
-      bios,
-      stack,
-      confidence,
-      incomplete,
-      start_ns,
+      sync_id, call_sync_id, ts_ns, dur_ns, tid, pid, comm, process, cgroup, op,
+      path, container_path, dev, ino, ret, syscall_ns, writeback_ns, journal_ns,
+      flush_ns, bytes, ranges, bios, stack, confidence, incomplete, start_ns,
       -- What flusher threads write for it is known by ids only.
       CASE
         WHEN id IS NOT NULL THEN 0
@@ -273,20 +241,8 @@ WITH
     WHERE call_sync_id NOT IN (SELECT call_sync_id FROM _syncline_several)
   )
 SELECT
-  sync_id,
-  call_sync_id,
-  ts_ns,
-  dur_ns,
-  tid,
-  pid,
-  comm,
-  process,
-  cgroup,
-  op,
-  path,
-  container_path,
-  dev,
-  ino,
+  sync_id, call_sync_id, ts_ns, dur_ns, tid, pid, comm, process, cgroup, op,
+  path, container_path, dev, ino,
   CASE
     WHEN path IS NULL
     AND ino IS NULL
@@ -295,50 +251,21 @@ SELECT
     AND ino IS NULL
     AND op = 'syncfs' THEN 'a whole file system'
   END AS what,
-  ret,
-  syscall_ns,
+  ret, syscall_ns,
   CASE WHEN own = 0 THEN writeback_ns END AS writeback_ns,
-  journal_ns,
-  flush_ns,
+  journal_ns, flush_ns,
   CASE WHEN bytes > 0 OR own = 0 THEN bytes END AS bytes,
   CASE WHEN own = 0 THEN ranges END AS ranges,
   CASE WHEN bios > 0 OR own = 0 THEN bios END AS bios,
-  stack,
-  confidence,
-  incomplete,
-  start_ns,
+  stack, confidence, incomplete, start_ns,
   CAST(1 AS BIGINT) AS requests,
   '' AS run
 FROM single
 UNION ALL
 SELECT
-  sync_id,
-  call_sync_id,
-  ts_ns,
-  dur_ns,
-  tid,
-  pid,
-  comm,
-  process,
-  cgroup,
-  op,
-  path,
-  container_path,
-  dev,
-  ino,
-  what,
-  ret,
-  syscall_ns,
-  writeback_ns,
-  journal_ns,
-  flush_ns,
-  bytes,
-  ranges,
-  bios,
-  stack,
-  confidence,
-  incomplete,
-  start_ns,
-  requests,
+  sync_id, call_sync_id, ts_ns, dur_ns, tid, pid, comm, process, cgroup, op,
+  path, container_path, dev, ino, what, ret, syscall_ns, writeback_ns,
+  journal_ns, flush_ns, bytes, ranges, bios, stack, confidence, incomplete,
+  start_ns, requests,
   '' AS run
 FROM _syncline_several;

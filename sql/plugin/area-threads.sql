@@ -1,7 +1,6 @@
 -- Area threads: the threads with the most time.
 SELECT
-  comm,
-  tid,
+  comm, tid,
   COUNT(*) AS syncs,
   SUM(dur_ns) AS time_ns,
   MAX(dur_ns) AS max_ns,

@@ -7,10 +7,7 @@ WITH RECURSIVE
     WHERE id = $slice_id
     UNION ALL
     SELECT
-      slice.id,
-      slice.parent_id,
-      slice.category,
-      slice.arg_set_id,
+      slice.id, slice.parent_id, slice.category, slice.arg_set_id,
       steps + 1
     FROM around
     JOIN slice ON slice.id = around.parent_id

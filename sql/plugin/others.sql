@@ -1,12 +1,7 @@
 -- Others: the requests that were in flight at the same time as a request, those
 -- with the longest common time first. `others` is the number of all of them.
 SELECT
-  other.sync_id,
-  other.op,
-  other.path,
-  other.comm,
-  other.tid,
-  other.dur_ns,
+  other.sync_id, other.op, other.path, other.comm, other.tid, other.dur_ns,
   MIN(other.ts_ns + other.dur_ns, own.ts_ns + own.dur_ns)
   - MAX(other.ts_ns, own.ts_ns) AS common_ns,
   found.slice_id,

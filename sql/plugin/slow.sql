@@ -3,9 +3,7 @@
 SELECT ts_ns, dur_ns, slice_id
 FROM (
   SELECT
-    sync_id,
-    ts_ns,
-    dur_ns,
+    sync_id, ts_ns, dur_ns,
     ROW_NUMBER() OVER (ORDER BY dur_ns DESC, sync_id) AS place,
     COUNT(*) OVER () AS syncs
   FROM syncline_sync_call
@@ -14,7 +12,5 @@ FROM (
 JOIN _syncline_plugin_slice AS found
   ON found.sync_id = ranked.sync_id
   AND NOT found.is_bio
-WHERE
-  place <= 20
-  OR place * 100 <= syncs
+WHERE place <= 20 OR place * 100 <= syncs
 ORDER BY ts_ns, ranked.sync_id;

@@ -1,8 +1,7 @@
 -- Threads: those with requests, by the time that they waited, most first, and a
 -- request of each, by which tables/area.sql finds the thread.
 SELECT
-  tid,
-  comm,
+  tid, comm,
   MIN(sync_id) AS sync_id,
   COUNT(*) AS syncs,
   SUM(dur_ns) AS time_ns

@@ -1,11 +1,7 @@
 -- Waits: those of a request, each with the commit that it waits for, and the
 -- number of other requests that wait for the same one.
 SELECT
-  own.wait,
-  own.ts_ns,
-  own.dur_ns,
-  own.transaction_id,
-  journal.commit_id,
+  own.wait, own.ts_ns, own.dur_ns, own.transaction_id, journal.commit_id,
   journal.ts_ns AS commit_ts_ns,
   journal.dur_ns AS commit_dur_ns,
   journal.comm AS journal,

@@ -10,9 +10,7 @@ WITH
       ON sync.tid = own.holder_tid
       AND sync.ts_ns <= own.ts_ns
       AND sync.ts_ns + sync.dur_ns > own.ts_ns
-    WHERE
-      own.wait_id = $wait_id
-      AND own.wait = 'inode lock'
+    WHERE own.wait_id = $wait_id AND own.wait = 'inode lock'
     UNION
     -- Requests of the file whose page cache is under writeback.
     SELECT sync.sync_id
@@ -22,9 +20,7 @@ WITH
       AND sync.ino = own.ino
       AND sync.ts_ns <= own.ts_ns
       AND sync.ts_ns + sync.dur_ns > own.ts_ns
-    WHERE
-      own.wait_id = $wait_id
-      AND own.wait = 'page writeback'
+    WHERE own.wait_id = $wait_id AND own.wait = 'page writeback'
     UNION
     -- Requests that wait for the same commit.
     SELECT wait.sync_id
@@ -39,12 +35,7 @@ WITH
       AND own.wait IN ('journal handle', 'journal buffer')
   )
 SELECT
-  sync.sync_id,
-  sync.op,
-  sync.path,
-  sync.comm,
-  sync.tid,
-  sync.dur_ns,
+  sync.sync_id, sync.op, sync.path, sync.comm, sync.tid, sync.dur_ns,
   MAX(
     MIN(sync.ts_ns + sync.dur_ns, own.ts_ns + own.dur_ns)
     - MAX(sync.ts_ns, own.ts_ns),

@@ -42,8 +42,7 @@ WITH RECURSIVE
   ),
   filled AS (
     SELECT
-      bucket.lower_bytes,
-      bucket.upper_bytes,
+      bucket.lower_bytes, bucket.upper_bytes,
       COALESCE(SUM(amount.syncs), 0) AS syncs,
       COALESCE(SUM(amount.bytes * amount.syncs), 0) AS bytes
     FROM bucket
@@ -53,8 +52,7 @@ WITH RECURSIVE
     GROUP BY bucket.lower_bytes, bucket.upper_bytes
   )
 SELECT
-  filled.lower_bytes,
-  filled.upper_bytes,
+  filled.lower_bytes, filled.upper_bytes,
   CAST(filled.syncs AS BIGINT) AS syncs,
   CAST(filled.syncs AS DOUBLE) / bound.syncs AS share,
   CAST(SUM(filled.syncs) OVER (ORDER BY filled.lower_bytes) AS DOUBLE)

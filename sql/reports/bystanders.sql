@@ -56,12 +56,7 @@
 WITH
   complete AS (
     SELECT
-      run,
-      sync_id,
-      path,
-      dev,
-      ino,
-      start_ns,
+      run, sync_id, path, dev, ino, start_ns,
       ts_ns + dur_ns AS end_ns,
       ts_ns + dur_ns - start_ns AS time_ns,
       ROW_NUMBER() OVER (
@@ -70,27 +65,16 @@ WITH
       ) AS place,
       COUNT(*) OVER (PARTITION BY run) AS syncs
     FROM syncline_sync
-    WHERE
-      start_ns IS NOT NULL
-      AND dur_ns IS NOT NULL
-      AND bios IS NOT NULL
+    WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL AND bios IS NOT NULL
   ),
   -- Bios with a known device, from their issue (the submit, where the issue is
   -- not recorded) to their completion.
   bio AS MATERIALIZED (
     SELECT
-      run,
-      bio_id,
-      sync_id,
-      direction,
-      commit_id,
-      dev,
-      below,
+      run, bio_id, sync_id, direction, commit_id, dev, below,
       -- Where it is issued.
       COALESCE(below, dev) AS place,
-      tid,
-      comm,
-      process,
+      tid, comm, process,
       -- A flusher thread works for the groups of the writers, and has another
       -- one itself.
       CASE
@@ -111,9 +95,7 @@ WITH
       ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
       ts_ns + dur_ns AS complete_ns
     FROM syncline_bio
-    WHERE
-      dev IS NOT NULL
-      AND dur_ns IS NOT NULL
+    WHERE dev IS NOT NULL AND dur_ns IS NOT NULL
   ),
   -- Without a known device, nothing is known of bystanders.
   slow AS MATERIALIZED (
@@ -172,9 +154,7 @@ WITH
     JOIN bio
       ON bio.run = commit_wait.run
       AND bio.commit_id = commit_wait.commit_id
-    WHERE
-      bio.complete_ns > wait_ns
-      AND bio.submit_ns < wait_end_ns
+    WHERE bio.complete_ns > wait_ns AND bio.submit_ns < wait_end_ns
   ),
   own_device AS MATERIALIZED (
     SELECT slow.run AS run, slow.sync_id AS sync_id, bio.dev AS dev
@@ -227,11 +207,7 @@ WITH
       AND phase.sync_id = slow.sync_id
     WHERE
       phase.phase IN (
-        'queue',
-        'device',
-        'writeback',
-        'earlier writeback',
-        'flush'
+        'queue', 'device', 'writeback', 'earlier writeback', 'flush'
       )
       AND phase.dur_ns > 0
   ),
@@ -240,8 +216,7 @@ WITH
   -- may begin long after the issue of this bio.
   moment AS (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       submit_ns AS at_ns,
       1 AS after,
       complete_ns,
@@ -254,9 +229,7 @@ WITH
   ),
   reaching AS (
     SELECT
-      run,
-      sync_id,
-      from_ns,
+      run, sync_id, from_ns,
       at_ns AS until_ns,
       MAX(complete_ns) OVER (
         PARTITION BY run, sync_id
@@ -283,13 +256,10 @@ WITH
     GROUP BY reaching.run, reaching.sync_id, reaching.from_ns
     UNION ALL
     SELECT
-      phase.run,
-      phase.sync_id,
-      phase.from_ns,
+      phase.run, phase.sync_id, phase.from_ns,
       -- The flush is sent when the thread begins to wait for it.
       MAX(wait.ts_ns),
-      NULL,
-      NULL
+      NULL, NULL
     FROM phase
     JOIN syncline_wait AS wait
       ON wait.run = phase.run
@@ -359,9 +329,7 @@ WITH
         WHEN bio.tid IN (
           SELECT tid
           FROM syncline_journal AS journal
-          WHERE
-            journal.run = bio.run
-            AND journal.kind = 'commit'
+          WHERE journal.run = bio.run AND journal.kind = 'commit'
         ) THEN 'journal'
         ELSE 'background'
       END AS kind,
@@ -431,34 +399,14 @@ WITH
       AND sync.sync_id = other.other_id
     UNION ALL
     SELECT
-      waiting.run,
-      waiting.sync_id,
-      NULL,
-      waiting.kind,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      from_ns,
-      until_ns
+      waiting.run, waiting.sync_id, NULL, waiting.kind, NULL, NULL, NULL, NULL,
+      NULL, NULL, NULL, NULL, from_ns, until_ns
     FROM waiting
   ),
   -- Each instant counts once for a request and a bystander.
   reach AS (
     SELECT
-      run,
-      sync_id,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path,
-      from_ns,
+      run, sync_id, kind, comm, process, cgroup, writers, path, from_ns,
       until_ns,
       MAX(until_ns) OVER (
         PARTITION BY run, sync_id, kind, comm, process, cgroup, writers, path
@@ -469,14 +417,7 @@ WITH
   ),
   delay AS (
     SELECT
-      run,
-      sync_id,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path,
+      run, sync_id, kind, comm, process, cgroup, writers, path,
       SUM(
         CASE
           WHEN reached_ns IS NULL
@@ -499,13 +440,7 @@ WITH
   ),
   cost AS (
     SELECT
-      run,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path,
+      run, kind, comm, process, cgroup, writers, path,
       COUNT(*) AS syncs,
       SUM(ahead_ns) AS ahead_ns,
       MAX(ahead_ns) AS max_ns,
@@ -516,62 +451,26 @@ WITH
   -- A bio may be ahead of several requests, or several times of one.
   each_bio AS (
     SELECT DISTINCT
-      run,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path,
-      file,
-      bio_id,
-      tid,
-      bytes,
+      run, kind, comm, process, cgroup, writers, path, file, bio_id, tid, bytes,
       CAST(NULL AS BIGINT) AS of_others
     FROM ahead
     WHERE bio_id IS NOT NULL
     UNION ALL
     SELECT
-      run,
-      'commit',
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      bio_id,
-      tid,
-      bytes,
+      run, 'commit', NULL, NULL, NULL, NULL, NULL, NULL, bio_id, tid, bytes,
       MIN(of_others)
     FROM commit_bio
     GROUP BY run, bio_id, tid, bytes
     UNION ALL
     SELECT
-      slow.run,
-      'itself',
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      bio.bio_id,
-      bio.tid,
-      bio.bytes,
-      NULL
+      slow.run, 'itself', NULL, NULL, NULL, NULL, NULL, NULL, bio.bio_id,
+      bio.tid, bio.bytes, NULL
     FROM slow
     JOIN bio ON bio.run = slow.run AND bio.sync_id = slow.sync_id
   ),
   amount AS (
     SELECT
-      run,
-      kind,
-      comm,
-      process,
-      cgroup,
-      writers,
-      path,
+      run, kind, comm, process, cgroup, writers, path,
       CASE
         WHEN COUNT(file) = COUNT(*)
         AND MIN(file) = MAX(file) THEN MIN(file)

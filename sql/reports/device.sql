@@ -67,23 +67,8 @@ WITH
   -- Each reader takes a few of its columns, so it is not kept.
   bio AS NOT MATERIALIZED (
     SELECT
-      run,
-      dev,
-      bio_id,
-      sync_id,
-      direction,
-      comm,
-      bytes,
-      error,
-      rwbs,
-      sector,
-      queue_ns,
-      device_ns,
-      requeues,
-      requeue_ns,
-      parts,
-      dur_ns,
-      ts_ns,
+      run, dev, bio_id, sync_id, direction, comm, bytes, error, rwbs, sector,
+      queue_ns, device_ns, requeues, requeue_ns, parts, dur_ns, ts_ns,
       ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
       ts_ns + dur_ns AS end_ns,
       CASE
@@ -108,9 +93,7 @@ WITH
       -- Without an issue, nothing says that a bio was merged.
       CASE WHEN queue_ns IS NULL THEN bio_id END AS alone
     FROM syncline_bio
-    WHERE
-      dev IS NOT NULL
-      AND dur_ns IS NOT NULL
+    WHERE dev IS NOT NULL AND dur_ns IS NOT NULL
   ),
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
   -- First of each thread and flag: these are few rows. Their numbers take less
@@ -120,10 +103,7 @@ WITH
   -- than bios, and so keep them in memory, not the bios, when it joins both.
   of_thread AS MATERIALIZED (
     SELECT
-      run,
-      dev,
-      flag,
-      comm,
+      run, dev, flag, comm,
       CAST(DENSE_RANK() OVER (ORDER BY run) AS INTEGER) AS run_id,
       CAST(DENSE_RANK() OVER (ORDER BY run, dev) AS INTEGER) AS device_id,
       CASE flag
@@ -151,10 +131,8 @@ WITH
       MAX(end_ns) AS last_ns
     FROM bio
     GROUP BY run, dev, flag, comm
-    HAVING
-      COUNT(*) > 0
-    WINDOW
-      by_name AS (PARTITION BY run, dev ORDER BY comm)
+    HAVING COUNT(*) > 0
+    WINDOW by_name AS (PARTITION BY run, dev ORDER BY comm)
   ),
   whole AS (
     SELECT run, dev, MAX(last_ns) - MIN(first_ns) AS time_ns
@@ -176,8 +154,7 @@ WITH
   ),
   amount AS MATERIALIZED (
     SELECT
-      run,
-      dev,
+      run, dev,
       of_part AS part,
       of_comm,
       MIN(device_id) AS device_id,
@@ -196,8 +173,7 @@ WITH
       MAX(max_ns) AS max_ns
     FROM sums
     GROUP BY run, dev, of_part, of_comm
-    HAVING
-      COUNT(*) > 0
+    HAVING COUNT(*) > 0
   ),
   longest AS (
     SELECT
@@ -221,8 +197,7 @@ WITH
   -- The flushes of each device, and that of a file system, with their lengths.
   flush AS (
     SELECT
-      run,
-      dev,
+      run, dev,
       CASE
         WHEN direction = 'flush' THEN dur_ns
         ELSE queue_ns - COALESCE(requeue_ns, 0)
@@ -250,8 +225,7 @@ WITH
   ),
   flushed AS (
     SELECT
-      run,
-      dev,
+      run, dev,
       CAST(ROUND(AVG(length_ns)) AS BIGINT) AS flush_ns,
       MAX(length_ns) AS max_flush_ns
     FROM flush
@@ -259,14 +233,8 @@ WITH
   ),
   numbered AS NOT MATERIALIZED (
     SELECT
-      of_thread.run_id,
-      of_thread.device_id,
-      of_thread.thread_id,
-      bio.issue_ns,
-      bio.way,
-      bio.done,
-      bio.alone,
-      bio.sector,
+      of_thread.run_id, of_thread.device_id, of_thread.thread_id, bio.issue_ns,
+      bio.way, bio.done, bio.alone, bio.sector,
       bio.sector + (bio.bytes + 511) / 512 AS end_sector,
       bio.end_ns,
       COALESCE(bio.requeues, 0) AS requeues,
@@ -280,12 +248,7 @@ WITH
   ),
   merged AS MATERIALIZED (
     SELECT
-      run_id,
-      device_id,
-      issue_ns,
-      way,
-      done,
-      alone,
+      run_id, device_id, issue_ns, way, done, alone,
       MIN(thread_id) AS thread_id,
       MAX(thread_id) AS last_thread_id,
       -- What one request covers has no gaps.
@@ -315,9 +278,7 @@ WITH
       (device_id, issue_ns, way, COALESCE(done, -1), COALESCE(alone, -1)) IN (
         SELECT device_id, issue_ns, way, COALESCE(done, -1), COALESCE(alone, -1)
         FROM merged
-        WHERE
-          thread_id <> last_thread_id
-          OR has_gaps
+        WHERE thread_id <> last_thread_id OR has_gaps
       )
   ),
   apart AS MATERIALIZED (
@@ -332,8 +293,7 @@ WITH
   ),
   mixed AS MATERIALIZED (
     SELECT
-      run_id,
-      device_id,
+      run_id, device_id,
       CASE part.part
         WHEN 'all' THEN 0
         WHEN 'flag' THEN thread_id % 8
@@ -349,22 +309,16 @@ WITH
   ),
   request AS NOT MATERIALIZED (
     SELECT
-      run_id,
-      device_id,
+      run_id, device_id,
       CASE part.part
         WHEN 'all' THEN 0
         WHEN 'flag' THEN thread_id % 8
         ELSE thread_id - thread_id % 8
       END AS part_id,
-      issue_ns,
-      end_ns,
-      requeues,
-      requeue_ns
+      issue_ns, end_ns, requeues, requeue_ns
     FROM merged
     CROSS JOIN part
-    WHERE
-      thread_id = last_thread_id
-      AND has_gaps IS NOT TRUE
+    WHERE thread_id = last_thread_id AND has_gaps IS NOT TRUE
     UNION ALL
     SELECT run_id, device_id, part_id, issue_ns, end_ns, requeues, requeue_ns
     FROM mixed
@@ -372,8 +326,7 @@ WITH
   -- The flushes before writes.
   before_write AS NOT MATERIALIZED (
     SELECT
-      of_thread.run_id,
-      of_thread.device_id,
+      of_thread.run_id, of_thread.device_id,
       CASE part.part
         WHEN 'all' THEN 0
         WHEN 'flag' THEN of_thread.thread_id % 8
@@ -392,8 +345,7 @@ WITH
   ),
   made AS (
     SELECT
-      device_id,
-      part_id,
+      device_id, part_id,
       COUNT(*) AS requests,
       SUM(end_ns - issue_ns) AS sum_ns,
       SUM(requeues) AS requeues,
@@ -405,9 +357,7 @@ WITH
   -- the number of both.
   step AS NOT MATERIALIZED (
     SELECT
-      run_id,
-      device_id,
-      part_id,
+      run_id, device_id, part_id,
       -- 2^36 ns, about a minute.
       issue_ns - issue_ns % 68719476736 AS minute_ns,
       issue_ns AS at_ns,
@@ -418,21 +368,15 @@ WITH
     FROM request
     UNION ALL
     SELECT
-      run_id,
-      device_id,
-      part_id,
+      run_id, device_id, part_id,
       begin_ns - begin_ns % 68719476736,
-      begin_ns,
-      4294967296
+      begin_ns, 4294967296
     FROM before_write
     UNION ALL
     SELECT
-      run_id,
-      device_id,
-      part_id,
+      run_id, device_id, part_id,
       end_ns - end_ns % 68719476736,
-      end_ns,
-      -4294967296
+      end_ns, -4294967296
     FROM before_write
   ),
   minute AS (
@@ -443,16 +387,12 @@ WITH
   -- What is at the device when a minute begins and when it ends.
   before AS MATERIALIZED (
     SELECT
-      run_id,
-      device_id,
-      part_id,
-      minute_ns,
+      run_id, device_id, part_id, minute_ns,
       (LEAD(minute_ns) OVER in_order) AS next_ns,
       CAST((SUM(steps) OVER in_order) - steps AS BIGINT) AS begin_depth,
       CAST(SUM(steps) OVER in_order AS BIGINT) AS end_depth
     FROM minute
-    WINDOW
-      in_order AS (PARTITION BY device_id, part_id ORDER BY minute_ns)
+    WINDOW in_order AS (PARTITION BY device_id, part_id ORDER BY minute_ns)
   ),
   -- An engine keeps the rows of a window in memory. So a window is of a minute.
   -- It begins with what is at the device, and ends with none there: then the
@@ -470,8 +410,7 @@ WITH
   ),
   sweep AS (
     SELECT
-      device_id,
-      part_id,
+      device_id, part_id,
       CAST(SUM(step) OVER in_order AS BIGINT) AS depth,
       (LEAD(at_ns) OVER in_order) - at_ns AS gap_ns
     FROM windowed
@@ -485,8 +424,7 @@ WITH
   ),
   busy AS (
     SELECT
-      device_id,
-      part_id,
+      device_id, part_id,
       MAX(depth % 4294967296) AS max_depth,
       SUM(CASE WHEN depth > 0 THEN gap_ns ELSE 0 END) AS busy_ns,
       SUM(CASE WHEN depth % 4294967296 > 0 THEN gap_ns ELSE 0 END) AS request_ns
@@ -535,8 +473,7 @@ LEFT JOIN flushed
   AND flushed.dev = amount.dev
   AND amount.part = 'all'
 ORDER BY
-  amount.run,
-  amount.dev,
+  amount.run, amount.dev,
   CASE amount.part WHEN 'all' THEN 0 WHEN 'thread' THEN 2 ELSE 1 END,
   CASE WHEN amount.part <> 'thread' THEN amount.part END DESC,
   busy.busy_ns DESC,

@@ -50,41 +50,19 @@
 WITH
   good AS NOT MATERIALIZED (
     SELECT
-      run,
-      sync_id,
-      op,
-      fs,
-      dev,
-      ino,
-      path,
-      ts_ns,
-      start_ns,
+      run, sync_id, op, fs, dev, ino, path, ts_ns, start_ns,
       COALESCE(start_ns, ts_ns) AS begin_ns,
       ts_ns + dur_ns AS end_ns,
-      bytes,
-      bios,
-      flush_ns
+      bytes, bios, flush_ns
     FROM syncline_sync
-    WHERE
-      ret = 0
-      AND dur_ns IS NOT NULL
+    WHERE ret = 0 AND dur_ns IS NOT NULL
   ),
   bio AS NOT MATERIALIZED (
     SELECT
-      run,
-      bio_id,
-      sync_id,
-      commit_id,
-      dev,
-      ino,
-      sector,
-      bytes,
-      first_offset,
-      last_offset,
-      ts_ns,
+      run, bio_id, sync_id, commit_id, dev, ino, sector, bytes, first_offset,
+      last_offset, ts_ns,
       ts_ns + dur_ns AS end_ns,
-      error,
-      rwbs,
+      error, rwbs,
       -- A flush of its own has no data, and asks no flush for it.
       direction <> 'flush' AS has_data,
       rwbs LIKE '%WF%' AS has_fua,
@@ -96,23 +74,16 @@ WITH
   flush AS MATERIALIZED (
     SELECT run, 'device' AS place, dev, ts_ns AS begin_ns, end_ns
     FROM bio
-    WHERE
-      has_flush
-      AND end_ns IS NOT NULL
+    WHERE has_flush AND end_ns IS NOT NULL
     UNION ALL
     SELECT
-      wait.run,
-      'file system',
-      sync.dev,
-      wait.ts_ns,
+      wait.run, 'file system', sync.dev, wait.ts_ns,
       wait.ts_ns + wait.dur_ns
     FROM syncline_wait AS wait
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
-    WHERE
-      wait.wait = 'flush'
-      AND wait.dur_ns IS NOT NULL
+    WHERE wait.wait = 'flush' AND wait.dur_ns IS NOT NULL
   ),
   -- Bios of files without an error, with the device of the file system where
   -- it is known. Background bios have that of the disk.
@@ -138,9 +109,7 @@ WITH
   -- those of flushes below.
   file_point AS NOT MATERIALIZED (
     SELECT
-      run,
-      dev,
-      ino,
+      run, dev, ino,
       ts_ns AS at_ns,
       end_ns AS reached_ns,
       CAST(NULL AS BIGINT) AS done_ns,
@@ -168,16 +137,12 @@ WITH
     SELECT * FROM file_point_of_minute
     UNION ALL
     SELECT
-      run,
-      dev,
-      ino,
+      run, dev, ino,
       minute_ns - 1,
       MAX(MAX(reached_ns)) OVER earlier,
       MAX(MAX(done_ns)) OVER earlier,
       COALESCE(SUM(SUM(endless)) OVER earlier, 0),
-      NULL,
-      0,
-      minute_ns
+      NULL, 0, minute_ns
     FROM file_point_of_minute
     GROUP BY run, dev, ino, minute_ns
     WINDOW
@@ -189,20 +154,16 @@ WITH
   ),
   file_state AS (
     SELECT
-      run,
-      sync_id,
-      is_end,
+      run, sync_id, is_end,
       MAX(reached_ns) OVER in_order AS reached_ns,
       MAX(done_ns) OVER in_order AS done_ns,
       SUM(endless) OVER in_order AS endless
     FROM file_edge
-    WINDOW
-      in_order AS (PARTITION BY run, dev, ino, minute_ns ORDER BY at_ns)
+    WINDOW in_order AS (PARTITION BY run, dev, ino, minute_ns ORDER BY at_ns)
   ),
   found AS (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       MAX(CASE is_end WHEN 0 THEN reached_ns END) AS reached_ns,
       MAX(CASE is_end WHEN 0 THEN endless END) AS endless,
       MAX(CASE is_end WHEN 1 THEN done_ns END) AS done_ns
@@ -217,9 +178,7 @@ WITH
   -- The bios of a sync on one device. Only bios without FUA need a flush.
   written AS (
     SELECT
-      run,
-      sync_id,
-      dev,
+      run, sync_id, dev,
       COUNT(*) AS bios,
       SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS failed,
       SUM(CASE WHEN has_fua THEN 1 ELSE 0 END) AS with_fua,
@@ -233,9 +192,7 @@ WITH
       ) AS unknown,
       MAX(CASE WHEN has_fua THEN NULL ELSE end_ns END) AS last_ns
     FROM bio
-    WHERE
-      sync_id IS NOT NULL
-      AND has_data
+    WHERE sync_id IS NOT NULL AND has_data
     GROUP BY run, sync_id, dev
   ),
   place(place) AS (VALUES ('device'), ('file system')),
@@ -277,9 +234,7 @@ WITH
   -- latest of the minutes before.
   minute AS (
     SELECT
-      run,
-      place,
-      dev,
+      run, place, dev,
       end_ns - end_ns % 68719476736 AS minute_ns,
       MAX(begin_ns) AS begin_ns,
       MAX(end_ns) AS end_ns
@@ -287,10 +242,7 @@ WITH
     GROUP BY 1, 2, 3, 4
     UNION ALL
     SELECT DISTINCT
-      flushed.run,
-      flushed.place,
-      flushed.dev,
-      ended.minute_ns,
+      flushed.run, flushed.place, flushed.dev, ended.minute_ns,
       CAST(NULL AS BIGINT),
       CAST(NULL AS BIGINT)
     FROM (SELECT DISTINCT run, place, dev FROM flush) AS flushed
@@ -301,10 +253,7 @@ WITH
   ),
   before AS (
     SELECT
-      run,
-      place,
-      dev,
-      minute_ns,
+      run, place, dev, minute_ns,
       MAX(MAX(begin_ns)) OVER earlier AS begin_ns,
       MAX(MAX(end_ns)) OVER earlier AS end_ns
     FROM minute
@@ -318,76 +267,34 @@ WITH
   ),
   edge AS (
     SELECT
-      run,
-      place,
-      of_dev,
+      run, place, of_dev,
       end_ns - end_ns % 68719476736 AS minute_ns,
       end_ns AS at_ns,
       CAST(NULL AS BIGINT) AS begin_ns,
       CAST(NULL AS BIGINT) AS end_ns,
-      sync_id,
-      dev,
-      sync_begin_ns,
-      bios,
-      failed,
-      with_fua,
-      unknown,
-      last_ns,
+      sync_id, dev, sync_begin_ns, bios, failed, with_fua, unknown, last_ns,
       other_ns
     FROM need
     UNION ALL
     SELECT
-      run,
-      place,
-      dev,
+      run, place, dev,
       end_ns - end_ns % 68719476736,
-      end_ns,
-      begin_ns,
-      end_ns,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
+      end_ns, begin_ns, end_ns, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
       NULL
     FROM flush
     UNION ALL
     SELECT
-      run,
-      place,
-      dev,
-      minute_ns,
+      run, place, dev, minute_ns,
       minute_ns - 1,
-      begin_ns,
-      end_ns,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL
+      begin_ns, end_ns, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM before
   ),
   -- What ended at the same time is included.
   flushed AS (
     SELECT
-      run,
-      sync_id,
-      dev,
-      sync_begin_ns,
+      run, sync_id, dev, sync_begin_ns,
       at_ns AS sync_end_ns,
-      bios,
-      failed,
-      with_fua,
-      unknown,
-      last_ns,
-      other_ns,
+      bios, failed, with_fua, unknown, last_ns, other_ns,
       MAX(begin_ns) OVER in_order AS flush_begin_ns,
       MAX(end_ns) OVER in_order AS flush_end_ns
     FROM edge
@@ -396,9 +303,7 @@ WITH
   ),
   on_device AS (
     SELECT
-      run,
-      sync_id,
-      dev,
+      run, sync_id, dev,
       MIN(bios) AS bios,
       MIN(failed) AS failed,
       MIN(with_fua) AS with_fua,
@@ -448,8 +353,7 @@ WITH
   -- commit.
   waited AS (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       MAX(CASE WHEN wait = 'flush' THEN 1 ELSE 0 END) AS for_flush,
       MAX(CASE WHEN wait <> 'flush' THEN 1 ELSE 0 END) AS for_commit
     FROM syncline_wait
@@ -533,9 +437,7 @@ WITH
     LEFT JOIN written_again
       ON written_again.run = failed_write.run
       AND written_again.bio_id = failed_write.bio_id
-    WHERE
-      written_again.end_ns IS NULL
-      OR written_again.end_ns > good.end_ns
+    WHERE written_again.end_ns IS NULL OR written_again.end_ns > good.end_ns
   ),
   judged AS (
     SELECT
@@ -591,10 +493,7 @@ WITH
       AND unheard.sync_id = good.sync_id
   )
 SELECT
-  verdict,
-  op,
-  fs,
-  dev,
+  verdict, op, fs, dev,
   COUNT(*) AS syncs,
   COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
   SUM(bytes) AS bytes,

@@ -20,11 +20,7 @@
 WITH
   request AS (
     SELECT
-      comm,
-      op,
-      path,
-      stack,
-      syscall_ns,
+      comm, op, path, stack, syscall_ns,
       CASE WHEN bios = 0 AND COALESCE(ret, 0) >= 0 THEN 1 ELSE 0 END AS empty
     FROM syncline_sync_call
     WHERE
@@ -33,10 +29,7 @@ WITH
   ),
   caused AS (
     SELECT
-      comm,
-      op,
-      path,
-      stack,
+      comm, op, path, stack,
       SUM(empty) AS empty,
       COUNT(*) AS syncs,
       -- 0 without empty syncs; null if none of them has a known latency.
@@ -49,9 +42,7 @@ WITH
   ),
   total AS (SELECT SUM(empty) AS empty FROM caused)
 SELECT
-  caused.comm,
-  caused.op,
-  caused.path,
+  caused.comm, caused.op, caused.path,
   CAST(caused.empty AS BIGINT) AS empty,
   caused.syncs,
   CAST(caused.empty AS DOUBLE) / caused.syncs AS empty_share,

@@ -63,20 +63,13 @@ WITH
       1 AS place,
       'sync' AS what,
       ret AS number,
-      op,
-      path,
-      dev,
-      comm,
-      ts_ns,
-      run
+      op, path, dev, comm, ts_ns, run
     FROM syncline_sync
     WHERE ret < 0
     UNION ALL
     SELECT 2, 'call', ret, op, NULL, NULL, comm, ts_ns, run
     FROM syncline_call
-    WHERE
-      unmatched
-      AND ret < 0
+    WHERE unmatched AND ret < 0
     UNION ALL
     SELECT 3, 'bio', error, NULL, NULL, dev, comm, ts_ns, run
     FROM syncline_bio
@@ -85,10 +78,7 @@ WITH
 SELECT
   failure.what,
   COALESCE(name.error, CAST(failure.number AS TEXT)) AS error,
-  failure.op,
-  failure.path,
-  failure.dev,
-  failure.comm,
+  failure.op, failure.path, failure.dev, failure.comm,
   COUNT(*) AS failed,
   MIN(failure.ts_ns) AS first_ts_ns,
   MAX(failure.ts_ns) AS last_ts_ns,
@@ -96,14 +86,9 @@ SELECT
 FROM failure
 LEFT JOIN name ON name.number = failure.number
 GROUP BY
-  failure.place,
-  failure.what,
+  failure.place, failure.what,
   COALESCE(name.error, CAST(failure.number AS TEXT)),
-  failure.op,
-  failure.path,
-  failure.dev,
-  failure.comm,
-  failure.run
+  failure.op, failure.path, failure.dev, failure.comm, failure.run
 ORDER BY
   failure.place,
   COUNT(*) DESC,

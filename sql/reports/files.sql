@@ -38,17 +38,8 @@ WITH
         '[' || what || ']',
         '[unknown file]'
       ) AS path,
-      container_path,
-      run,
-      tid,
-      pid,
-      bios,
-      incomplete,
-      ret,
-      bytes,
-      syscall_ns,
-      writeback_ns,
-      dur_ns
+      container_path, run, tid, pid, bios, incomplete, ret, bytes, syscall_ns,
+      writeback_ns, dur_ns
     FROM syncline_sync_call
   ),
   file AS (
@@ -97,14 +88,12 @@ WITH
   -- percentile.
   slice AS MATERIALIZED (
     SELECT
-      path,
-      slice_start,
+      path, slice_start,
       COUNT(*) AS latencies,
       (SUM(COUNT(*)) OVER by_start) - COUNT(*) AS before
     FROM latency
     GROUP BY path, slice_start
-    WINDOW
-      by_start AS (PARTITION BY path ORDER BY slice_start)
+    WINDOW by_start AS (PARTITION BY path ORDER BY slice_start)
   ),
   -- The percentile is between the value at `position` (from 0) and the next
   -- one. Whole numbers make it exact.
@@ -139,10 +128,7 @@ WITH
   ),
   ordered AS MATERIALIZED (
     SELECT
-      path,
-      syscall_ns,
-      latencies,
-      before
+      path, syscall_ns, latencies, before
       + (SUM(latencies) OVER (PARTITION BY path, before ORDER BY syscall_ns))
       - latencies AS before
     FROM counted
@@ -162,19 +148,15 @@ WITH
     GROUP BY target.path
   )
 SELECT
-  file.path,
-  file.syncs,
+  file.path, file.syncs,
   CAST(file.empty AS BIGINT) AS empty,
   CAST(file.bytes AS BIGINT) AS bytes,
   CAST(file.latency_sum_ns AS BIGINT) AS latency_sum_ns,
   CAST(latency_sum_ns AS DOUBLE) / NULLIF(latencies, 0) AS latency_avg_ns,
-  quantile.latency_p99_ns,
-  file.latency_max_ns,
+  quantile.latency_p99_ns, file.latency_max_ns,
   CAST(file.writeback_sum_ns AS BIGINT) AS writeback_sum_ns,
   CAST(file.sync_time_sum_ns AS BIGINT) AS sync_time_sum_ns,
-  threads.threads,
-  file.incomplete,
-  file.container_path
+  threads.threads, file.incomplete, file.container_path
 FROM file
 JOIN threads ON threads.path = file.path
 LEFT JOIN quantile ON quantile.path = file.path

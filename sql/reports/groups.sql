@@ -35,65 +35,47 @@
 --   sync_id           id     The longest request.
 --   run               text   Name of the run, if the input holds several.
 WITH RECURSIVE
-  -- Numbers of what is no group.
-  special(number, kind) AS (VALUES (0, 'empty'), (-1, 'others')),
-  request AS MATERIALIZED (
+  complete AS (
     SELECT
-      run,
-      sync_id,
-      op,
-      comm,
-      path,
-      bytes,
-      bios,
-      ranges,
-      writeback_ns,
-      dur_ns,
+      run, sync_id, op, comm, path, bytes, bios, ranges, writeback_ns, dur_ns,
       journal_ns,
-      start_ns + before_submit_ns AS from_ns,
-      start_ns + before_submit_ns + writeback_ns AS until_ns
+      start_ns + before_submit_ns AS writeback_begin_ns
     FROM syncline_sync
-    WHERE
-      incomplete IS NULL
-      AND bytes IS NOT NULL
-      AND writeback_ns IS NOT NULL
-      AND dur_ns IS NOT NULL
+    WHERE incomplete IS NULL AND bytes + writeback_ns + dur_ns IS NOT NULL
   ),
-  -- Of each run. octave is the number of cells of an octave of the latency.
-  covered AS MATERIALIZED (
+  -- `octave` is the number of cells of an octave of the latency.
+  covered AS (
     SELECT
       run,
       COUNT(*) AS requests,
       SUM(dur_ns) AS time_ns,
-      2 + CASE WHEN COUNT(*) >= 100 THEN 1 ELSE 0 END
-      + CASE WHEN COUNT(*) >= 1000 THEN 1 ELSE 0 END AS octave
-    FROM request
+      2 + CAST(COUNT(*) >= 100 AS INT) + CAST(COUNT(*) >= 1000 AS INT) AS octave
+    FROM complete
     GROUP BY run
   ),
-  -- A half is added, so that no value is exactly at the border of a cell.
-  placed AS (
+  -- Each request with its cell. A half is added, so that no value is exactly at
+  -- the border of one.
+  request AS (
     SELECT
-      request.run AS run,
-      octave,
-      requests,
+      complete.*,
+      octave, requests,
       CAST(FLOOR(LOG2(bytes + 0.5)) AS BIGINT) AS x,
       CAST(FLOOR(LOG2(writeback_ns + 0.5) * octave) AS BIGINT) AS y
+    FROM complete
+    JOIN covered ON covered.run = complete.run
+  ),
+  -- The cells that connect.
+  dense AS (
+    SELECT
+      run, x, y, octave, requests,
+      COUNT(*) AS syncs,
+      x * 1000 + y AS cell_id
     FROM request
-    JOIN covered ON covered.run = request.run
-    WHERE
-      bytes > 0
-      AND writeback_ns > 0
+    WHERE bytes > 0 AND writeback_ns > 0
+    GROUP BY run, x, y, octave, requests
+    HAVING COUNT(*) * 400 >= requests
   ),
-  cell AS MATERIALIZED (
-    SELECT run, x, y, octave, COUNT(*) AS syncs, MIN(requests) AS requests
-    FROM placed
-    GROUP BY run, x, y, octave
-  ),
-  dense AS MATERIALIZED (
-    SELECT run, x, y, octave, x * 1000 + y AS cell_id
-    FROM cell
-    WHERE syncs * 400 >= requests
-  ),
+  -- The cells that are reached from each cell.
   reach(run, seed, x, y) AS (
     SELECT run, cell_id, x, y FROM dense
     UNION
@@ -107,218 +89,166 @@ WITH RECURSIVE
       - CASE WHEN dense.x < reach.x THEN octave ELSE 1 END AND reach.y
       + CASE WHEN dense.x > reach.x THEN octave ELSE 1 END
   ),
-  component AS (
+  -- Cells that reach the same ones are of one group. Its name is the least.
+  connected AS (
     SELECT run, x, y, MIN(seed) AS seed FROM reach GROUP BY run, x, y
-  ),
-  sized AS (
-    SELECT
-      component.run AS run,
-      component.seed AS seed,
-      SUM(cell.syncs) AS syncs,
-      MIN(cell.requests) AS requests
-    FROM component
-    JOIN cell
-      ON cell.run = component.run
-      AND cell.x = component.x
-      AND cell.y = component.y
-    GROUP BY component.run, component.seed
   ),
   numbered AS (
     SELECT
-      run,
-      seed,
-      ROW_NUMBER() OVER (PARTITION BY run ORDER BY syncs DESC, seed) AS number
-    FROM sized
-    WHERE
-      syncs >= 3
-      AND syncs * 50 >= requests
+      run, seed,
+      ROW_NUMBER() OVER (
+        PARTITION BY run
+        ORDER BY SUM(syncs) DESC, seed
+      ) AS number
+    FROM connected
+    JOIN dense USING (run, x, y)
+    GROUP BY run, seed, requests
+    HAVING SUM(syncs) >= 3 AND SUM(syncs) * 50 >= requests
   ),
-  numbered_cell AS MATERIALIZED (
-    SELECT
-      component.run AS run,
-      component.x AS x,
-      component.y AS y,
-      numbered.number AS number
-    FROM component
-    JOIN numbered
-      ON numbered.run = component.run
-      AND numbered.seed = component.seed
-  ),
-  -- Each request with the number of its group.
-  member AS MATERIALIZED (
+  -- Each request with the number of its group: 0 for empty ones, -1 for others.
+  member AS (
     SELECT
       request.*,
       CASE
-        WHEN request.bytes > 0 THEN COALESCE(numbered_cell.number, -1)
+        WHEN bytes > 0 THEN COALESCE(numbered.number, -1)
         ELSE 0
       END AS number
     FROM request
-    JOIN covered ON covered.run = request.run
-    LEFT JOIN numbered_cell
-      ON numbered_cell.run = request.run
-      AND numbered_cell.x
-      = CASE WHEN bytes > 0 THEN CAST(FLOOR(LOG2(bytes + 0.5)) AS BIGINT) END
-      AND numbered_cell.y
-      = CASE
-        WHEN writeback_ns > 0 THEN FLOOR(LOG2(writeback_ns + 0.5) * octave)
-      END
+    LEFT JOIN connected USING (run, x, y)
+    LEFT JOIN numbered USING (run, seed)
   ),
-  -- What was in progress during the writeback of a request: the latest end of
-  -- what began before the writeback ended is after its begin.
-  moment AS (
-    SELECT
-      run,
-      until_ns AS at_ns,
-      1 AS place,
-      number,
-      from_ns,
-      CAST(NULL AS BIGINT) AS commit_ns,
-      CAST(NULL AS BIGINT) AS bio_ns
-    FROM member
-    WHERE
-      bytes > 0
-      AND writeback_ns > 0
-    UNION ALL
-    SELECT run, ts_ns, 0, NULL, NULL, ts_ns + dur_ns, NULL
-    FROM syncline_journal
-    WHERE
-      kind = 'commit'
-      AND dur_ns IS NOT NULL
-    UNION ALL
-    SELECT run, ts_ns, 0, NULL, NULL, NULL, ts_ns + dur_ns
-    FROM syncline_bio
-    WHERE
-      sync_id IS NULL
-      AND dur_ns IS NOT NULL
-  ),
-  during AS (
-    SELECT
-      run,
-      number,
-      from_ns,
-      MAX(commit_ns) OVER (PARTITION BY run ORDER BY at_ns, place) AS commit_ns,
-      MAX(bio_ns) OVER (PARTITION BY run ORDER BY at_ns, place) AS bio_ns
-    FROM moment
-  ),
-  busy AS MATERIALIZED (
-    SELECT
-      run,
-      number,
-      CAST(COUNT(*) AS DOUBLE) AS placed,
-      SUM(CASE WHEN commit_ns > from_ns THEN 1 ELSE 0 END) AS with_commit,
-      SUM(CASE WHEN bio_ns > from_ns THEN 1 ELSE 0 END) AS with_others
-    FROM during
-    WHERE number IS NOT NULL
-    GROUP BY run, number
-  ),
-  recorded AS (
-    SELECT request.run AS run, MAX(commits) AS commits, MAX(bios) AS bios
-    FROM covered AS request
-    LEFT JOIN (
-      SELECT DISTINCT run, 1 AS commits
-      FROM syncline_journal
-      WHERE kind = 'commit'
-    ) AS made
-      ON made.run = request.run
-    LEFT JOIN (SELECT DISTINCT run, 1 AS bios FROM syncline_bio) AS bio
-      ON bio.run = request.run
-    GROUP BY request.run
-  ),
-  spent AS (
-    SELECT
-      member.run AS run,
-      member.number AS number,
-      phase.phase AS phase,
-      SUM(phase.dur_ns) AS time_ns
-    FROM member
-    JOIN syncline_phase AS phase
-      ON phase.run = member.run
-      AND phase.sync_id = member.sync_id
-    GROUP BY member.run, member.number, phase.phase
-  ),
-  main AS (
+  ranked_member AS (
     SELECT
       *,
-      SUM(time_ns) OVER (PARTITION BY run, number) AS all_ns,
-      ROW_NUMBER() OVER costliest AS place
+      ROW_NUMBER() OVER (
+        PARTITION BY run, number
+        ORDER BY dur_ns DESC, sync_id
+      ) AS place
+    FROM member
+  ),
+  grouped AS (
+    SELECT
+      run, number,
+      COUNT(*) AS syncs,
+      SUM(dur_ns) AS dur_ns,
+      MIN(bytes) AS min_bytes,
+      MAX(bytes) AS max_bytes,
+      MIN(writeback_ns) AS writeback_min_ns,
+      AVG(writeback_ns) AS writeback_avg_ns,
+      MAX(writeback_ns) AS writeback_max_ns,
+      AVG(dur_ns) AS duration_avg_ns,
+      AVG(bios) AS bios_avg,
+      MAX(CASE WHEN place = 1 THEN sync_id END) AS sync_id
+    FROM ranked_member
+    GROUP BY run, number
+  ),
+  writeback AS (
+    SELECT
+      run, sync_id, number,
+      writeback_begin_ns AS ts_ns,
+      writeback_ns AS dur_ns
+    FROM member
+    WHERE bytes > 0 AND writeback_ns > 0
+  ),
+  commits AS (
+    SELECT run, ts_ns, dur_ns FROM syncline_journal WHERE kind = 'commit'
+  ),
+  background AS (
+    SELECT run, ts_ns, dur_ns FROM syncline_bio WHERE sync_id IS NULL
+  ),
+  met AS (
+    SELECT
+      run, number,
+      by_commit.overlaps AS by_commit,
+      by_other.overlaps AS by_other
+    FROM writeback
+    JOIN overlapped!(writeback, sync_id, commits, (run)) AS by_commit USING (
+      run, sync_id
+    )
+    JOIN overlapped!(writeback, sync_id, background, (run)) AS by_other USING (
+      run, sync_id
+    )
+  ),
+  -- Null where there is no such event in the recording.
+  busy AS (
+    SELECT
+      run, number,
+      AVG(CASE
+        WHEN run IN (SELECT run FROM commits) THEN by_commit
+      END) AS commit_share,
+      AVG(CASE
+        WHEN run IN (SELECT run FROM syncline_bio) THEN by_other
+      END) AS others_share
+    FROM met
+    GROUP BY run, number
+  ),
+  spent AS (
+    SELECT run, member.number, phase, SUM(phase.dur_ns) AS time_ns
+    FROM member
+    JOIN syncline_phase AS phase USING (run, sync_id)
+    GROUP BY run, member.number, phase
+  ),
+  main_phase AS (
+    SELECT
+      run, number, phase,
+      share!(time_ns, SUM(time_ns) OVER (PARTITION BY run, number)) AS share,
+      ROW_NUMBER() OVER (
+        PARTITION BY run, number
+        ORDER BY time_ns DESC, phase
+      ) AS place
     FROM spent
-    WINDOW
-      costliest AS (PARTITION BY run, number ORDER BY time_ns DESC, phase)
+  ),
+  property AS (
+    SELECT run, number, 'op ' || op AS name FROM member
+    UNION ALL
+    SELECT run, number, 'file ' || path FROM member
+    UNION ALL
+    SELECT run, number, 'thread ' || comm FROM member
+    UNION ALL
+    SELECT run, number, 'waited for a commit' FROM member WHERE journal_ns > 0
+    UNION ALL
+    SELECT run, number, 'several ranges' FROM member WHERE ranges > 1
+    UNION ALL
+    SELECT run, number, 'several bios' FROM member WHERE bios > 1
+    UNION ALL
+    SELECT run, number, 'a commit during its writeback'
+    FROM met
+    WHERE by_commit = 1
+    UNION ALL
+    SELECT run, number, 'a background bio in flight' FROM met WHERE by_other = 1
   ),
   counted AS (
-    SELECT run, number, 'op ' || op AS name, COUNT(*) AS syncs
-    FROM member
-    WHERE op IS NOT NULL
-    GROUP BY run, number, op
-    UNION ALL
-    SELECT run, number, 'file ' || path AS name, COUNT(*) AS syncs
-    FROM member
-    WHERE path IS NOT NULL
-    GROUP BY run, number, path
-    UNION ALL
-    SELECT run, number, 'thread ' || comm AS name, COUNT(*) AS syncs
-    FROM member
-    WHERE comm IS NOT NULL
-    GROUP BY run, number, comm
-    UNION ALL
-    SELECT run, number, 'waited for a commit' AS name, COUNT(*) AS syncs
-    FROM member
-    WHERE journal_ns > 0
-    GROUP BY run, number
-    UNION ALL
-    SELECT run, number, 'several ranges' AS name, COUNT(*) AS syncs
-    FROM member
-    WHERE ranges > 1
-    GROUP BY run, number
-    UNION ALL
-    SELECT run, number, 'several bios' AS name, COUNT(*) AS syncs
-    FROM member
-    WHERE bios > 1
-    GROUP BY run, number
-    UNION ALL
-    SELECT run, number, 'a commit during its writeback', with_commit
-    FROM busy
-    WHERE with_commit > 0
-    UNION ALL
-    SELECT run, number, 'a background bio in flight', with_others
-    FROM busy
-    WHERE with_others > 0
+    SELECT run, number, name, COUNT(*) AS syncs
+    FROM property
+    WHERE name IS NOT NULL
+    GROUP BY run, number, name
   ),
-  whole AS (
-    SELECT run, name, SUM(syncs) AS syncs FROM counted GROUP BY run, name
-  ),
-  size AS (
-    SELECT
-      run,
-      number,
-      COUNT(*) AS syncs,
-      SUM(COUNT(*)) OVER (PARTITION BY run) AS requests
-    FROM member
-    GROUP BY run, number
+  -- Only what occurs often describes a group.
+  common AS (
+    SELECT run, name, SUM(syncs) AS syncs
+    FROM counted
+    GROUP BY run, name
+    HAVING SUM(syncs) >= 3
   ),
   -- A property that no request of a group has counts too.
   difference AS (
     SELECT
-      size.run AS run,
-      size.number AS number,
-      whole.name AS name,
-      CAST(COALESCE(counted.syncs, 0) AS DOUBLE) / size.syncs AS here,
-      CAST(whole.syncs - COALESCE(counted.syncs, 0) AS DOUBLE)
-      / (size.requests - size.syncs) AS elsewhere
-    FROM size
-    JOIN whole ON whole.run = size.run
-    LEFT JOIN counted
-      ON counted.run = size.run
-      AND counted.number = size.number
-      AND counted.name = whole.name
-    -- A name that hardly occurs does not describe a group.
-    WHERE
-      size.requests > size.syncs
-      AND whole.syncs >= 3
+      run, number, name,
+      share!(COALESCE(counted.syncs, 0), grouped.syncs) AS here,
+      share!(
+        common.syncs - COALESCE(counted.syncs, 0),
+        requests - grouped.syncs
+      ) AS elsewhere
+    FROM grouped
+    JOIN covered USING (run)
+    JOIN common USING (run)
+    LEFT JOIN counted USING (run, number, name)
   ),
   ranked AS (
     SELECT
-      *,
+      run, number,
+      name || ' ' || percent!(here) || ' (elsewhere ' || percent!(elsewhere)
+      || ')' AS text,
       ROW_NUMBER() OVER (
         PARTITION BY run, number
         ORDER BY ROUND(ABS(here - elsewhere), 9) DESC, name
@@ -326,90 +256,31 @@ WITH RECURSIVE
     FROM difference
     WHERE ABS(here - elsewhere) >= 0.1
   ),
-  said AS (
-    SELECT
-      run,
-      number,
-      place,
-      name || ' ' || CAST(CAST(FLOOR(here * 100 + 0.5) AS BIGINT) AS TEXT)
-      || ' % (elsewhere '
-      || CAST(CAST(FLOOR(elsewhere * 100 + 0.5) AS BIGINT) AS TEXT)
-      || ' %)' AS text
+  described AS (
+    SELECT run, number, STRING_AGG(text, '; ' ORDER BY place) AS differs
     FROM ranked
     WHERE place <= 3
-  ),
-  differs AS (
-    SELECT
-      run,
-      number,
-      MAX(CASE WHEN place = 1 THEN text END)
-      || COALESCE('; ' || MAX(CASE WHEN place = 2 THEN text END), '')
-      || COALESCE('; ' || MAX(CASE WHEN place = 3 THEN text END), '') AS text
-    FROM said
     GROUP BY run, number
-  ),
-  grouped AS MATERIALIZED (
-    SELECT
-      run,
-      number,
-      COUNT(*) AS syncs,
-      SUM(dur_ns) AS dur_ns,
-      MAX(dur_ns) AS max_dur_ns,
-      MIN(bytes) AS min_bytes,
-      MAX(bytes) AS max_bytes,
-      MIN(writeback_ns) AS writeback_min_ns,
-      SUM(writeback_ns) AS writeback_ns,
-      MAX(writeback_ns) AS writeback_max_ns,
-      SUM(bios) AS bios
-    FROM member
-    GROUP BY run, number
-  ),
-  longest AS (
-    SELECT
-      member.run AS run,
-      member.number AS number,
-      MIN(member.sync_id) AS sync_id
-    FROM member
-    JOIN grouped
-      ON grouped.run = member.run
-      AND grouped.number = member.number
-      AND grouped.max_dur_ns = member.dur_ns
-    GROUP BY member.run, member.number
   )
 SELECT
-  CASE WHEN grouped.number > 0 THEN grouped.number END AS number,
-  COALESCE(special.kind, 'group') AS kind,
-  grouped.syncs AS syncs,
-  CAST(grouped.syncs AS DOUBLE) / covered.requests AS share,
-  CAST(grouped.dur_ns AS DOUBLE) / NULLIF(covered.time_ns, 0) AS time_share,
-  grouped.min_bytes AS min_bytes,
-  grouped.max_bytes AS max_bytes,
-  grouped.writeback_min_ns AS writeback_min_ns,
-  CAST(grouped.writeback_ns AS DOUBLE) / grouped.syncs AS writeback_avg_ns,
-  grouped.writeback_max_ns AS writeback_max_ns,
-  CAST(grouped.dur_ns AS DOUBLE) / grouped.syncs AS duration_avg_ns,
-  CAST(grouped.bios AS DOUBLE) / grouped.syncs AS bios_avg,
-  differs.text AS differs,
-  recorded.commits * busy.with_commit / busy.placed AS commit_share,
-  recorded.bios * busy.with_others / busy.placed AS others_share,
-  main.phase AS main_phase,
-  CAST(main.time_ns AS DOUBLE) / NULLIF(main.all_ns, 0) AS phase_share,
-  longest.sync_id AS sync_id,
-  grouped.run AS run
+  CASE WHEN number > 0 THEN number END AS number,
+  CASE number
+    WHEN 0 THEN 'empty'
+    WHEN -1 THEN 'others'
+    ELSE 'group'
+  END AS kind,
+  syncs,
+  share!(syncs, requests) AS share,
+  share!(dur_ns, time_ns) AS time_share,
+  min_bytes, max_bytes, writeback_min_ns, writeback_avg_ns, writeback_max_ns,
+  duration_avg_ns, bios_avg, differs, commit_share, others_share,
+  main_phase.phase AS main_phase,
+  main_phase.share AS phase_share,
+  sync_id, run
 FROM grouped
-LEFT JOIN special ON special.number = grouped.number
-JOIN recorded ON recorded.run = grouped.run
-JOIN covered ON covered.run = grouped.run
-JOIN longest ON longest.run = grouped.run AND longest.number = grouped.number
-LEFT JOIN busy ON busy.run = grouped.run AND busy.number = grouped.number
-LEFT JOIN differs
-  ON differs.run = grouped.run
-  AND differs.number = grouped.number
-LEFT JOIN main
-  ON main.run = grouped.run
-  AND main.number = grouped.number
-  AND main.place = 1
-ORDER BY
-  grouped.run,
-  CASE WHEN grouped.number > 0 THEN 0 ELSE 1 - grouped.number END,
-  grouped.number;
+JOIN covered USING (run)
+LEFT JOIN busy USING (run, number)
+LEFT JOIN described USING (run, number)
+LEFT JOIN main_phase USING (run, number)
+WHERE COALESCE(main_phase.place, 1) = 1
+ORDER BY run, grouped.number <= 0, ABS(grouped.number);

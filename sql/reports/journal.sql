@@ -239,12 +239,7 @@ WITH
     FROM made
   )
 SELECT
-  kind,
-  comm,
-  dev,
-  started_by,
-  status,
-  reason,
+  kind, comm, dev, started_by, status, reason,
   COUNT(*) AS commits,
   SUM(syncs) AS syncs,
   SUM(CASE WHEN syncs > 1 THEN 1 WHEN syncs >= 0 THEN 0 END) AS shared,

@@ -68,10 +68,7 @@ WITH RECURSIVE
   -- Empty buckets in between are kept: a gap is a finding.
   filled AS (
     SELECT
-      bound.kind,
-      bound.total,
-      bucket.lower_ns,
-      bucket.upper_ns,
+      bound.kind, bound.total, bucket.lower_ns, bucket.upper_ns,
       COALESCE(counted.syncs, 0) AS syncs
     FROM bound
     CROSS JOIN bucket
@@ -84,13 +81,9 @@ WITH RECURSIVE
       OR bucket.lower_ns BETWEEN bound.first_ns AND bound.last_ns
   )
 SELECT
-  kind,
-  lower_ns,
-  upper_ns,
-  syncs,
+  kind, lower_ns, upper_ns, syncs,
   CAST(syncs AS DOUBLE) / total AS share,
   CAST(SUM(syncs) OVER below AS DOUBLE) / total AS cumulative
 FROM filled
-WINDOW
-  below AS (PARTITION BY kind ORDER BY lower_ns)
+WINDOW below AS (PARTITION BY kind ORDER BY lower_ns)
 ORDER BY kind, lower_ns;

@@ -15,14 +15,9 @@
 --   last_ts_ns   time   Time of the last occurrence.
 --   run          text   Name of the run, if the input holds several.
 SELECT
-  reason,
-  severity,
-  count,
-  meaning,
-  example,
+  reason, severity, count, meaning, example,
   first_ts_ns - start.ts_ns AS after_ns,
-  first_ts_ns,
-  last_ts_ns,
+  first_ts_ns, last_ts_ns,
   loss.run AS run
 FROM syncline_loss AS loss
 LEFT JOIN (

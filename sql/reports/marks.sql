@@ -32,21 +32,12 @@ WITH
   apart AS MATERIALIZED (
     SELECT DISTINCT run, call_sync_id
     FROM syncline_sync
-    WHERE
-      call_sync_id <> sync_id
-      OR op IN ('sync', 'syncfs')
+    WHERE call_sync_id <> sync_id OR op IN ('sync', 'syncfs')
   ),
   whole AS MATERIALIZED (
     SELECT
-      sync.run,
-      sync.ts_ns,
-      sync.dur_ns,
-      sync.incomplete,
-      sync.bios,
-      sync.ret,
-      sync.bytes,
-      sync.syscall_ns,
-      sync.writeback_ns
+      sync.run, sync.ts_ns, sync.dur_ns, sync.incomplete, sync.bios, sync.ret,
+      sync.bytes, sync.syscall_ns, sync.writeback_ns
     FROM syncline_sync_call AS sync
     JOIN apart
       ON apart.run = sync.run
@@ -54,16 +45,8 @@ WITH
   ),
   in_mark AS (
     SELECT
-      mark.run,
-      mark.mark_id,
-      sync.ts_ns,
-      sync.dur_ns,
-      sync.incomplete,
-      sync.bios,
-      sync.ret,
-      sync.bytes,
-      sync.syscall_ns,
-      sync.writeback_ns
+      mark.run, mark.mark_id, sync.ts_ns, sync.dur_ns, sync.incomplete,
+      sync.bios, sync.ret, sync.bytes, sync.syscall_ns, sync.writeback_ns
     -- CROSS JOIN makes SQLite look up the requests of each mark by time,
     -- instead of the marks of each request.
     FROM syncline_mark AS mark
@@ -77,16 +60,8 @@ WITH
       )
     UNION ALL
     SELECT
-      mark.run,
-      mark.mark_id,
-      sync.ts_ns,
-      sync.dur_ns,
-      sync.incomplete,
-      sync.bios,
-      sync.ret,
-      sync.bytes,
-      sync.syscall_ns,
-      sync.writeback_ns
+      mark.run, mark.mark_id, sync.ts_ns, sync.dur_ns, sync.incomplete,
+      sync.bios, sync.ret, sync.bytes, sync.syscall_ns, sync.writeback_ns
     FROM syncline_mark AS mark
     CROSS JOIN whole AS sync
     WHERE
@@ -96,14 +71,7 @@ WITH
   ),
   marked AS (
     SELECT
-      run,
-      mark_id,
-      incomplete,
-      bios,
-      ret,
-      bytes,
-      syscall_ns,
-      writeback_ns,
+      run, mark_id, incomplete, bios, ret, bytes, syscall_ns, writeback_ns,
       ts_ns,
       ts_ns + dur_ns AS end_ns,
       MAX(ts_ns + dur_ns) OVER (
@@ -115,8 +83,7 @@ WITH
   ),
   counted AS (
     SELECT
-      run,
-      mark_id,
+      run, mark_id,
       COUNT(*) AS syncs,
       -- Unknown, not 0, if only calls were recorded.
       CAST(CASE
@@ -153,10 +120,7 @@ WITH
     GROUP BY run, mark_id
   )
 SELECT
-  mark.mark_id,
-  mark.name,
-  mark.ts_ns,
-  mark.dur_ns,
+  mark.mark_id, mark.name, mark.ts_ns, mark.dur_ns,
   COALESCE(counted.syncs, 0) AS syncs,
   CASE WHEN counted.syncs > 0 THEN counted.empty ELSE 0 END AS empty,
   COALESCE(counted.incomplete, 0) AS incomplete,

@@ -84,8 +84,7 @@
 WITH
   request AS MATERIALIZED (
     SELECT
-      run,
-      sync_id,
+      run, sync_id,
       COALESCE(process, comm, '') AS process,
       cgroup,
       COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
@@ -126,13 +125,9 @@ WITH
         ELSE 'process'
       END AS part,
       COALESCE(
-        request.process,
-        bio.writers,
-        starter.process,
+        request.process, bio.writers, starter.process,
         CASE WHEN bio.comm LIKE 'kworker/%' THEN 'kworker' END,
-        bio.process,
-        bio.comm,
-        ''
+        bio.process, bio.comm, ''
       ) AS process,
       CASE
         WHEN request.sync_id IS NOT NULL THEN request.cgroup
@@ -148,9 +143,7 @@ WITH
     LEFT JOIN request AS starter
       ON starter.run = journal.run
       AND starter.sync_id = journal.sync_id
-    WHERE
-      bio.dev IS NOT NULL
-      AND bio.dur_ns IS NOT NULL
+    WHERE bio.dev IS NOT NULL AND bio.dur_ns IS NOT NULL
   ),
   -- The device of a file system: where most bios of its syncs went.
   home AS (
@@ -190,9 +183,7 @@ WITH
       ON home.run = request.run
       AND home.dev = request.dev
       AND home.number = 1
-    WHERE
-      request.start_ns IS NOT NULL
-      AND request.end_ns IS NOT NULL
+    WHERE request.start_ns IS NOT NULL AND request.end_ns IS NOT NULL
   ),
   -- Waits for a log or a commit that no row of syncline_journal describes.
   log_wait AS MATERIALIZED (
@@ -207,16 +198,13 @@ WITH
     JOIN syncline_wait AS wait
       ON wait.run = victim.run
       AND wait.sync_id = victim.sync_id
-    WHERE
-      wait.commit_id IS NULL
-      AND wait.wait <> 'flush'
+    WHERE wait.commit_id IS NULL AND wait.wait <> 'flush'
   ),
   -- A bio of a kernel thread is for such a wait if it is submitted meanwhile.
   -- reached_ns is the latest end of the waits that have begun.
   log_moment AS (
     SELECT
-      run,
-      place,
+      run, place,
       from_ns AS at_ns,
       until_ns,
       CAST(NULL AS BIGINT) AS bio_id
@@ -226,10 +214,7 @@ WITH
   ),
   log_reach AS (
     SELECT
-      run,
-      place,
-      bio_id,
-      at_ns,
+      run, place, bio_id, at_ns,
       MAX(until_ns) OVER (
         PARTITION BY run, place
         ORDER BY at_ns, COALESCE(bio_id, 0)
@@ -257,8 +242,7 @@ WITH
   -- the order of their completions.
   unissued AS (
     SELECT
-      run,
-      bio_id,
+      run, bio_id,
       LAG(complete_ns) OVER (
         PARTITION BY run, place
         ORDER BY complete_ns, bio_id
@@ -298,8 +282,7 @@ WITH
   -- Numbers are faster than names: of who owns bios or syncs, and of devices.
   party AS MATERIALIZED (
     SELECT
-      run,
-      owner,
+      run, owner,
       MIN(process) AS process,
       MIN(cgroup) AS cgroup,
       MIN(CASE WHEN part = 'kernel' THEN 1 ELSE 0 END) AS is_kernel,
@@ -312,11 +295,7 @@ WITH
       SELECT
         run,
         process || ' ' || COALESCE(cgroup, '') AS owner,
-        process,
-        cgroup,
-        part,
-        direction,
-        bytes
+        process, cgroup, part, direction, bytes
       FROM named
       UNION ALL
       SELECT run, owner, NULL, NULL, 'none', 'none', NULL FROM victim
@@ -376,15 +355,12 @@ WITH
     FROM owned
     UNION ALL
     SELECT
-      spot,
-      issue_ns,
+      spot, issue_ns,
       CASE WHEN part = 'data' THEN 0 ELSE -1 END,
       CASE WHEN is_log THEN -1 ELSE 0 END,
-      1,
-      party,
+      1, party,
       party * party,
-      NULL,
-      complete_ns
+      NULL, complete_ns
     FROM owned
     UNION ALL
     SELECT spot, complete_ns, 0, 0, -1, -party, -party * party, NULL, NULL
@@ -392,8 +368,7 @@ WITH
   ),
   moment AS (
     SELECT
-      spot,
-      at_ns,
+      spot, at_ns,
       CAST(SUM(queued) AS BIGINT) AS queued,
       CAST(SUM(log_queued) AS BIGINT) AS log_queued,
       CAST(SUM(issued) AS BIGINT) AS issued,
@@ -424,8 +399,7 @@ WITH
       MAX(issued_ns) OVER in_order AS last_ns,
       MAX(complete_ns) OVER in_order AS complete_ns
     FROM moment
-    WINDOW
-      in_order AS (PARTITION BY spot ORDER BY at_ns)
+    WINDOW in_order AS (PARTITION BY spot ORDER BY at_ns)
   ),
   -- Bios of one request of the block layer are issued and completed together.
   completed AS (
@@ -440,8 +414,7 @@ WITH
   ),
   next_issued AS (
     SELECT
-      spot,
-      issue_ns,
+      spot, issue_ns,
       MIN(party) AS party,
       MAX(has_preflush) AS has_preflush
     FROM owned
@@ -454,26 +427,16 @@ WITH
   -- empties its cache. The spans of a state do not overlap.
   hold AS MATERIALIZED (
     SELECT
-      spot,
-      from_ns,
-      until_ns,
+      spot, from_ns, until_ns,
       CAST(CAST(parties AS DOUBLE) / issued AS BIGINT) AS party,
       1 AS is_sole,
       CASE WHEN log_queued > 0 THEN 1 ELSE 0 END AS is_log,
       'working' AS state
     FROM span
-    WHERE
-      issued > 0
-      AND parties * parties = issued * squares
+    WHERE issued > 0 AND parties * parties = issued * squares
     UNION ALL
     SELECT
-      span.spot,
-      span.from_ns,
-      span.until_ns,
-      completed.party,
-      0,
-      0,
-      'working'
+      span.spot, span.from_ns, span.until_ns, completed.party, 0, 0, 'working'
     FROM span
     JOIN last_issued
       ON last_issued.spot = span.spot
@@ -490,12 +453,7 @@ WITH
       AND span.parties * span.parties <> span.issued * span.squares
     UNION ALL
     SELECT
-      span.spot,
-      span.from_ns,
-      span.until_ns,
-      next_issued.party,
-      0,
-      0,
+      span.spot, span.from_ns, span.until_ns, next_issued.party, 0, 0,
       state.state
     FROM span
     JOIN next_issued
@@ -512,15 +470,11 @@ WITH
         WHEN next_issued.has_preflush = 1 THEN 0
         ELSE span.until_ns - span.from_ns
       END BETWEEN state.from_ns AND state.until_ns
-    WHERE
-      span.issued = 0
-      AND span.queued > 0
+    WHERE span.issued = 0 AND span.queued > 0
   ),
   holder AS MATERIALIZED (
     SELECT
-      spot,
-      party,
-      state,
+      spot, party, state,
       ROW_NUMBER() OVER (ORDER BY spot, party, state) AS holder
     FROM hold
     GROUP BY spot, party, state
@@ -579,10 +533,7 @@ WITH
       waiting.is_meant
       AND phase.dur_ns > 0
       AND phase.phase NOT IN (
-        'before submit',
-        'submit',
-        'after completion',
-        'residue'
+        'before submit', 'submit', 'after completion', 'residue'
       )
   ),
   -- A party delays others. While the device works for nobody else, its own
@@ -612,8 +563,7 @@ WITH
   -- Pieces begin with a negative way, and end with a positive one.
   border AS (
     SELECT
-      holder,
-      waiting,
+      holder, waiting,
       -way AS way,
       from_ns AS at_ns,
       CAST(NULL AS BIGINT) AS held_ns
@@ -626,10 +576,7 @@ WITH
   -- The last span that has begun at each border.
   reached AS (
     SELECT
-      holder,
-      waiting,
-      way,
-      at_ns,
+      holder, waiting, way, at_ns,
       MAX(held_ns) OVER (PARTITION BY holder ORDER BY at_ns) AS held_ns
     FROM border
   ),
@@ -664,8 +611,7 @@ WITH
   ),
   delay AS MATERIALIZED (
     SELECT
-      holder,
-      waiting,
+      holder, waiting,
       SUM(CASE WHEN way <= 2 THEN ns ELSE 0 END) AS queue_ns,
       SUM(CASE WHEN way = 3 THEN ns ELSE 0 END) AS device_ns,
       SUM(CASE WHEN way = 4 THEN ns ELSE 0 END) AS emptying_ns,
@@ -694,15 +640,11 @@ WITH
     FROM delay
     JOIN holder ON holder.holder = delay.holder
     JOIN waiting ON waiting.waiting = delay.waiting
-    WHERE
-      holder.state = 'stalled'
-      OR holder.party <> waiting.party
+    WHERE holder.state = 'stalled' OR holder.party <> waiting.party
   ),
   of_sync AS MATERIALIZED (
     SELECT
-      run,
-      party,
-      sync_id,
+      run, party, sync_id,
       SUM(queue_ns) AS queue_ns,
       SUM(device_ns) AS device_ns,
       SUM(locking_ns) AS locking_ns,
@@ -744,9 +686,7 @@ WITH
     FROM delay
     JOIN holder ON holder.holder = delay.holder
     JOIN waiting ON waiting.waiting = delay.waiting
-    WHERE
-      holder.state = 'working'
-      AND holder.party = waiting.party
+    WHERE holder.state = 'working' AND holder.party = waiting.party
     GROUP BY delay.waiting
   ),
   -- When each party was active: its bios and syncs, and gaps of up to a second
@@ -769,13 +709,10 @@ WITH
   -- Its active times begin where the gap before is longer.
   active AS MATERIALIZED (
     SELECT
-      party,
-      from_ns,
+      party, from_ns,
       LEAD(reached_ns) OVER (PARTITION BY party ORDER BY from_ns) AS until_ns
     FROM activity_reach
-    WHERE
-      reached_ns IS NULL
-      OR from_ns - reached_ns > 1000000000
+    WHERE reached_ns IS NULL OR from_ns - reached_ns > 1000000000
   ),
   last_active AS (
     SELECT party, MAX(until_ns) AS until_ns FROM activity GROUP BY party
@@ -800,8 +737,7 @@ WITH
   ),
   met AS (
     SELECT
-      party,
-      waiting,
+      party, waiting,
       MAX(until_ns) OVER (
         PARTITION BY party
         ORDER BY at_ns
@@ -843,9 +779,7 @@ WITH
   ),
   mean AS (
     SELECT
-      party,
-      victim,
-      op,
+      party, victim, op,
       SUM(is_active) AS syncs,
       SUM(CASE is_met WHEN 1 THEN 1 ELSE 0 END) AS met_syncs,
       SUM(CASE is_met WHEN 0 THEN 1 ELSE 0 END) AS quiet_syncs,
@@ -889,8 +823,7 @@ WITH
   ),
   own AS (
     SELECT
-      run,
-      party,
+      run, party,
       SUM(CASE WHEN is_meant THEN 1 ELSE 0 END) AS syncs,
       SUM(CASE WHEN is_meant THEN end_ns - start_ns ELSE 0 END) AS ns
     FROM waiting
@@ -937,11 +870,7 @@ WITH
     LEFT JOIN compared ON compared.party = cost.party
   )
 SELECT
-  kind,
-  process,
-  cgroup,
-  syncs,
-  of_syncs,
+  kind, process, cgroup, syncs, of_syncs,
   CAST(cost_ns AS BIGINT) AS cost_ns,
   CAST(low_ns AS BIGINT) AS low_ns,
   CAST(high_ns AS BIGINT) AS high_ns,
@@ -957,10 +886,7 @@ SELECT
   CAST(cpu_ns AS BIGINT) AS cpu_ns,
   bios,
   CAST(bytes AS BIGINT) AS bytes,
-  sync_id,
-  run
+  sync_id, run
 FROM figure
-WHERE
-  of_syncs > 0
-  AND (kind <> 'kernel' OR cost_ns + device_ns > 0)
+WHERE of_syncs > 0 AND (kind <> 'kernel' OR cost_ns + device_ns > 0)
 ORDER BY run, cost_ns DESC, kind, process NULLS LAST, cgroup NULLS LAST;

@@ -48,8 +48,7 @@ WITH RECURSIVE
     SELECT
       span.run,
       CAST(0 AS BIGINT) AS offset_ns,
-      span.length_ns,
-      width.width_ns
+      span.length_ns, width.width_ns
     FROM span
     CROSS JOIN width
     UNION ALL
@@ -61,11 +60,7 @@ WITH RECURSIVE
     SELECT
       sync.run,
       sync.ts_ns - span.first_ns AS since_ns,
-      sync.incomplete,
-      sync.bios,
-      sync.ret,
-      sync.bytes,
-      sync.syscall_ns,
+      sync.incomplete, sync.bios, sync.ret, sync.bytes, sync.syscall_ns,
       sync.writeback_ns
     FROM syncline_sync_call AS sync
     JOIN span ON span.run = sync.run
@@ -98,16 +93,14 @@ WITH RECURSIVE
     GROUP BY run, since_ns - since_ns % width_ns
   )
 SELECT
-  bucket.offset_ns,
-  bucket.width_ns,
+  bucket.offset_ns, bucket.width_ns,
   COALESCE(counted.syncs, 0) AS syncs,
   CASE WHEN counted.syncs > 0 THEN counted.empty ELSE 0 END AS empty,
   CASE WHEN counted.syncs > 0 THEN counted.bytes ELSE 0 END AS bytes,
   counted.syscall_ns / NULLIF(counted.syscalls, 0) AS syscall_avg_ns,
   counted.syscall_max_ns,
   counted.writeback_ns / NULLIF(counted.writebacks, 0) AS writeback_avg_ns,
-  counted.writeback_max_ns,
-  bucket.run
+  counted.writeback_max_ns, bucket.run
 FROM bucket
 LEFT JOIN counted
   ON counted.run = bucket.run

@@ -30,31 +30,18 @@
 WITH
   request AS NOT MATERIALIZED (
     SELECT
-      run,
-      sync_id,
-      op,
-      fs,
-      dev,
+      run, sync_id, op, fs, dev,
       ts_ns + dur_ns - start_ns AS time_ns,
-      before_submit_ns,
-      writeback_ns,
-      after_complete_ns,
-      journal_ns,
-      flush_ns
+      before_submit_ns, writeback_ns, after_complete_ns, journal_ns, flush_ns
     FROM syncline_sync
-    WHERE
-      start_ns IS NOT NULL
-      AND dur_ns IS NOT NULL
+    WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
   -- Numbers take less memory than names. No group is empty: HAVING makes DuckDB
   -- expect fewer groups than requests, and so keep the groups in memory when it
   -- joins both.
   total AS MATERIALIZED (
     SELECT
-      run,
-      op,
-      fs,
-      dev,
+      run, op, fs, dev,
       CAST(DENSE_RANK() OVER (ORDER BY run) AS INTEGER) AS run_id,
       CAST(ROW_NUMBER() OVER (ORDER BY run, op, fs, dev) AS INTEGER) AS sum_id,
       COUNT(*) AS syncs,
@@ -62,8 +49,7 @@ WITH
       COUNT(journal_ns) + COUNT(flush_ns) AS waits_known
     FROM request
     GROUP BY run, op, fs, dev
-    HAVING
-      COUNT(*) > 0
+    HAVING COUNT(*) > 0
   ),
   number AS MATERIALIZED (SELECT DISTINCT run, run_id FROM total),
   recorded AS MATERIALIZED (SELECT DISTINCT run, phase FROM syncline_phase),
@@ -91,14 +77,8 @@ WITH
   ),
   owner AS NOT MATERIALIZED (
     SELECT
-      request.run,
-      run_id,
-      sum_id,
-      sync_id,
-      request.time_ns,
-      before_submit_ns,
-      writeback_ns,
-      after_complete_ns
+      request.run, run_id, sum_id, sync_id, request.time_ns, before_submit_ns,
+      writeback_ns, after_complete_ns
     FROM request
     JOIN total
       ON total.run = request.run
@@ -112,8 +92,7 @@ WITH
     JOIN owner ON owner.run_id = spent.run_id AND owner.sync_id = spent.sync_id
     UNION ALL
     SELECT
-      sum_id,
-      kind_id,
+      sum_id, kind_id,
       CASE
         WHEN kind_id = -1 THEN before_submit_ns
         WHEN kind_id = -2 THEN writeback_ns
@@ -131,8 +110,7 @@ WITH
   -- counted in slices first, and then one by one in the slices that hold it.
   slice AS MATERIALIZED (
     SELECT
-      sum_id,
-      kind_id,
+      sum_id, kind_id,
       dur_ns - dur_ns % 65536 AS slice_start,
       COUNT(CASE WHEN dur_ns > 0 THEN 1 END) AS pairs,
       SUM(dur_ns) AS time_ns,
@@ -142,8 +120,7 @@ WITH
   ),
   sums AS MATERIALIZED (
     SELECT
-      sum_id,
-      kind_id,
+      sum_id, kind_id,
       SUM(pairs) AS with_phase,
       SUM(time_ns) AS time_ns,
       MAX(max_ns) AS max_ns
@@ -152,10 +129,7 @@ WITH
   ),
   placed AS (
     SELECT
-      sum_id,
-      kind_id,
-      slice_start,
-      pairs,
+      sum_id, kind_id, slice_start, pairs,
       SUM(pairs) OVER (PARTITION BY sum_id, kind_id ORDER BY slice_start)
       - pairs AS before
     FROM slice
@@ -172,10 +146,7 @@ WITH
   ),
   counted AS (
     SELECT
-      wanted.sum_id,
-      wanted.kind_id,
-      wanted.before,
-      pair.dur_ns,
+      wanted.sum_id, wanted.kind_id, wanted.before, pair.dur_ns,
       COUNT(*) AS pairs
     -- CROSS JOIN makes SQLite look up the few slices of each value.
     FROM pair
@@ -189,11 +160,7 @@ WITH
   ),
   ordered AS (
     SELECT
-      sum_id,
-      kind_id,
-      dur_ns,
-      pairs,
-      before
+      sum_id, kind_id, dur_ns, pairs, before
       + SUM(pairs) OVER (PARTITION BY sum_id, kind_id, before ORDER BY dur_ns)
       - pairs AS before
     FROM counted
@@ -201,8 +168,7 @@ WITH
   -- Half of the values are before the median, or the two values around it.
   middle AS (
     SELECT
-      ordered.sum_id,
-      ordered.kind_id,
+      ordered.sum_id, ordered.kind_id,
       (CAST(MIN(dur_ns) AS DOUBLE) + MAX(dur_ns)) / 2 AS median_ns
     FROM ordered
     JOIN sums
@@ -218,11 +184,9 @@ WITH
       total.op AS op,
       total.fs AS fs,
       total.dev AS dev,
-      phase,
-      with_phase,
+      phase, with_phase,
       sums.time_ns AS time_ns,
-      median_ns,
-      max_ns
+      median_ns, max_ns
     FROM sums
     JOIN total ON total.sum_id = sums.sum_id
     JOIN name ON name.kind_id = sums.kind_id

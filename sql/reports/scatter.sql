@@ -17,18 +17,7 @@
 --   syscall_ns    ns     From the entry of the syscall to its exit.
 --   run           text   Name of the run, if the input holds several.
 SELECT
-  sync_id,
-  op,
-  comm,
-  path,
-  bytes,
-  ranges,
-  bios,
-  writeback_ns,
-  syscall_ns,
-  run
+  sync_id, op, comm, path, bytes, ranges, bios, writeback_ns, syscall_ns, run
 FROM syncline_sync
-WHERE
-  incomplete IS NULL
-  AND bytes IS NOT NULL
+WHERE incomplete IS NULL AND bytes IS NOT NULL
 ORDER BY run, sync_id;

@@ -65,9 +65,7 @@ WITH
       AND sync.tid = w.holder_tid
       AND sync.ts_ns <= w.ts_ns
       AND sync.ts_ns + sync.dur_ns > w.ts_ns
-    WHERE
-      w.wait = 'inode lock'
-      AND w.holder_tid IS NOT NULL
+    WHERE w.wait = 'inode lock' AND w.holder_tid IS NOT NULL
     UNION ALL
     -- Syncs of the file whose page cache is under writeback.
     SELECT w.run, w.wait_id, sync.comm, sync.sync_id
@@ -92,8 +90,7 @@ WITH
   ),
   by_wait AS MATERIALIZED (
     SELECT
-      run,
-      wait_id,
+      run, wait_id,
       MIN(comm) AS comm,
       MAX(CASE WHEN sync_id IS NULL THEN 0 ELSE 1 END) AS in_sync
     FROM found
@@ -130,10 +127,7 @@ WITH
     FROM named
   )
 SELECT
-  comm,
-  wait,
-  path,
-  dev,
+  comm, wait, path, dev,
   COUNT(*) AS waits,
   SUM(dur_ns) AS total_ns,
   -- The longest one has place 1.
@@ -149,8 +143,7 @@ GROUP BY run, comm, wait, path, dev, of_comm
 ORDER BY
   run,
   SUM(dur_ns) DESC,
-  comm,
-  wait,
+  comm, wait,
   path NULLS LAST,
   dev NULLS LAST,
   of_comm NULLS LAST;

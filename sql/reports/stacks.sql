@@ -25,8 +25,7 @@
 WITH RECURSIVE
   weight AS (
     SELECT
-      run,
-      stack,
+      run, stack,
       COUNT(*) AS count,
       SUM(syscall_ns) AS syscall_ns,
       SUM(writeback_ns) AS writeback_ns,
@@ -39,10 +38,7 @@ WITH RECURSIVE
   ),
   frame AS (
     SELECT
-      run,
-      stack_id,
-      depth,
-      frame,
+      run, stack_id, depth, frame,
       -- Length of the folded stack up to this frame.
       SUM(LENGTH(frame) + 1) OVER (PARTITION BY run, stack_id ORDER BY depth)
       - 1 AS reach,
@@ -51,15 +47,11 @@ WITH RECURSIVE
   ),
   step AS (
     SELECT
-      frame.depth,
-      frame.frame,
+      frame.depth, frame.frame,
       SUBSTR(weight.stack, 1, CAST(frame.reach - LENGTH(frame.frame) AS BIGINT))
       || frame.frame AS path,
       CASE WHEN frame.depth = frame.innermost THEN 1 ELSE 0 END AS self,
-      weight.count,
-      weight.syscall_ns,
-      weight.writeback_ns,
-      weight.bytes
+      weight.count, weight.syscall_ns, weight.writeback_ns, weight.bytes
     FROM weight
     JOIN known_stack
       ON known_stack.run = weight.run
@@ -69,22 +61,13 @@ WITH RECURSIVE
       AND frame.stack_id = known_stack.stack_id
     UNION ALL
     SELECT
-      0,
-      '[no stack]',
-      '[no stack]',
-      1,
-      count,
-      syscall_ns,
-      writeback_ns,
-      bytes
+      0, '[no stack]', '[no stack]', 1, count, syscall_ns, writeback_ns, bytes
     FROM weight
     WHERE stack IS NULL
   ),
   node AS (
     SELECT
-      path,
-      depth,
-      frame,
+      path, depth, frame,
       SUM(count) AS total_count,
       SUM(syscall_ns) AS total_syscall_ns,
       SUM(writeback_ns) AS total_writeback_ns,
@@ -108,8 +91,7 @@ WITH RECURSIVE
   ),
   sibling AS (
     SELECT
-      path,
-      depth,
+      path, depth,
       CASE
         WHEN depth > 0 THEN SUBSTR(path, 1, LENGTH(path) - LENGTH(frame) - 1)
       END AS parent,
@@ -118,8 +100,7 @@ WITH RECURSIVE
           depth,
           CASE
             WHEN depth > 0 THEN SUBSTR(
-              path,
-              1,
+              path, 1,
               LENGTH(path) - LENGTH(frame) - 1
             )
           END
@@ -140,8 +121,7 @@ WITH RECURSIVE
     JOIN sibling ON sibling.parent = placed.path
   )
 SELECT
-  node.frame,
-  node.depth,
+  node.frame, node.depth,
   CAST(node.total_count AS BIGINT) AS total_count,
   CAST(node.total_syscall_ns AS BIGINT) AS total_syscall_ns,
   CAST(node.total_writeback_ns AS BIGINT) AS total_writeback_ns,

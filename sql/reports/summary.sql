@@ -152,15 +152,7 @@ WITH
       COUNT(attributable) AS attributed
     FROM (
       SELECT
-        path,
-        dev,
-        ino,
-        what,
-        requests,
-        incomplete,
-        bios,
-        ret,
-        bytes,
+        path, dev, ino, what, requests, incomplete, bios, ret, bytes,
         -- The confidence of a sync without anything to attribute says
         -- nothing.
         CASE
@@ -224,13 +216,10 @@ WITH
   ),
   slice AS MATERIALIZED (
     SELECT
-      measure,
-      slice_start,
-      figures,
+      measure, slice_start, figures,
       (SUM(figures) OVER by_start) - figures AS before
     FROM tally
-    WINDOW
-      by_start AS (PARTITION BY measure ORDER BY slice_start)
+    WINDOW by_start AS (PARTITION BY measure ORDER BY slice_start)
   ),
   total_of AS MATERIALIZED (
     SELECT measure, SUM(figures) AS known, SUM(sum) AS sum, MAX(max) AS max
@@ -241,8 +230,7 @@ WITH
   -- one. Whole numbers make it exact.
   target AS MATERIALIZED (
     SELECT
-      measure,
-      statistic,
+      measure, statistic,
       CAST((thousandths - thousandths % 1000) / 1000 AS BIGINT) AS position,
       thousandths % 1000 AS rest
     FROM (
@@ -280,17 +268,14 @@ WITH
   ),
   ordered AS MATERIALIZED (
     SELECT
-      measure,
-      figure,
-      figures,
+      measure, figure, figures,
       before + SUM(figures) OVER (PARTITION BY measure, before ORDER BY figure)
       - figures AS before
     FROM counted
   ),
   quantile AS (
     SELECT
-      target.measure,
-      target.statistic,
+      target.measure, target.statistic,
       MIN(ordered.figure)
       + CAST(MAX(ordered.figure) - MIN(ordered.figure) AS DOUBLE)
       * MIN(target.rest)
@@ -305,8 +290,7 @@ WITH
   -- Threads of one process may have different names.
   owner AS (
     SELECT
-      run,
-      pid,
+      run, pid,
       COALESCE(
         'process:' || MIN(process),
         'comm:' || MIN(comm),
@@ -329,9 +313,7 @@ WITH
   -- Numbers for processes and runs, because engines sort them faster than text.
   numbered AS MATERIALIZED (
     SELECT
-      run,
-      pid,
-      comm,
+      run, pid, comm,
       ROW_NUMBER() OVER (ORDER BY run, pid, comm) AS process_number,
       DENSE_RANK() OVER (ORDER BY run) AS run_number
     FROM (SELECT DISTINCT run, pid, comm FROM timed) AS known
@@ -340,9 +322,7 @@ WITH
   -- time after it adds to the wall time.
   reach AS (
     SELECT
-      numbered.process_number,
-      timed.ts_ns,
-      timed.end_ns,
+      numbered.process_number, timed.ts_ns, timed.end_ns,
       MAX(timed.end_ns) OVER (
         PARTITION BY numbered.process_number
         ORDER BY timed.ts_ns
@@ -425,17 +405,11 @@ WITH
   apart AS MATERIALIZED (
     SELECT DISTINCT run, call_sync_id
     FROM syncline_sync
-    WHERE
-      call_sync_id <> sync_id
-      OR op IN ('sync', 'syncfs')
+    WHERE call_sync_id <> sync_id OR op IN ('sync', 'syncfs')
   ),
   whole AS MATERIALIZED (
     SELECT
-      sync.run,
-      sync.ts_ns,
-      sync.dur_ns,
-      sync.syscall_ns,
-      sync.writeback_ns,
+      sync.run, sync.ts_ns, sync.dur_ns, sync.syscall_ns, sync.writeback_ns,
       sync.bytes
     FROM syncline_sync_call AS sync
     JOIN apart
@@ -444,13 +418,8 @@ WITH
   ),
   in_mark AS (
     SELECT
-      mark.run,
-      mark.mark_id,
-      sync.ts_ns,
-      sync.dur_ns,
-      sync.syscall_ns,
-      sync.writeback_ns,
-      sync.bytes
+      mark.run, mark.mark_id, sync.ts_ns, sync.dur_ns, sync.syscall_ns,
+      sync.writeback_ns, sync.bytes
     -- CROSS JOIN makes SQLite look up the requests of each mark by time,
     -- instead of the marks of each request.
     FROM syncline_mark AS mark
@@ -464,13 +433,8 @@ WITH
       )
     UNION ALL
     SELECT
-      mark.run,
-      mark.mark_id,
-      sync.ts_ns,
-      sync.dur_ns,
-      sync.syscall_ns,
-      sync.writeback_ns,
-      sync.bytes
+      mark.run, mark.mark_id, sync.ts_ns, sync.dur_ns, sync.syscall_ns,
+      sync.writeback_ns, sync.bytes
     FROM syncline_mark AS mark
     CROSS JOIN whole AS sync
     WHERE
@@ -480,22 +444,14 @@ WITH
   ),
   marked AS (
     SELECT
-      run,
-      mark_id,
-      ts_ns,
+      run, mark_id, ts_ns,
       ts_ns + dur_ns AS end_ns,
-      syscall_ns,
-      writeback_ns,
-      bytes
+      syscall_ns, writeback_ns, bytes
     FROM in_mark
   ),
   mark_reach AS (
     SELECT
-      ts_ns,
-      end_ns,
-      syscall_ns,
-      writeback_ns,
-      bytes,
+      ts_ns, end_ns, syscall_ns, writeback_ns, bytes,
       MAX(end_ns) OVER (
         PARTITION BY run, mark_id
         ORDER BY ts_ns
@@ -614,8 +570,7 @@ WITH
     CROSS JOIN request
     UNION ALL
     SELECT
-      'empty_share',
-      'all',
+      'empty_share', 'all',
       CAST(empty AS DOUBLE) / NULLIF(whole, 0),
       COALESCE(whole, 0),
       syncs
@@ -645,11 +600,9 @@ WITH
       OR metric.measure NOT IN ('journal_wait', 'flush_wait'))
     UNION ALL
     SELECT
-      'writeback_amount_sum',
-      'all',
+      'writeback_amount_sum', 'all',
       COALESCE(amount_sum, 0),
-      amount_count,
-      syncs
+      amount_count, syncs
     FROM total
     CROSS JOIN request
     UNION ALL
@@ -659,30 +612,25 @@ WITH
     SELECT 'sync_wall_time', scope, COALESCE(wall, 0), known, syncs FROM scoped
     UNION ALL
     SELECT
-      'parallelism',
-      scope,
+      'parallelism', scope,
       CAST(time_sum AS DOUBLE) / NULLIF(wall, 0),
-      known,
-      syncs
+      known, syncs
     FROM scoped
     UNION ALL
     SELECT
-      'attribution_share',
-      confidence.name,
+      'attribution_share', confidence.name,
       CAST(CASE confidence.name
         WHEN 'exact' THEN exact
         WHEN 'inferred' THEN inferred
         WHEN 'unknown' THEN unknown
       END AS DOUBLE)
       / NULLIF(attributed, 0),
-      attributed,
-      syncs
+      attributed, syncs
     FROM total
     CROSS JOIN confidence
     UNION ALL
     SELECT
-      'incomplete',
-      missing.name,
+      'incomplete', missing.name,
       COALESCE(
         CASE missing.name
           WHEN 'start' THEN no_start
@@ -692,8 +640,7 @@ WITH
         END,
         0
       ),
-      NULL,
-      NULL
+      NULL, NULL
     FROM total
     CROSS JOIN missing
     UNION ALL
@@ -705,8 +652,7 @@ WITH
     FROM total
     UNION ALL
     SELECT
-      'failed_calls',
-      'all',
+      'failed_calls', 'all',
       COALESCE(failed, 0) * known,
       ret_count * known,
       calls * known
@@ -714,8 +660,7 @@ WITH
     CROSS JOIN other_tables
     UNION ALL
     SELECT
-      'failed_bios',
-      'all',
+      'failed_bios', 'all',
       COALESCE(failed, 0) * other_tables.known * recorded_bios.known,
       error_count * other_tables.known * recorded_bios.known,
       bios * other_tables.known * recorded_bios.known
@@ -724,21 +669,18 @@ WITH
     CROSS JOIN other_tables
     UNION ALL
     SELECT
-      'background_bios',
-      'all',
+      'background_bios', 'all',
       COALESCE(background, 0) * bio.known * other_tables.known
       * recorded_bios.known
       * recorded_syncs.known_in_all,
-      NULL,
-      NULL
+      NULL, NULL
     FROM bio
     CROSS JOIN recorded_bios
     CROSS JOIN other_tables
     CROSS JOIN recorded_syncs
     UNION ALL
     SELECT
-      'background_bytes',
-      'all',
+      'background_bytes', 'all',
       COALESCE(background_bytes, 0) * bio.known * other_tables.known
       * recorded_bios.known
       * recorded_syncs.known_in_all,
@@ -763,35 +705,27 @@ WITH
     FROM per_mark
     UNION ALL
     SELECT
-      'syscall_latency_per_mark',
-      'all',
+      'syscall_latency_per_mark', 'all',
       CAST(syscall AS DOUBLE) / marks,
-      syscall_count,
-      syncs
+      syscall_count, syncs
     FROM per_mark
     UNION ALL
     SELECT
-      'writeback_latency_per_mark',
-      'all',
+      'writeback_latency_per_mark', 'all',
       CAST(writeback AS DOUBLE) / marks,
-      writeback_count,
-      syncs
+      writeback_count, syncs
     FROM per_mark
     UNION ALL
     SELECT
-      'writeback_amount_per_mark',
-      'all',
+      'writeback_amount_per_mark', 'all',
       CAST(amount AS DOUBLE) / marks,
-      amount_count,
-      syncs
+      amount_count, syncs
     FROM per_mark
     UNION ALL
     SELECT
-      'sync_wall_time_per_mark',
-      'all',
+      'sync_wall_time_per_mark', 'all',
       CAST(wall AS DOUBLE) / marks,
-      wall_count,
-      syncs
+      wall_count, syncs
     FROM per_mark
   )
 SELECT

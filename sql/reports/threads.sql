@@ -33,17 +33,8 @@
 WITH
   reach AS (
     SELECT
-      run,
-      sync_id,
-      tid,
-      pid,
-      comm,
-      process,
-      incomplete,
-      bytes,
-      syscall_ns,
-      dur_ns,
-      ts_ns,
+      run, sync_id, tid, pid, comm, process, incomplete, bytes, syscall_ns,
+      dur_ns, ts_ns,
       ts_ns + dur_ns AS end_ns,
       -- The latest end of the earlier requests. Later time adds to wall_ns.
       MAX(ts_ns + dur_ns) OVER (
@@ -55,11 +46,7 @@ WITH
   ),
   thread AS (
     SELECT
-      reach.run,
-      reach.tid,
-      reach.pid,
-      reach.comm,
-      reach.process,
+      reach.run, reach.tid, reach.pid, reach.comm, reach.process,
       COUNT(*) AS syncs,
       COUNT(reach.incomplete) AS incomplete,
       SUM(reach.bytes) AS bytes,
@@ -84,11 +71,7 @@ WITH
     GROUP BY reach.run, reach.tid, reach.pid, reach.comm, reach.process
   )
 SELECT
-  tid,
-  pid,
-  comm,
-  process,
-  syncs,
+  tid, pid, comm, process, syncs,
   CAST(sync_time_sum_ns AS BIGINT) AS sync_time_sum_ns,
   CAST(wall_ns AS BIGINT) AS wall_ns,
   parallel_max,
@@ -97,8 +80,7 @@ SELECT
   CAST(overlap_ns AS DOUBLE) / NULLIF(sync_time_sum_ns, 0) AS overlap_share,
   CAST(latency_sum_ns AS BIGINT) AS latency_sum_ns,
   CAST(bytes AS BIGINT) AS bytes,
-  incomplete,
-  run
+  incomplete, run
 FROM thread
 ORDER BY
   run,

@@ -83,27 +83,20 @@ WITH
   ),
   by_commit AS MATERIALIZED (
     SELECT
-      run,
-      commit_id,
-      kind,
+      run, commit_id, kind,
       CASE WHEN kind = 'other file' THEN path END AS path,
       CASE WHEN kind = 'other file' THEN writers END AS writers,
       COUNT(*) AS bios,
       SUM(bytes) AS bytes
     FROM commit_bio
     GROUP BY
-      run,
-      commit_id,
-      kind,
+      run, commit_id, kind,
       CASE WHEN kind = 'other file' THEN path END,
       CASE WHEN kind = 'other file' THEN writers END
   ),
   written AS (
     SELECT
-      run,
-      kind,
-      path,
-      writers,
+      run, kind, path, writers,
       COUNT(*) AS commits,
       SUM(bios) AS bios,
       SUM(bytes) AS bytes
@@ -134,20 +127,12 @@ WITH
       SUM(bytes) AS bytes,
       run
     FROM syncline_bio
-    WHERE
-      sync_id IS NOT NULL
-      AND direction = 'write'
+    WHERE sync_id IS NOT NULL AND direction = 'write'
     GROUP BY run
     UNION ALL
     SELECT
-      written.kind,
-      written.path,
-      written.writers,
-      served.syncs,
-      written.commits,
-      written.bios,
-      written.bytes,
-      written.run
+      written.kind, written.path, written.writers, served.syncs,
+      written.commits, written.bios, written.bytes, written.run
     FROM written
     JOIN served
       ON served.run = written.run
@@ -159,13 +144,7 @@ WITH
     SELECT *, SUM(bytes) OVER (PARTITION BY run) AS all_bytes FROM found
   )
 SELECT
-  kind,
-  path,
-  writers,
-  syncs,
-  commits,
-  bios,
-  bytes,
+  kind, path, writers, syncs, commits, bios, bytes,
   CAST(bytes AS DOUBLE) / NULLIF(all_bytes, 0) AS share,
   run
 FROM shared

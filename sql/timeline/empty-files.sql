@@ -9,6 +9,5 @@ SELECT
   MAX(dur_ns) FILTER (WHERE bios = 0) AS empty_max_ns
 FROM syncline_sync_call
 GROUP BY 1, comm
-HAVING
-  empty_syncs > 0
+HAVING empty_syncs > 0
 ORDER BY empty_time_ns DESC, 1, comm;

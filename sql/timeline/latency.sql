@@ -3,8 +3,7 @@
 WITH
   reach AS (
     SELECT
-      ts_ns,
-      dur_ns,
+      ts_ns, dur_ns,
       -- The latest end of this sync and of the earlier ones.
       MAX(ts_ns + dur_ns) OVER (
         ORDER BY ts_ns, sync_id

@@ -18,8 +18,7 @@ WITH
   ),
   counted AS (
     SELECT
-      place,
-      dur_ns,
+      place, dur_ns,
       SUM(step) OVER (
         PARTITION BY dev
         ORDER BY edge_ns, place

@@ -4,17 +4,9 @@
 WITH
   slowest AS (
     SELECT
-      sync_id,
-      call_sync_id,
-      ts_ns,
-      dur_ns,
-      op,
+      sync_id, call_sync_id, ts_ns, dur_ns, op,
       COALESCE(path, what) AS path,
-      comm,
-      tid,
-      bytes,
-      bios,
-      ret
+      comm, tid, bytes, bios, ret
     FROM syncline_sync_call
     WHERE dur_ns IS NOT NULL
     ORDER BY dur_ns DESC, sync_id
@@ -22,16 +14,13 @@ WITH
   ),
   part AS (
     SELECT
-      slowest.sync_id,
-      slowest.dur_ns,
-      phase,
+      slowest.sync_id, slowest.dur_ns, phase,
       SUM(syncline_phase.dur_ns) AS phase_ns
     FROM slowest
     JOIN syncline_sync AS request USING (call_sync_id)
     JOIN syncline_phase ON syncline_phase.sync_id = request.sync_id
     GROUP BY slowest.sync_id, slowest.dur_ns, phase
-    HAVING
-      phase_ns > 0
+    HAVING phase_ns > 0
   ),
   named AS (
     SELECT
@@ -48,8 +37,7 @@ WITH
     SELECT sync_id, 'no recorded phase', dur_ns - SUM(phase_ns) AS rest_ns
     FROM part
     GROUP BY sync_id, dur_ns
-    HAVING
-      rest_ns > 0
+    HAVING rest_ns > 0
   ),
   line AS (
     SELECT
@@ -70,14 +58,7 @@ WITH
   )
 SELECT
   printf('%.3f', dur_ns / 1e6) AS latency_ms,
-  path,
-  op,
-  comm,
-  tid,
-  phases,
-  bytes,
-  bios,
-  ret,
+  path, op, comm, tid, phases, bytes, bios, ret,
   ts_ns AS ts,
   dur_ns AS dur,
   sync_id

@@ -16,10 +16,7 @@ SELECT
     COALESCE(
       -- What follows the last slash.
       NULLIF(SUBSTR(path, LENGTH(RTRIM(path, REPLACE(path, '/', ''))) + 1), ''),
-      path,
-      what,
-      op,
-      'sync'
+      path, what, op, 'sync'
     )
   ) AS name
 FROM syncline_sync_call

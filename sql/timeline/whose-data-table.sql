@@ -7,8 +7,7 @@ WITH
       -- If nothing shows syncs, it is not known whose a bio is: it is then no
       -- writeback, but a write, as a read is a read.
       COALESCE(bio.origin, bio.direction) AS origin,
-      bio.bytes,
-      bio.dur_ns
+      bio.bytes, bio.dur_ns
     FROM syncline_bio AS bio
     LEFT JOIN syncline_sync AS sync ON sync.sync_id = bio.sync_id
   )

@@ -23,8 +23,7 @@ SELECT
       ELSE printf('%d B', bio.bytes)
     END,
     COALESCE(
-      bio.path,
-      sync.path,
+      bio.path, sync.path,
       iif(bio.direction = 'write', bio.rwbs, bio.direction),
       'bio'
     )

@@ -19,8 +19,6 @@ WHERE
   AND EXISTS (
     SELECT 1
     FROM lane
-    WHERE
-      lane.tid IS syncline_sync.tid
-      AND lane.comm IS syncline_sync.comm
+    WHERE lane.tid IS syncline_sync.tid AND lane.comm IS syncline_sync.comm
   )))
 ORDER BY sync_id;
