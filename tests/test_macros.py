@@ -263,8 +263,8 @@ def test_overlapped(tmp_path: Path) -> None:
     intervals = table(("a", 1, 10, 10), ("a", 2, 25, 5), ("b", 3, 10, 10), ("a", 4, 40, None), columns="g id ts_ns dur_ns")  # fmt: skip
     # The first ends before 1 begins but for an instant; 18-30 is in 1 and in 2; none is in b but one of unknown length.
     others = table(("a", 0, 10), ("a", 18, 12), ("b", 11, None), columns="g ts_ns dur_ns")
-    found = rows(tmp_path, f"SELECT id, overlaps FROM overlapped!({intervals}, id, {others}, (g)) ORDER BY id")  # fmt: skip
+    found = rows(tmp_path, f"SELECT id, has_overlap FROM overlapped!({intervals}, id, {others}, (g)) ORDER BY id")  # fmt: skip
     assert found == [(1, 1), (2, 1), (3, 0)]
     only = table(("a", 0, 10), columns="g ts_ns dur_ns")
-    found = rows(tmp_path, f"SELECT id, overlaps FROM overlapped!({intervals}, id, {only}, (g)) ORDER BY id")  # fmt: skip
+    found = rows(tmp_path, f"SELECT id, has_overlap FROM overlapped!({intervals}, id, {only}, (g)) ORDER BY id")  # fmt: skip
     assert found == [(1, 0), (2, 0), (3, 0)]

@@ -2,8 +2,8 @@
 --
 -- Result: a row an interval of known length, with the columns of `groups`, the
 -- id, and
---   overlaps  1 if one of the others was open during the interval, or began
---             when it ended. 0 if none was.
+--   has_overlap  1 if one of the others was open during the interval, or began
+--                when it ended. 0 if none was.
 -- What of the others has an unknown length is left out.
 --
 -- Example:
@@ -51,7 +51,7 @@ AS
   SELECT
     $groups,
     $id,
-    CASE WHEN _latest_ns > _begin_ns THEN 1 ELSE 0 END AS overlaps
+    CASE WHEN _latest_ns > _begin_ns THEN 1 ELSE 0 END AS has_overlap
   FROM _latest
   WHERE _begin_ns IS NOT NULL
 );

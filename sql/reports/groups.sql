@@ -159,8 +159,8 @@ WITH RECURSIVE
   met AS (
     SELECT
       run, number,
-      by_commit.overlaps AS by_commit,
-      by_other.overlaps AS by_other
+      by_commit.has_overlap AS by_commit,
+      by_other.has_overlap AS by_other
     FROM writeback
     JOIN overlapped!(writeback, sync_id, commits, (run)) AS by_commit USING (
       run, sync_id
