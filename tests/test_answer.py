@@ -457,7 +457,7 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     )
     assert cause({"before submit": 90, "device": 10}) == ""
     assert cause({"cpu wait": 30, "device": 70}).startswith(
-        "In part the CPUs: threads that sync were ready to run for 30 ns, 30.0 % of the time, and got none."
+        "In part the CPUs: threads that sync were ready to run for 30 ns, 30.0 % of the time, and got none"
     )
     # Below a quarter, a neighbour is not the cause; above, the larger one of two is first.
     assert "No neighbour that is recorded" in cause(work, [{**row, "share": 0.24}])
@@ -476,6 +476,89 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     )
     assert "No neighbour that is recorded" in cause({"device": 100}, [{**unsure, "high_ns": 20}])
     assert cause({"commit logging": 30, RESIDUE: 70}) == ""
+
+
+def made(**values: Any) -> Answer:
+    """An answer on a recording of one run, of which nothing is known but these values."""
+    none = dict.fromkeys(("total", "slowest", "neighbours", "runs"))
+    empty: dict[str, Any] = {"phases": {}, "worst": [], "failures": [], "devices": [], "lengths": [], "left_out": 0}  # fmt: skip
+    facts = {"is_device_seen": True, "has_reads": True, "has_others": True, "shows_syncs": True}
+    total = {"syncs": 40, "requests": 40, "known": 40, "runs": 1, "time_ns": 100}
+    facts |= {"infers_waits": False, "is_filtered": False}
+    return Answer(**none | empty | facts | {"total": total, "neighbours": []} | values)  # type: ignore[arg-type]
+
+
+LIMITED = {"limits": {"/a": "cpu.max of /a: 20000 100000"}, "cpu_wait": {"cgroup": "/a", "wait_ns": 60}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "what", "next_step"),
+    [
+        # Nobody had the CPU while the threads of a limited group were ready: the limit held them.
+        (LIMITED | {"cpu_idle_ns": 40, "cpu_before": [(20, "burn")]}, "Mostly a limit on CPU time (cpu.max of /a: 20000 100000): ", "raise the limit"),
+        # Somebody always had it, so it need not have been the limit.
+        (LIMITED | {"cpu_idle_ns": 5, "cpu_before": [(55, "burn")]}, "Mostly the CPUs, or a limit (cpu.max of /a: 20000 100000): ", "give these threads more CPU"),
+        # The group has no limit, and that is recorded.
+        (LIMITED | {"limits": {"/a": ""}, "cpu_before": [(60, "burn")]}, "Mostly the CPUs: ", "give these threads more CPU"),
+        (LIMITED | {"limits": {}, "cpu_before": [(60, "burn")]}, "Mostly the CPUs: ", "look for a limit (cpu.max)"),
+    ],
+)  # fmt: skip
+def test_a_wait_for_a_cpu_has_a_limit_or_somebody_else_as_its_cause(
+    values: dict[str, Any], what: str, next_step: str
+) -> None:
+    said = rendered._cause(made(phases={"cpu wait": 60, "device": 40}, **values))
+    assert said.startswith(what)
+    assert "burn (" in said
+    assert f"Next: {next_step}" in said
+
+
+QUEUED = {"kind": "unrecorded", "share": 0.9, "syncs": 12, "cost_ns": 90, "process": None, "cgroup": None}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("held", "limits", "what"),
+    [
+        # Bios of /a wait 100 ns each, those of the journal 1 ns: only a limit tells them apart.
+        ([("/a", 12, 1200), ("/", 100, 100)], {"/a": "io.max of /a: 8:0 wbps=1"}, "Mostly a limit on the I/O of the control group /a (io.max of /a: 8:0 wbps=1)"),
+        ([("/a", 12, 1200), ("/", 100, 100)], {}, "Mostly a limit on the I/O of the control group /a (inferred)"),
+        # All wait alike, so a limit of one group is not why, even though there is one.
+        ([("/a", 12, 1200), ("/", 100, 6000)], {"/a": "io.max of /a: 8:0 wbps=1"}, "Mostly something that is not recorded"),
+        # Four bios of others, or a factor below ten, say nothing.
+        ([("/a", 12, 1200), ("/", 4, 4)], {}, "Mostly something that is not recorded"),
+        ([("/a", 12, 1200), ("/", 100, 2000)], {}, "Mostly something that is not recorded"),
+    ],
+)  # fmt: skip
+def test_whose_bios_were_held_tells_a_limit_from_a_busy_device(
+    held: list[tuple[str, int, int]], limits: dict[str, str], what: str
+) -> None:
+    rows = [{"cgroup": group, "bios": bios, "queue_ns": ns} for group, bios, ns in held]
+    said = rendered._cause(made(phases={"queue": 90, "device": 10}, neighbours=[QUEUED], held=rows, limits=limits))  # fmt: skip
+    assert said.startswith(what)
+    assert ("the bios of all control groups" in said) == (held[1][2] == 6000)
+
+
+def test_two_syncs_are_too_few_for_a_cause_that_is_not_recorded() -> None:
+    """`advise` finds it from three syncs on."""
+    of = {"queue": 90, "device": 10}
+    assert "not recorded" in rendered._cause(made(phases=of, neighbours=[{**QUEUED, "syncs": 3}]))
+    assert "not recorded" not in rendered._cause(made(phases=of, neighbours=[{**QUEUED, "syncs": 2}]))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("known", "inside_ns", "said"),
+    [
+        (10, 80, "The 10 bios of these commits waited inside of the device mapper (dm-0) for 80 ns of 100 ns"),
+        (10, 40, None),
+        (9, 80, "The bios of these commits went to a device mapper (dm-0), and what they waited for inside of it is not recorded."),
+    ],
+)  # fmt: skip
+def test_a_commit_that_waits_inside_of_a_mapper_is_named(
+    known: int, inside_ns: int, said: str | None
+) -> None:
+    row = {"device": "dm-0", "bios": 10, "known": known, "dur_ns": 100, "inside_ns": inside_ns}
+    cause = rendered._cause(made(phases={"commit logging": 90, "device": 10}, mappers=[row]))
+    assert (said or "commits of the journal") in cause
+    assert ("mapper" in cause) == (said is not None)
 
 
 def test_data_that_were_lost_before_are_in_the_first_report(tmp_path: Path) -> None:
@@ -545,9 +628,11 @@ def test_syncs_of_the_kernel_are_counted_apart(
     for output, engine in (("tables/", "duckdb"), ("out.pftrace", "embedded")):
         _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/{output}")
         said = rendered.sentences(read(tmp_path / output, engine))["total"]
-        assert said.startswith("5 syncs")
         name = thread.partition("/")[0].rpartition("-")[0] or "kworker"
-        assert ("3 of them by threads of the kernel" in said) == of_kernel
         if of_kernel:
-            assert f"such as {name}, all of .../image:" in said
-            assert said.endswith("2 syncs are of programs.")
+            # The two of the program took 2 us each, from the call to its end, and the others 1 us.
+            assert said.startswith("2 syncs (and 3 by threads of the kernel) of 1 file by 1 thread waited 4 µs.")  # fmt: skip
+            assert f"These 3 by threads of the kernel, such as {name}, all of .../image, waited 3 µs:" in said  # fmt: skip
+            assert said.endswith("What follows covers both.")
+        else:
+            assert said.startswith("5 syncs of 1 file by 2 threads waited 7 µs.")

@@ -576,7 +576,18 @@ class TestThreadStates:
     """Which threads the kernel follows."""
 
     @pytest.fixture
-    def states(self, tmp_path: Path) -> thread_states.ThreadStates:
+    def switches(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """What the kernel has counted at each look; the last one is its count from then on."""
+        counts = [0, 10**9]
+        monkeypatch.setattr(thread_states, "_switches", lambda: counts.pop(0) if counts[1:] else counts[0])  # fmt: skip
+        return counts
+
+    @pytest.fixture
+    def states(self, tmp_path: Path, switches: list[int]) -> thread_states.ThreadStates:
+        return self.made(tmp_path)
+
+    @staticmethod
+    def made(tmp_path: Path) -> thread_states.ThreadStates:
         new_thread = tmp_path / "main/events/task/task_newtask"
         new_thread.mkdir(parents=True)
         (tmp_path / "threads/options").mkdir(parents=True)
@@ -597,6 +608,22 @@ class TestThreadStates:
         text = (folder / "threads/set_event_pid").read_text()
         nobody = str(int(Path("/proc/sys/kernel/pid_max").read_text()) - 1)
         return {int(tid) for tid in re.findall(r"1\d{6}", text.replace(nobody, " "))}
+
+    def test_all_threads_are_recorded_until_the_machine_switches_often(
+        self, switches: list[int], tmp_path: Path
+    ) -> None:
+        # Ten switches in the 50 ms before the recording, and none until the next look. Then a million, and then none.
+        switches[:] = [0, 10, 10, 10**6, 10**6]
+        states = self.made(tmp_path)
+        states.follow({1000002})
+        states.look()
+        # A list, also one that is empty but for one id, would leave out the others.
+        assert (tmp_path / "threads/set_event_pid").read_text() == ""
+        states.look()
+        assert self.followed(tmp_path) == {1000002}
+        states.look()
+        states.follow({1000003})
+        assert self.followed(tmp_path) == {1000002, 1000003}
 
     def test_the_parent_of_a_short_lived_thread_is_followed(
         self, states: thread_states.ThreadStates, tmp_path: Path

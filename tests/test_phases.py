@@ -6,8 +6,10 @@ import gzip
 import itertools
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from syncline import _core
@@ -105,6 +107,38 @@ def test_without_states_no_cause_takes_the_place_of_a_wait_for_a_cpu(tmp_path: P
         for phase in ("earlier writeback", "commit wait"):
             assert part[sync_id][phase] <= known[phase], (sync_id, phase)
         assert part[sync_id]["cpu wait"] == part[sync_id]["completion"] == 0
+
+
+def test_a_wait_for_a_cpu_is_null_where_the_recorder_followed_nobody(tmp_path: Path) -> None:
+    """Of the same recording, the events of the scheduler from its middle on: a thread is followed only from then on, or never."""
+    text = gzip.decompress((ALL_DATA / "dynamic-events/ext4.report.txt.gz").read_bytes())
+    lines = text.splitlines(keepends=True)
+    times = [float(found[1]) for line in lines if (found := re.search(rb" (\d+\.\d{6}): ", line))]
+    middle = (times[0] + times[-1]) / 2
+
+    def is_left_out(line: bytes) -> bool:
+        found = re.search(rb" (\d+\.\d{6}): sched_", line)
+        return found is not None and float(found[1]) < middle
+
+    rows: list[dict[int, Any]] = []
+    for number, keeps in enumerate((lines, [line for line in lines if not is_left_out(line)])):
+        (source := tmp_path / f"{number}.txt").write_bytes(b"".join(keeps))
+        _core.convert([str(source)], f"{tmp_path}/{number}/")
+        rows.append({row["sync_id"]: row for row in tables(tmp_path / str(number))["sync"]})
+    whole, part = rows
+    before = {
+        number for number, row in whole.items() if row["ts_ns"] + row["dur_ns"] < middle * 1e9
+    }
+    after = {number for number, row in whole.items() if row["ts_ns"] > middle * 1e9}
+    assert len(before) > 5
+    assert len(after) > 5
+    assert all(row["cpu_wait_ns"] is not None for row in whole.values())
+    assert all(part[number]["cpu_wait_ns"] is None for number in before)
+    assert all(part[number]["cpu_wait_ns"] == whole[number]["cpu_wait_ns"] for number in after)
+    with opened(f"{tmp_path}/1", Reading()) as engine:
+        found = run_report(engine, "phases").as_dicts()
+    unseen = [re.findall(r"cpu wait of (\d+) requests", row["not_recorded"] or "") for row in found]
+    assert sum(int(count) for counts in unseen for count in counts) >= len(before)
 
 
 def every_recording() -> list[str]:

@@ -54,6 +54,6 @@ JOIN syncline_sync AS sync
   AND sync.sync_id = neighbour.sync_id
 WHERE
   neighbour.kind = 'unrecorded'
-  AND neighbour.share >= 0.25
-  AND neighbour.syncs >= 3
+  AND neighbour.share >= :cause_share
+  AND neighbour.syncs >= :cause_syncs
 ORDER BY neighbour.cost_ns DESC, neighbour.run;

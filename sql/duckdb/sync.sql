@@ -12,8 +12,8 @@ SELECT
     ELSE id
   END AS BIGINT) AS id,
   ret, syscall_ns, writeback_ns, before_submit_ns, after_complete_ns,
-  journal_ns, flush_ns, other_ns, bytes, folios, bios, ranges, first_offset,
-  last_offset, stack, confidence, incomplete, sync_id, start_ns,
+  journal_ns, flush_ns, other_ns, cpu_wait_ns, bytes, folios, bios, ranges,
+  first_offset, last_offset, stack, confidence, incomplete, sync_id, start_ns,
   COALESCE(call_sync_id, sync_id) AS call_sync_id,
   run
 FROM _syncline_file_sync;

@@ -28,6 +28,7 @@ SELECT
   COUNT(journal_ns) AS journal_ns,
   COUNT(flush_ns) AS flush_ns,
   COUNT(other_ns) AS other_ns,
+  COUNT(cpu_wait_ns) AS cpu_wait_ns,
   COUNT(bytes) AS bytes,
   COUNT(folios) AS folios,
   COUNT(bios) AS bios,

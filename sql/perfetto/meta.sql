@@ -31,6 +31,8 @@ SELECT
     || SUBSTR(key, LENGTH('device_name_') + 1)
     WHEN key GLOB 'device_on_*' THEN 'device_on.'
     || SUBSTR(key, LENGTH('device_on_') + 1)
+    WHEN key GLOB 'cpu_before_*' THEN 'cpu_before.'
+    || SUBSTR(key, LENGTH('cpu_before_') + 1)
     WHEN key GLOB 'limits_*' THEN 'limits.'
     || SUBSTR(key, LENGTH('limits_') + 1)
     ELSE key

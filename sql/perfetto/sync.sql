@@ -81,6 +81,11 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Part of `sync_start` to `sync_end` that is in none of writeback_ns,
   -- journal_ns and flush_ns. These may overlap. Null if one of them is null.
   other_ns LONG,
+  -- Time in which the request's thread could run, and waited for a CPU: the
+  -- phase `cpu wait`. 0 if it always got one. Null if it is not known all the
+  -- time what the scheduler did with the thread, or if the start or the end is
+  -- missing.
+  cpu_wait_ns LONG,
   -- Total size of the folios that were added to its bios, and of its bios whose
   -- folios are not all recorded. Null if bios are not recorded, if a bio may be
   -- missing altogether, if neither the size nor all folios of a bio are
@@ -295,6 +300,7 @@ SELECT
       NULL
     )
   ) AS other_ns,
+  extract_arg(arg_set_id, 'debug.cpu_wait_ns') AS cpu_wait_ns,
   COALESCE(
     extract_arg(arg_set_id, 'debug.bytes'),
     sum_bytes,

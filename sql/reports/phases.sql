@@ -25,14 +25,16 @@
 --                        this time in it.
 --   max_ns        ns     The longest time of a request in it.
 --   not_recorded  text   Of the residue: phases that the recording cannot show.
---                        Their time is in other phases, or in the residue.
+--                        Their time is in other phases, or in the residue. With
+--                        a number, of so many requests of the group.
 --   run           text   Name of the run, if the input holds several.
 WITH
   request AS NOT MATERIALIZED (
     SELECT
       run, sync_id, op, fs, dev,
       ts_ns + dur_ns - start_ns AS time_ns,
-      before_submit_ns, writeback_ns, after_complete_ns, journal_ns, flush_ns
+      before_submit_ns, writeback_ns, after_complete_ns, journal_ns, flush_ns,
+      cpu_wait_ns
     FROM syncline_sync
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
@@ -46,7 +48,8 @@ WITH
       CAST(ROW_NUMBER() OVER (ORDER BY run, op, fs, dev) AS INTEGER) AS sum_id,
       COUNT(*) AS syncs,
       SUM(time_ns) AS time_ns,
-      COUNT(journal_ns) + COUNT(flush_ns) AS waits_known
+      COUNT(journal_ns) + COUNT(flush_ns) AS waits_known,
+      COUNT(cpu_wait_ns) AS cpu_known
     FROM request
     GROUP BY run, op, fs, dev
     HAVING COUNT(*) > 0
@@ -212,7 +215,10 @@ WITH
       total.fs AS fs,
       total.dev AS dev,
       CASE
-        WHEN COALESCE(phases, '') LIKE '%, cpu wait,%' THEN ''
+        WHEN cpu_known = syncs THEN ''
+        WHEN cpu_known > 0 THEN ', cpu wait of '
+        || CAST(syncs - cpu_known AS TEXT)
+        || ' requests'
         ELSE ', cpu wait'
       END
       || CASE

@@ -906,7 +906,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         }
         row |= {"ret": request.ret if end else None, "syscall_ns": None, "writeback_ns": None}
         row |= {"before_submit_ns": None, "after_complete_ns": None}
-        row |= {"journal_ns": None, "flush_ns": None, "other_ns": None}
+        row |= {"journal_ns": None, "flush_ns": None, "other_ns": None, "cpu_wait_ns": None}
         row |= sizes(logged_bios) | {
             "bios": len(logged_bios),
             "stack": call.stack if call else None,

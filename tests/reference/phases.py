@@ -22,6 +22,7 @@ STEPS = {
     "jbd2_commit_logging": "commit logging",
 }
 MAX_WAY_OUT_NS = 1_000_000
+MAX_SPIN_NS = 1_000_000
 START, END = "jbd2_start_commit", "jbd2_end_commit"
 FOLIO_WAITS = {"filemap_wait", "folio_wait"}
 
@@ -38,6 +39,8 @@ class Thread:
     folios: list[Span] = field(default_factory=list)
     # When its states were recorded first.
     watched_from: int | None = None
+    # When it left a CPU, or got one.
+    switches: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -96,6 +99,8 @@ class Events:
                 event.get("prev_pid"),
                 event.get("next_pid"),
             )
+            if switches and start <= at <= end:
+                thread.switches.append(at)
             if switches and thread.watched_from is None and at >= self.first[tid]:
                 thread.watched_from = at
             if not start <= at <= end:
@@ -217,6 +222,18 @@ class Request:
         self.others = [bio["ts_ns"] + bio["dur_ns"] for bio in others if bio["dur_ns"] is not None]
         watched = self.thread.watched_from
         self.knows_state = watched is not None and watched <= self.end
+        switches = [at for at in self.thread.switches if self.start <= at <= self.end]
+        # It had nothing to do but wait, and yet it never left its CPU: nobody followed it then.
+        if not switches and self.longest_wait() > MAX_SPIN_NS:
+            self.knows_state = False
+
+    def longest_wait(self) -> int:
+        """The longest of its waits, and of the time from its last submit to the last completion of its bios."""
+        found = [wait["end"] - wait["ts_ns"] for wait in self.waits]
+        if self.bios:
+            submitted = max(bio["ts_ns"] for bio in self.bios)
+            found.append(max(bio["end"] for bio in self.bios) - submitted)
+        return max(found, default=0)
 
     def moments(self) -> list[int]:
         """All times at which something may change."""

@@ -392,6 +392,7 @@ def test_example_log_of_the_docs_gives_these_rows() -> None:
             "journal_ns": None,
             "flush_ns": None,
             "other_ns": None,
+            "cpu_wait_ns": None,
             "bytes": 4096,
             "folios": 1,
             "bios": 1,

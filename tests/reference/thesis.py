@@ -43,7 +43,7 @@ COLUMNS = {
     for table, names in {
         "sync": (
             "ts_ns dur_ns tid pid comm process cgroup op datasync path container_path dev ino fs id ret syscall_ns"
-            " writeback_ns before_submit_ns after_complete_ns journal_ns flush_ns other_ns bytes folios bios ranges"
+            " writeback_ns before_submit_ns after_complete_ns journal_ns flush_ns other_ns cpu_wait_ns bytes folios bios ranges"
             " first_offset last_offset stack confidence incomplete sync_id start_ns call_sync_id"
         ),
         "bio": (
@@ -1308,6 +1308,8 @@ def _sync_row(request: Request) -> Row:
         "journal_ns": None,
         "flush_ns": None,
         "other_ns": None,
+        # Nor what the scheduler does.
+        "cpu_wait_ns": None,
         "bios": len(bios),
         "stack": _stack(call),
         "confidence": "exact",

@@ -400,6 +400,8 @@ pub struct Request {
     pub phases: Vec<PhaseSpan>,
     /// Whether all waits for (the journal, flushes) are recorded.
     pub waits_known: (bool, bool),
+    /// Whether it is known all the time what the scheduler did with its thread.
+    pub knows_states: bool,
     /// Number of requests in flight right after this one's start and end.
     pub in_flight: (u32, u32),
     /// The device of its bios, and (bios, bytes) in flight on it right after its end, if bios were in flight until then.
@@ -446,6 +448,7 @@ impl Request {
             waits: Vec::new(),
             phases: Vec::new(),
             waits_known: (false, false),
+            knows_states: false,
             in_flight: (0, 0),
             device_at_end: None,
         }
@@ -585,6 +588,13 @@ impl Request {
         Some(covered(self.waits.iter().filter(|waited| of(waited.wait)).map(|waited| (waited.start, waited.end))))
     }
 
+    /// Time in which its thread was ready to run, and waited for a CPU.
+    pub fn cpu_wait(&self) -> Option<i64> {
+        self.phase_bounds().filter(|_| self.knows_states)?;
+        let waits = self.phases.iter().filter(|span| span.phase == PhaseKind::CpuWait);
+        Some(waits.map(|span| span.end - span.start).sum())
+    }
+
     /// Time that was spent neither on data, nor on the journal, nor in a flush.
     pub fn other(&self) -> Option<i64> {
         if self.waits_known != (true, true) {
@@ -638,6 +648,7 @@ impl Row for Request {
         f("journal_ns", Value::int(self.journal()));
         f("flush_ns", Value::int(self.flush()));
         f("other_ns", Value::int(self.other()));
+        f("cpu_wait_ns", Value::int(self.cpu_wait()));
         f("bytes", Value::int(self.bytes().map(|bytes| bytes as i64)));
         f("folios", self.extent.folios_of(self.id));
         f("bios", if self.sees_bios() { Value::Int(self.bios as i64) } else { Value::Null });

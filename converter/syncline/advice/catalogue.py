@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from syncline.report import Report, catalogue
+from syncline.report.answer import CAUSE_SHARE, CAUSE_SYNCS
 
 __all__ = ["Finding", "UnknownFinding", "delays", "load", "names"]
 
@@ -134,6 +135,7 @@ def _filled(sql: str) -> str:
         sql = sql.replace(
             ":patterns", "), (".join(f"{place}, {_texts(row)}" for place, row in rows)
         )
+    sql = sql.replace(":cause_share", str(CAUSE_SHARE)).replace(":cause_syncs", str(CAUSE_SYNCS))
     return catalogue.with_kernel_threads(sql)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.report import Table, catalogue, metadata, run_query
+from syncline.report.answer import read_causes
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
@@ -21,6 +22,8 @@ _SHOWN = 3
 # The finding of what the recording lacks, and the part of the wall time from which on it comes first.
 _UNRECORDED = "unrecorded"
 _MOSTLY = 0.5
+# The findings that the answer of `report` begins with.
+_OF_ANSWER = {_UNRECORDED, "neighbour", "cpu"}
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,9 @@ class Advice:
 
 
 def advise(engine: SqlEngine) -> list[Advice]:
-    """Checks all findings: those with evidence first, the costliest of them first, then the others.
+    """Checks all findings: those with evidence first, then the others.
 
-    If bios waited for something that is not recorded most of the time, that comes first: whether another change helps depends on it.
+    What the answer of `report` says first comes first here too, in its order, and then the costliest first. If bios waited for something that is not recorded most of the time, that comes first: whether another change helps depends on it.
 
     Raises:
         EngineError: the trace was not written by Syncline.
@@ -89,7 +92,23 @@ def advise(engine: SqlEngine) -> list[Advice]:
     _keep_delays(engine, [one for one in findings if _is_checkable(one, held)])
     found = [_one(engine, finding, held, lacking) for finding in findings]
     order = {"found": 0, "none": 1, "not checked": 2}
-    return sorted(found, key=lambda one: (order[one.status], not one.is_first, -(one.cost_ns or 0)))
+    worst = _causes(engine, found)
+    place = {name: number for number, name in enumerate(worst)}
+    return sorted(
+        found,
+        key=lambda one: (
+            order[one.status],
+            not one.is_first,
+            place.get(one.finding.name, len(place)),
+            -(one.cost_ns or 0),
+        ),
+    )
+
+
+def _causes(engine: SqlEngine, found: Iterable[Advice]) -> list[str]:
+    """Returns the findings that the answer says first, in its order. It need not be known if the order is no question."""
+    names_found = {one.finding.name for one in found if one.status == "found"}
+    return read_causes(engine) if names_found & _OF_ANSWER and len(names_found) > 1 else []
 
 
 def _lacking(engine: SqlEngine) -> str | None:

@@ -28,6 +28,7 @@ FILE_COLUMNS = {
         "journal_ns": "BIGINT",
         "flush_ns": "BIGINT",
         "other_ns": "BIGINT",
+        "cpu_wait_ns": "BIGINT",
         "bytes": "BIGINT",
         "folios": "BIGINT",
         "bios": "BIGINT",

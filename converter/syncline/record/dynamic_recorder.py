@@ -198,6 +198,8 @@ class DynamicRecorder:
                     self._look_at_files()
                     # It takes a tenth of one CPU at most, however many files there are.
                     files_at = began + 10 * (time.monotonic() - began)
+                if self._threads is not None:
+                    self._threads.look()
                 self._replace_dead()
             except (OSError, ValueError, LookupError) as error:
                 self.problems.append(

@@ -103,6 +103,7 @@ class PatchedRecorder:
             text = self.ring.instance.histogram(_SYNC_START)
             if self._threads is not None:
                 self._threads.follow({int(tid) for tid in _THREAD.findall(text)})
+                self._threads.look()
 
     def _end_look(self) -> None:
         self._stop.set()

@@ -1,7 +1,9 @@
 """When threads that sync get a CPU, and which locks they wait for: events of these threads, in a buffer of their own.
 
-A thread that syncs is known a moment after its first sync. So its parent is followed too, whose next children the kernel then follows from
-their first instruction on: a server that begins a process for each connection, a shell that runs one program after another.
+Events of all threads are recorded as long as the machine switches threads rarely, because only then nothing is missing of a thread that is
+new: a thread that syncs is known a moment after its first sync, and the kernel follows nobody to a worker of io_uring. From the first moment
+on in which it switches more often than that, only threads that sync are followed. Then their parents are too, whose next children the kernel
+follows from their first instruction on: a server that begins a process for each connection, a shell that runs one program after another.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from pathlib import Path
 
 from syncline.record.errors import RecordError
@@ -22,12 +25,17 @@ _NEW_THREAD = "task/task_newtask"
 _SIZE = 1 << 13
 _BY_PARENT = f"hist:keys=common_pid,pid:size={_SIZE}"
 _CHILD = re.compile(r"^\{ common_pid: *(\d+), pid: *(\d+) *\} hitcount:", re.MULTILINE)
+# Switches a second up to which those of all threads are recorded, with about as many wake-ups: a megabyte a second.
+_MOST_SWITCHES = 5_000
+# How long switches are counted before the recording.
+_COUNT_S = 0.05
+_SWITCHES = re.compile(r"^ctxt (\d+)$", re.MULTILINE)
 # init and kthreadd: everybody is their child at last.
 _LAST_ANCESTOR = 2
 
 
 class ThreadStates:
-    """Records these events of the threads that `follow` names, of their relatives, and of no other thread."""
+    """Records these events of all threads, or of those that `follow` names and of their relatives."""
 
     def __init__(self, ring: RingBuffer, events: tuple[str, ...], buffer_kb: int) -> None:
         """Adds the buffer to the ring buffer, which has `buffer_kb` for each CPU.
@@ -42,12 +50,31 @@ class ThreadStates:
         self._parents: dict[int, int] = {}
         # The children of a thread are recorded too.
         self._instance.write("options/event-fork", "1")
-        self._instance.set_threads(set())
+        self.is_limited = False
+        self._counted, self._counted_at = _switches(), time.monotonic()
+        time.sleep(_COUNT_S)
+        self.look()
         buffer.enable(list(events))
         # Triggers in an instance that is limited to threads see only these.
         self._counts = ring.instance
         with contextlib.suppress(RecordError):
             self._counts.trigger(_NEW_THREAD, _BY_PARENT)
+
+    def look(self) -> None:
+        """Follows only the threads that sync from now on, if the machine has switched threads often since the last look."""
+        counted, now = _switches(), time.monotonic()
+        since, self._counted = self._counted, counted
+        passed_s, self._counted_at = now - self._counted_at, now
+        is_rare = (
+            counted is not None
+            and since is not None
+            and counted - since <= _MOST_SWITCHES * passed_s
+        )
+        if is_rare or self.is_limited:
+            return
+        self.is_limited = True
+        with contextlib.suppress(RecordError):
+            self._instance.set_threads(self._followed)
 
     def follow(self, tids: set[int]) -> None:
         """Records these threads from now on, those that their parents have begun since, and the children that either will have."""
@@ -59,6 +86,8 @@ class ThreadStates:
         new |= parents | {child for child, parent in self._parents.items() if parent in families}
         new -= self._followed
         self._followed |= new
+        if not self.is_limited:
+            return
         with contextlib.suppress(RecordError):
             self._instance.set_threads(new)
 
@@ -81,3 +110,11 @@ class ThreadStates:
                 parent = int(after_name.split()[1])
         is_own = parent == os.getpid()
         return None if parent is None or parent <= _LAST_ANCESTOR or is_own else parent
+
+
+def _switches() -> int | None:
+    """How often the CPUs have switched threads since the machine began; None if it does not say."""
+    with contextlib.suppress(OSError):
+        if found := _SWITCHES.search(Path("/proc/stat").read_text()):
+            return int(found[1])
+    return None

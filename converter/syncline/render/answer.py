@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from syncline.report import failures
-from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer, Row
+from syncline.report.answer import (
+    CAUSE_SHARE,
+    CAUSE_SYNCS,
+    LAST,
+    RESIDUE,
+    UNKNOWN,
+    Answer,
+    Row,
+    causes,
+)
 
 from .human import count, text
 
@@ -28,11 +37,17 @@ _EACH = {RESIDUE: "not explained"}
 # Neighbours that are named at most, and the part of the others' time from which on they are.
 _NEIGHBOURS = 3
 _SHARE = 0.01
-# The same for time without anything recorded. Busy CPUs cause some of it, too.
-_UNRECORDED = 0.25
-# Parts of the time from which on something is the cause of a part of it, and of most of it.
-_CAUSE = 0.25
+# The part of the time from which on something is the cause of most of it.
 _MOST = 0.5
+# Parts of the time: a gap in what is known that is worth a sentence, and idle CPUs that show a limit.
+_GAP = 0.1
+_IDLE = 0.25
+# Bios of others, and how much shorter they were queued, from which on only one control group was held back; how much, if all were.
+_HELD_BIOS = 5
+_HELD_FACTOR = 10
+_HELD_TOO = 3
+# The part of the time of a commit's bios inside of a device mapper that is named.
+_INSIDE = 0.5
 # The phases of each kind of own work, as the first sentence names it.
 _OWN_WORK = {
     "commits of the journal": (
@@ -102,17 +117,20 @@ def _sentences(answer: Answer) -> dict[str, Any]:
         devices = [_device(row, answer) for row in answer.devices if row["part"] == "all"]
         said: dict[str, Any] = {"total": _nothing(answer)}
         return said | ({"devices": " ".join(devices)} if devices else {})
+    own = answer.programs if _has_both(answer) else total
+    of_kernel = answer.kernel["syncs"] if _has_both(answer) else 0
     if not total["known"]:
-        return {"total": _total(total)}
+        return {"total": _total(own, of_kernel)}
     by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
     cause = _cause(answer)
     return {
         **({"cause": cause} if cause else {}),
-        "total": _total(total) + _of_kernel(answer) + _lost_before(answer),
-        "phases": _phases(answer.phases)
+        "total": _total(own, of_kernel) + _of_kernel(answer) + _lost_before(answer),
+        "phases": _phases(answer.phases, total["syncs"] if of_kernel else 0)
         + (_INFERRED if answer.infers_waits else "")
         + _idle_queue(answer)
-        + _cpu_wait(answer),
+        + _cpu_wait(answer)
+        + _unfollowed(answer),
         "worst_title": f"Those that waited longest, by {by} and name of the thread:",
         "worst": [_worst(row, total["time_ns"]) + _run(row, total) for row in answer.worst],
         **(
@@ -128,7 +146,7 @@ def _sentences(answer: Answer) -> dict[str, Any]:
 
 
 def _of_kernel(answer: Answer) -> str:
-    """Says how many syncs no program made: a loop device syncs its file in a worker, and nfsd those of its clients."""
+    """Says what syncs no program made: a loop device syncs its file in a worker, and nfsd those of its clients."""
     if not answer.of_kernel:
         return ""
     syncs: Counter[tuple[str, str | None]] = Counter()
@@ -140,11 +158,19 @@ def _of_kernel(answer: Answer) -> str:
         if path
         else ""
     )
-    own = answer.total["syncs"] - all_of_kernel
-    return (
-        f" {all_of_kernel:,} of them by threads of the kernel, such as {text(comm, 'text')}{of}: a loop device syncs its file"
-        f" so, and nfsd those of its clients. {count(own, 'sync')} {'is' if own == 1 else 'are'} of programs."
+    kernel = answer.kernel
+    time_ns = f", waited {text(kernel['time_ns'], 'ns')}" if kernel.get("known") else ""
+    whose = "These" if _has_both(answer) else "All of these"
+    said = (
+        f" {whose} {all_of_kernel:,} by threads of the kernel, such as {text(comm, 'text')}{of}{time_ns}: a loop device syncs"
+        " its file so, and nfsd those of its clients."
     )
+    return said + (" What follows covers both." if _has_both(answer) else "")
+
+
+def _has_both(answer: Answer) -> bool:
+    """Whether both programs and threads of the kernel made syncs."""
+    return bool(answer.programs.get("syncs") and answer.kernel.get("syncs"))
 
 
 def _cause(answer: Answer) -> str:
@@ -153,21 +179,22 @@ def _cause(answer: Answer) -> str:
     if not whole or answer.phases.get(RESIDUE, 0) + answer.phases.get(UNKNOWN, 0) > _MOST * whole:
         return ""
     unit = _unit(answer)
-    found = [(row["share"] or 0, _cause_of(row, unit, answer)) for row in answer.neighbours or []]
-    cpu_ns = answer.phases.get("cpu wait", 0)
-    found.append((cpu_ns / whole, _cause_cpu(cpu_ns, cpu_ns / whole)))
-    causes = sorted(((share, one) for share, one in found if one and share >= _CAUSE), key=lambda one: -one[0])  # fmt: skip
-    if causes:
-        (share, (what, to_do)), *others = causes
+    found = [
+        (share, _cause_of(row, unit, answer) if row else _cause_cpu(answer, share))
+        for share, _, row in causes(answer.neighbours, answer.phases)
+    ]
+    if found:
+        (share, (what, to_do)), *others = found
         also = f" Then {others[0][1][0]}." if others else ""
         return f"{'Mostly' if share >= _MOST else 'In part'} {what}.{also} Next: {to_do}."
     work = [
         (sum(answer.phases.get(phase, 0) for phase in of), what) for what, of in _OWN_WORK.items()
     ]
     own_ns, what = max(work)
-    if answer.neighbours is None or own_ns < _CAUSE * whole:
+    if answer.neighbours is None or own_ns < CAUSE_SHARE * whole:
         return ""
     is_most = own_ns >= _MOST * whole
+    inside = _inside(answer) if what == "commits of the journal" else ""
     had = f"{text(own_ns / whole, 'share')} of the time"
     for row in answer.neighbours:
         if _is_possible(row, whole):
@@ -183,8 +210,28 @@ def _cause(answer: Answer) -> str:
         else f"No single cause: {what}, the largest part, had {had}"
     )
     return (
-        f"{begin}. No neighbour that is recorded had a quarter of it."
+        f"{begin}. {inside}No neighbour that is recorded had a quarter of it."
         " Next: syncline advise INPUT, which looks for what could be left out or shared."
+    )
+
+
+def _inside(answer: Answer) -> str:
+    """Says how long the bios of commits were inside of a device mapper, or that it is not known: a mapper that delays looks like a journal."""
+    rows = [row for row in answer.mappers if row["bios"]]
+    if not rows:
+        return ""
+    names, bios = ", ".join(row["device"] for row in rows), sum(row["bios"] for row in rows)
+    if sum(row["known"] for row in rows) < bios:
+        return (
+            f"The bios of these commits went to a device mapper ({names}), and what they waited for inside of it is not"
+            " recorded. "
+        )
+    dur_ns, inside_ns = (sum(row[column] for row in rows) for column in ("dur_ns", "inside_ns"))
+    if inside_ns < _INSIDE * dur_ns:
+        return ""
+    return (
+        f"The {count(bios, 'bio')} of these commits waited inside of the device mapper ({names}) for {text(inside_ns, 'ns')} of"
+        f" {text(dur_ns, 'ns')}, before the device below got them. "
     )
 
 
@@ -194,35 +241,126 @@ def _is_possible(row: Row, whole: int) -> bool:
     Of two that sync, each would be the other's.
     """
     is_other = row["kind"] in _DOES and row["kind"] != "syncs"
-    return is_other and (row["share"] or 0) < _CAUSE <= (row["high_ns"] or 0) / whole
+    return is_other and (row["share"] or 0) < CAUSE_SHARE <= (row["high_ns"] or 0) / whole
 
 
-def _cause_of(row: Row, unit: str, answer: Answer) -> tuple[str, str] | None:
+def _cause_of(row: Row, unit: str, answer: Answer) -> tuple[str, str]:
     """What a row of the report `neighbours` is as a cause, and what to do next."""
     cost, share = text(row["cost_ns"], "ns"), text(row["share"] or 0, "share")
     if row["kind"] == "unrecorded":
+        held = f"held bios in the queue for {cost}, {share} of the time"
+        if group := _only_held(answer):
+            limits = _limits(answer, group, *_OF_IO)
+            what = f"a limit on the I/O of the control group {text(group, 'text')} ({limits or 'inferred'})"
+            others = answer.held[1:]
+            mean_ns = sum(one["queue_ns"] for one in others) / sum(one["bios"] for one in others)
+            return (
+                f"{what}, which {held}: bios of others at the same device were queued for {text(mean_ns, 'ns')} on average,"
+                f" and those of this group for {text(answer.held[0]['queue_ns'] / answer.held[0]['bios'], 'ns')}",
+                "raise the limit"
+                if limits
+                else f"look at io.max and io.latency of {text(group, 'text')} and of the groups above it",
+            )
         what = "something that is not recorded"
-        if answer.mappers:
-            what = f"the device mapper ({', '.join(answer.mappers)}) or {what}"
-        if limits := _limits_of_io(answer):
+        if mappers := _mappers(answer):
+            what = f"the device mapper ({mappers}) or {what}"
+        if (limits := _limits_of_io(answer)) and not _all_held(answer):
             what = f"a limit ({limits}) or {what}"
+        too = ""
+        if _all_held(answer) and not answer.mappers:
+            too = (
+                "; it held the bios of all control groups, so it is no limit of one:"
+                f" {'' if answer.has_reads else 'somebody who reads, '}another partition or another guest may have held the device"
+            )
         return (
-            f"{what}, which held bios in the queue for {cost}, {share} of the time",
+            f"{what}, which {held}{too}",
             "syncline advise INPUT, which says where to look for it",
         )
-    if row["kind"] not in _DOES:
-        return None
     return (
         f"a neighbour (inferred): {_who(row)} delayed {count(row['syncs'], unit)} of others for {cost}, {share} of their time",
         "put its files on another device, or limit its bandwidth (io.max)",
     )
 
 
-def _cause_cpu(cpu_ns: int, share: float) -> tuple[str, str]:
+def _only_held(answer: Answer) -> str | None:
+    """The control group whose bios were held, if those of others at the device were not: so does a limit, and nobody who holds the device."""
+    if len(answer.held) < 2:
+        return None
+    first, *others = answer.held
+    bios, queue_ns = sum(row["bios"] for row in others), sum(row["queue_ns"] for row in others)
+    if bios < _HELD_BIOS or first["bios"] < CAUSE_SYNCS or first["cgroup"] == "/":
+        return None
     return (
-        f"the CPUs: threads that sync were ready to run for {text(cpu_ns, 'ns')}, {text(share, 'share')} of the time,"
-        " and got none",
-        "look for a limit (cpu.max) or for who runs instead; the disk has no part in that time",
+        first["cgroup"]
+        if queue_ns / bios * _HELD_FACTOR <= first["queue_ns"] / first["bios"]
+        else None
+    )
+
+
+def _all_held(answer: Answer) -> bool:
+    """Whether the bios of every control group at the device were queued for about as long."""
+    means = [row["queue_ns"] / row["bios"] for row in answer.held if row["bios"] >= _HELD_BIOS]
+    return len(means) > 1 and max(means) <= _HELD_TOO * min(means)
+
+
+def _mappers(answer: Answer) -> str:
+    return ", ".join(row["device"] for row in answer.mappers)
+
+
+def _cause_cpu(answer: Answer, share: float) -> tuple[str, str]:
+    """A limit leaves CPUs idle while threads are ready to run. Others that compete do not."""
+    cpu_ns = answer.phases["cpu wait"]
+    group = answer.cpu_wait["cgroup"] if answer.cpu_wait else None
+    limit = _limits(answer, group, "cpu.max")
+    is_idle = answer.cpu_idle_ns >= _IDLE * cpu_ns
+    what = "the CPUs"
+    if limit:
+        what = f"a limit on CPU time ({limit})" if is_idle else f"the CPUs, or a limit ({limit})"
+    who = [
+        f"{text(name, 'text') or 'a thread without a name'} ({text(ns, 'ns')})"
+        for ns, name in answer.cpu_before
+    ]
+    # They are sums over all syncs of the input.
+    before = ""
+    if not answer.is_filtered and (who or answer.cpu_idle_ns):
+        idle = (
+            f"idle for {text(answer.cpu_idle_ns, 'ns')} of it"
+            if answer.cpu_idle_ns >= _SHARE * cpu_ns
+            else ""
+        )
+        ran = f"ran {', '.join(who)}" if who else ""
+        before = (
+            f"; the CPU that they got next was {idle}, and {ran}"
+            if idle and ran
+            else f"; the CPU that they got next {'was ' if idle else ''}{idle or ran}"
+        )
+    if limit and is_idle:
+        to_do = "raise the limit, or move what uses it up to another control group"
+    elif limit or group is None or group in answer.limits:
+        to_do = "give these threads more CPU (cpu.weight, cpuset), or move away what runs instead"
+    else:
+        to_do = "look for a limit (cpu.max) or for who runs instead"
+    return (
+        f"{what}: threads that sync were ready to run for {text(cpu_ns, 'ns')}, {text(share, 'share')} of the time,"
+        f" and got none{before}",
+        f"{to_do}; the disk has no part in that time",
+    )
+
+
+def _unfollowed(answer: Answer) -> str:
+    """Says that syncs may have waited for a CPU unseen, if these are a part worth a sentence of the time in syncs that has no reason."""
+    row = answer.unfollowed
+    if not row or not answer.phases or row["unknown_ns"] < _GAP * row["dur_ns"]:
+        return ""
+    unexplained_ns = answer.phases.get(RESIDUE, 0)
+    if not row["known"]:
+        if unexplained_ns < _GAP * row["dur_ns"]:
+            return ""
+        return " When threads waited for a CPU is not recorded, so some of what is not explained may be that."
+    unknown = row["syncs"] - row["known"]
+    return (
+        f" When the threads of {unknown:,} of {row['syncs']:,} {_unit(answer)}s waited for a CPU is not recorded"
+        f" ({text(row['unknown_ns'] / row['dur_ns'], 'share')} of the time): the recorder did not follow these threads yet."
     )
 
 
@@ -242,9 +380,14 @@ def _idle_queue(answer: Answer) -> str:
         return ""
     group = f" of the control group {text(row['cgroup'], 'text')}" if row["cgroups"] == 1 else ""
     reads = "" if answer.has_reads else "reads, which are not in this recording, "
-    return (
+    idle = (
         f" The device had no recorded bio for at least {text(row['idle_ns'], 'ns')} of the"
-        f" {text(row['queue_ns'], 'ns')} that {_comm(row)} was queued, so it is not busy writing. Others that hold bios"
+        f" {text(row['queue_ns'], 'ns')} that {_comm(row)} was queued, so it is not busy writing"
+    )
+    if (held := _only_held(answer)) is not None:
+        return f"{idle}, and it took the bios of others at once.{_limits_of_queue(answer, held)}"
+    return (
+        f"{idle}. Others that hold bios"
         f" back: {reads}a limit{group} (io.max, io.latency), the I/O scheduler, or a device mapper such as dm-crypt."
         + _limits_of_queue(answer, row["cgroup"] if row["cgroups"] == 1 else None)
     )
@@ -396,8 +539,10 @@ def _flushes(lengths: Row) -> str:
     )
 
 
-def _total(total: Row) -> str:
+def _total(total: Row, of_kernel: int) -> str:
     syncs = count(total["syncs"], "sync") + _requests(total)
+    if of_kernel:
+        syncs += f" (and {of_kernel:,} by threads of the kernel)"
     of = f" of {count(total['files'], 'file')}" if total["files"] else ""
     if total["whole"]:
         of += f"{' and' if of else ''} of whole file systems"
@@ -421,7 +566,7 @@ def _requests(total: Row) -> str:
     return f" ({total['requests']:,} requests)" if total["requests"] > total["syncs"] else ""
 
 
-def _phases(phases: dict[str, int]) -> str:
+def _phases(phases: dict[str, int], of_syncs: int) -> str:
     if not phases:
         return "What they waited for is not recorded: syncline inspect INPUT says what would record it."
     whole = sum(phases.values())
@@ -430,7 +575,8 @@ def _phases(phases: dict[str, int]) -> str:
     parts.append(f"{text(phases.get(RESIDUE, 0) / whole, 'share')} is not explained")
     if UNKNOWN in phases:
         parts.append(f"{text(phases[UNKNOWN] / whole, 'share')} is unknown")
-    return f"Where {text(whole, 'ns')} went: {'; '.join(part for part in parts if part)}."
+    of = f" of all {of_syncs:,}" if of_syncs else ""
+    return f"Where {text(whole, 'ns')}{of} went: {'; '.join(part for part in parts if part)}."
 
 
 def bar(phases: dict[str, int], width: int) -> str:
@@ -508,11 +654,7 @@ def _neighbours(answer: Answer) -> str:
     lines = [_neighbour(row, unit) for row in named[:_NEIGHBOURS]]
     if more := named[_NEIGHBOURS:]:
         lines.append(f"{len(more):,} more: the report neighbours has them.")
-    lines += [
-        _unrecorded(row, answer)
-        for row in answer.neighbours
-        if row["kind"] == "unrecorded" and (row["share"] or 0) >= _UNRECORDED
-    ]
+    lines += [_unrecorded(row, answer) for row in answer.neighbours if _is_unrecorded(row)]
     if not lines:
         lines = ["nobody who is recorded delayed these syncs by 1 % of their time."]
     lines[-1] += _rest(answer)
@@ -522,6 +664,15 @@ def _neighbours(answer: Answer) -> str:
         lines[-1] += " The filter chose whose wait is meant; it hides no neighbour."
     lines[-1] += _without_reads(answer)
     return "Neighbours: " + "\n  ".join(lines)
+
+
+def _is_unrecorded(row: Row) -> bool:
+    """Whether something that is not recorded held bios for a part of the time that is worth a line of its own."""
+    return (
+        row["kind"] == "unrecorded"
+        and (row["share"] or 0) >= CAUSE_SHARE
+        and row["syncs"] >= CAUSE_SYNCS
+    )
 
 
 def _neighbour(row: Row, unit: str) -> str:
@@ -574,7 +725,7 @@ def _rest(answer: Answer) -> str:
     unrecorded = [
         row
         for row in rows
-        if row["kind"] == "unrecorded" and _SHARE <= (row["share"] or 0) < _UNRECORDED
+        if row["kind"] == "unrecorded" and (row["share"] or 0) >= _SHARE and not _is_unrecorded(row)
     ]
     if not unrecorded:
         return ""
@@ -601,7 +752,7 @@ def _held_by(answer: Answer) -> str:
     limit = f"a limit ({limits}), " if limits else ""
     if not answer.limits:
         limit = "a limit of a control group, which is not recorded, "
-    mapper = f"the device mapper ({', '.join(answer.mappers)}), " if answer.mappers else ""
+    mapper = f"the device mapper ({_mappers(answer)}), " if answer.mappers else ""
     return (
         f"{mapper}{limit}{reads}another partition or another guest held it, or the CPUs were busy."
     )

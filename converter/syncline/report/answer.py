@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +14,18 @@ from .run import check_trace, read_failures, run_query, run_report
 from .tables import SqlEngine
 
 __all__ = [
+    "ACTIVITIES",
+    "CAUSE_SHARE",
+    "CAUSE_SYNCS",
     "LAST",
     "RESIDUE",
     "UNKNOWN",
     "Answer",
+    "causes",
     "is_filtered",
     "phases",
     "read",
+    "read_causes",
     "statements",
     "with_unknown",
 ]
@@ -45,6 +50,9 @@ _FILES = (
     "waited",
     "of-kernel",
     "mappers",
+    "held",
+    "cpu",
+    "unfollowed",
 )
 _REPORTS = ("phases", "neighbours", "device", "durability")
 # Syncs up to which the answer looks for neighbours: DuckDB takes about 0.3 ms of CPU each, a trace processor some ms.
@@ -52,6 +60,11 @@ _MOST_SYNCS = 20_000
 _MOST_SYNCS_OF_TRACE = 5_000
 # Whether it is known who was at a device.
 _DEVICES = "SELECT 1 FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL LIMIT 1"
+# From this part of the time of the syncs on, and this number of syncs, something is the cause of it. `advise` finds it from there on too.
+CAUSE_SHARE = 0.25
+CAUSE_SYNCS = 3
+# What the rows of the report `neighbours` are that are of programs.
+ACTIVITIES = ("syncs", "writes", "reads", "discards")
 # Parts of the time: a queue that is worth a sentence, and one that is mostly not the device's.
 _MUCH_QUEUE = 0.1
 _MOSTLY = 0.5
@@ -82,7 +95,11 @@ class Answer:
         recorded bios meanwhile (`idle_ns`). None if that is not most of the time, or if the queue does not matter.
     `cpu_wait`: the control group whose syncs waited longest for a CPU, with `wait_ns`. None if that does not matter.
     `of_kernel`: how many syncs threads of the kernel made, by name and file, most first.
-    `mappers`: the devices of a device mapper on which syncs are.
+    `programs`, `kernel`: as `total`, of the syncs of programs and of those by threads of the kernel.
+    `mappers`: the devices of a device mapper on which syncs are, with what is known of the bios of commits on them.
+    `held`: how long the bios of each control group were queued, the longest first, on the device with the longest queue.
+    `cpu_before`: who had the CPU while threads that sync waited for one, as (ns, name), and `cpu_idle_ns`: how long nobody had. Of all syncs.
+    `unfollowed`: of how many syncs the waits for a CPU are not known, and how long these took.
     `limits`: what limits a control group, in words and with `; ` between them, by its path. A group that is not in it was not looked at.
     `runs`: of a dataset, how many runs, hosts and days are read; None for other inputs.
     """
@@ -107,7 +124,13 @@ class Answer:
     cpu_wait: Row | None = None
     limits: Mapping[str, str] = field(default_factory=dict)
     of_kernel: list[Row] = field(default_factory=list)
-    mappers: list[str] = field(default_factory=list)
+    programs: Row = field(default_factory=dict)
+    kernel: Row = field(default_factory=dict)
+    mappers: list[Row] = field(default_factory=list)
+    held: list[Row] = field(default_factory=list)
+    cpu_before: list[tuple[int, str]] = field(default_factory=list)
+    cpu_idle_ns: int = 0
+    unfollowed: Row = field(default_factory=dict)
     runs: Row | None = None
 
 
@@ -127,7 +150,8 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         EngineError: a query failed, or the trace was not written by Syncline.
     """
     check_trace(engine)
-    total = _rows(engine, _sql("total"))[0]
+    totals = {row["part"]: row for row in _rows(engine, _sql("total"))}
+    total = totals["all"]
     slowest = _rows(engine, _sql("slowest"))
     (filtered,) = _rows(engine, _sql("filter"))
     of_all = neighbours
@@ -135,6 +159,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
     if of_all is None and total["known"] <= most:
         of_all = run_report(engine, "neighbours").as_dicts()
     found = phases(engine)
+    cpu_before, cpu_idle_ns = _cpu_before(engine, total)
     return Answer(
         total=total,
         phases=with_unknown(found, total["time_ns"]),
@@ -154,13 +179,52 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         lost_before=_lost_before(engine),
         idle_queue=_idle_queue(engine, found, total),
         cpu_wait=_cpu_wait(engine, found, total),
-        mappers=[row["device"] for row in _rows(engine, _sql("mappers"))],
+        programs=totals["programs"],
+        kernel=totals["kernel"],
+        mappers=_rows(engine, _sql("mappers")),
+        held=_rows(engine, _sql("held")) if total["runs"] == 1 else [],
+        cpu_before=cpu_before,
+        cpu_idle_ns=cpu_idle_ns,
+        unfollowed=_rows(engine, _sql("unfollowed"))[0],
         of_kernel=_rows(engine, _sql("of-kernel")),
         limits=_limits(engine),
         runs=_rows(engine, catalogue.read_sql("dataset", "extent"))[0]
         if engine.is_dataset
         else None,
     )
+
+
+def causes(
+    neighbours: Sequence[Row] | None, phases: Mapping[str, int]
+) -> list[tuple[float, str, Row | None]]:
+    """Returns what the time of the syncs went to and no change of the program would help against, the worst first.
+
+    Each has its part of the time, the name of its finding and its row of `neighbours`. Empty if most of the time has no reason.
+
+    Args:
+        phases: as `Answer.phases`.
+    """
+    whole = sum(phases.values())
+    if not whole or phases.get(RESIDUE, 0) + phases.get(UNKNOWN, 0) > _MOSTLY * whole:
+        return []
+    found: list[tuple[float, str, Row | None]] = [(phases.get("cpu wait", 0) / whole, "cpu", None)]
+    for row in neighbours or []:
+        finding = "neighbour" if row["kind"] in ACTIVITIES else row["kind"]
+        if finding in ("neighbour", "unrecorded") and row["syncs"] >= CAUSE_SYNCS:
+            found.append((row["share"] or 0, finding, row))
+    return sorted((one for one in found if one[0] >= CAUSE_SHARE), key=lambda one: -one[0])
+
+
+def read_causes(engine: SqlEngine) -> list[str]:
+    """Returns the names of the findings in the order of `causes`.
+
+    Raises:
+        EngineError: a query failed, or the trace was not written by Syncline.
+    """
+    total = next(row for row in _rows(engine, _sql("total")) if row["part"] == "all")
+    rows = run_report(engine, "neighbours").as_dicts()
+    found = causes(rows, with_unknown(phases(engine), total["time_ns"]))
+    return list(dict.fromkeys(finding for _, finding, _ in found))
 
 
 def is_filtered(engine: SqlEngine) -> bool:
@@ -199,6 +263,15 @@ def _cpu_wait(engine: SqlEngine, found: Mapping[str, int], total: Row) -> Row | 
     if total["runs"] > 1 or found.get("cpu wait", 0) < _MUCH_QUEUE * (total["time_ns"] or 0):
         return None
     return next(iter(_rows(engine, _sql("waited"))), None)
+
+
+def _cpu_before(engine: SqlEngine, total: Row) -> tuple[list[tuple[int, str]], int]:
+    if total["runs"] > 1:
+        return [], 0
+    said = {row["key"]: row["value"] for row in _rows(engine, _sql("cpu"))}
+    idle_ns = int(said.pop("cpu_idle_ns", 0))
+    pairs = (said[key].partition(" ") for key in sorted(said))
+    return [(int(ns), name) for ns, _, name in pairs], idle_ns
 
 
 def _devices(engine: SqlEngine) -> list[dict[str, Any]]:

@@ -92,6 +92,13 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
         "the file system of the other requests does not record waits, or one end of a wait or a bio is missing",
         "not for sync and syncfs on xfs",
     ),
+    (
+        ("cpu_wait_ns",),
+        ("ring-buffer", "dynamic-events"),
+        "switches of the threads that sync (sched_switch, sched_waking)",
+        "the threads of the other requests were not followed from the start of the request on, or a switch of them is missing",
+        "",
+    ),
 )
 
 # Null in a request without a bio.

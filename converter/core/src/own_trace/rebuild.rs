@@ -205,6 +205,7 @@ pub(super) fn request<const N: usize>(
         bios_unseen: bios.is_none(),
         confidence: named(v[at!(Request, "confidence")], &Confidence::ALL, Confidence::name)?,
         waits_known: (int(v[at!(Request, "journal_ns")]).is_some(), int(v[at!(Request, "flush_ns")]).is_some()),
+        knows_states: int(v[at!(Request, "cpu_wait_ns")]).is_some(),
         waits,
         // A request without a start or an end has waits, and no phases.
         phases: if start.is_some() && end.is_some() { phases } else { Vec::new() },

@@ -82,7 +82,7 @@ use self::origins::WaitingOrigins;
 use self::probes::Probes;
 use self::requests::Requests;
 use self::tasks::{Exits, Tasks};
-use self::threads::{FileCompletions, PhasesSeen};
+use self::threads::{CpuBefore, FileCompletions, PhasesSeen};
 use self::torn::TornLines;
 use self::write_waits::WriteWaits;
 use crate::background_ids::BackgroundIds;
@@ -155,6 +155,7 @@ pub struct Pairer {
     last_complete: Option<(u64, i64)>,
     files: Files,
     phases_seen: PhasesSeen,
+    cpu_before: CpuBefore,
     /// The file system's own events report bios.
     sees_bios: bool,
     /// The block layer reports the submits of writes.
@@ -229,6 +230,7 @@ impl Pairer {
             last_complete: None,
             files,
             phases_seen: PhasesSeen::default(),
+            cpu_before: CpuBefore::default(),
             sees_bios: false,
             sees_block_submits: false,
             probes: Probes::default(),

@@ -25,6 +25,8 @@ const MAX_ENDED_IDS: usize = 4096;
 const MAX_LEFT_IDS: usize = 4096;
 /// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
 const MAX_IN_CALL: usize = 16_384;
+/// How long a thread may run although it has nothing to do but wait.
+const MAX_SPIN_NS: i64 = 1_000_000;
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct OpenRequest {
@@ -87,6 +89,15 @@ impl OpenRequest {
     /// Its copy of a call, if it has taken that call.
     pub(super) fn call_of(&mut self, call_id: u64) -> Option<&mut CallOf> {
         self.row.call.as_mut().filter(|call| call.call_id == call_id)
+    }
+
+    /// Whether its thread must have left the CPU: it had nothing to do but wait for longer than a thread spins.
+    fn has_waited_long(&self) -> bool {
+        let Some((start, end)) = self.row.phase_bounds() else { return false };
+        let bios = || self.evidence.bios.iter().filter(|bio| start <= bio.submit && bio.submit < bio.complete.min(end));
+        let for_bios = bios().map(|bio| bio.submit).max().zip(bios().map(|bio| bio.complete).max());
+        let waits = self.row.waits.iter().map(|wait| (wait.start, wait.end));
+        waits.chain(for_bios).any(|(from, to)| to.min(end).saturating_sub(from) > MAX_SPIN_NS)
     }
 
     /// Prepares the slot for another request. Its buffers are used again.
@@ -739,8 +750,7 @@ impl Pairer {
 
     /// Adds the wait for a commit that a request without recorded waits has probably made.
     fn infer_wait(&mut self, slot: Slot) {
-        let owner = self.requests[slot].task;
-        let watched_from = self.watched_from(owner);
+        let knows_state = self.knows_state(slot);
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let (Some((start, end)), Some(commit)) = (row.phase_bounds(), open.last_commit.take()) else { return };
@@ -748,7 +758,7 @@ impl Pairer {
             return;
         }
         let done = row.last_complete.map_or(start, |last| last.max(start));
-        let blocked = (watched_from <= end).then_some(&open.evidence.blocked[..]);
+        let blocked = knows_state.then_some(&open.evidence.blocked[..]);
         if let Some(wait) = commit.inferred_wait(row.sync_id, done, end, blocked) {
             commit.steps_in(&wait, &mut open.evidence.commit_parts);
             row.waits.push(wait);
@@ -756,9 +766,13 @@ impl Pairer {
         }
     }
 
-    /// Since when the states of a thread are recorded, `i64::MAX` if they are not.
-    fn watched_from(&self, task: u32) -> i64 {
-        self.tasks.by_id.get(&task).and_then(|task| task.watched_from).unwrap_or(i64::MAX)
+    /// Whether the input has what the scheduler did with the thread of a request. Recorders may follow a thread only for a time, so a request
+    /// that waited for long although its thread never left a CPU shows that they did not follow it then.
+    fn knows_state(&self, slot: Slot) -> bool {
+        let open = &self.requests[slot];
+        let watched_from = self.tasks.by_id.get(&open.task).and_then(|task| task.watched_from);
+        let Some((_, end)) = open.row.phase_bounds() else { return false };
+        watched_from.is_some_and(|from| from <= end) && (open.watch.has_switched() || !open.has_waited_long())
     }
 
     /// Keeps the waits that have both ends and are inside of the request. Returns the others, by their starts.
@@ -804,11 +818,11 @@ impl Pairer {
 
     /// Finds what the time of a request went to, if both its bounds are known.
     fn settle_phases(&mut self, slot: Slot) {
-        let owner = self.requests[slot].task;
-        let watched_from = self.watched_from(owner);
+        let knows_state = self.knows_state(slot);
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let Some((start, end)) = row.phase_bounds() else { return };
+        row.knows_states = knows_state && open.evidence.unseen.is_empty();
         let flushes = &open.evidence.flushes;
         let waits = || row.waits.iter().map(|wait| (wait.start, wait.end)).chain(flushes.iter().copied());
         let waited = waits().map(|(_, end)| end).max();
@@ -825,7 +839,7 @@ impl Pairer {
             end,
             begun,
             done,
-            knows_state: watched_from <= end,
+            knows_state,
             knows_bios: !row.bios_unseen && !row.bio_lost,
         };
         for wait in std::mem::take(&mut open.evidence.open_commits) {

@@ -4,6 +4,7 @@ use super::journals::STEPS;
 use super::phases::{Blocked, Evidence, FolioWait};
 use super::{Map, Pairer, Slot};
 use crate::event::{Dev, Event, ThreadEvent, WaitKind};
+use crate::names::{NameId, Names};
 use crate::rows::PhaseKind;
 
 /// Spans of one kind that are kept of a request. It loses the further ones, which become residue.
@@ -33,6 +34,8 @@ pub(super) struct Watch {
     woken: Option<i64>,
     /// It left a CPU while it had none: a switch to it was lost, if the log records those.
     is_doubtful: bool,
+    /// A switch from or to it was recorded during the request.
+    has_switched: bool,
     lock_wait: Option<i64>,
     /// The outermost of the open waits for folios, and their number.
     folio_wait: i64,
@@ -43,6 +46,10 @@ impl Watch {
     /// Returns the state before, and since when the thread had that. `start` is that of the request.
     fn change_state(&mut self, ts: i64, next: State, start: i64) -> (State, i64) {
         (std::mem::replace(&mut self.state, next), self.since.replace(ts).unwrap_or(start))
+    }
+
+    pub(super) fn has_switched(&self) -> bool {
+        self.has_switched
     }
 
     /// Whether the thread was woken on its way out, before the switch was recorded: on another CPU, so it could run at once.
@@ -87,6 +94,29 @@ impl FileCompletions {
     }
 }
 
+/// Names of threads whose time is kept.
+const MAX_NAMES: usize = 1 << 12;
+/// Names of threads that the input is said to have.
+const SAID_NAMES: usize = 3;
+
+/// Who had the CPU on which a thread that syncs ran next, while that thread was ready to run.
+#[derive(Debug, Default)]
+pub(super) struct CpuBefore {
+    by_name: Map<NameId, i64>,
+    /// Nobody: the thread was held back although a CPU was free.
+    idle_ns: i64,
+}
+
+impl CpuBefore {
+    fn add(&mut self, from: u32, name: NameId, ns: i64) {
+        if from == 0 {
+            self.idle_ns += ns;
+        } else if self.by_name.len() < MAX_NAMES || self.by_name.contains_key(&name) {
+            *self.by_name.entry(name).or_default() += ns;
+        }
+    }
+}
+
 pub(super) fn add<T>(spans: &mut Vec<T>, span: T) {
     if spans.len() < MAX_SPANS {
         spans.push(span);
@@ -102,6 +132,7 @@ impl Pairer {
             ThreadEvent::Switch { from, is_runnable, to } => {
                 self.phases_seen.states = true;
                 if let Some(slot) = self.watched(from, e.ts) {
+                    self.requests[slot].watch.has_switched = true;
                     let next = if is_runnable { State::Runnable } else { State::Blocked };
                     if self.requests[slot].watch.state == State::Running {
                         self.leave_state(slot, e.ts, next);
@@ -114,10 +145,16 @@ impl Pairer {
                 if let Some(slot) = self.watched(to, e.ts) {
                     self.phases_seen.switches_in = true;
                     let watch = &mut self.requests[slot].watch;
+                    watch.has_switched = true;
                     if watch.state == State::Blocked && watch.was_woken_before() {
                         watch.state = State::Runnable;
                     }
-                    if watch.state == State::Running || watch.is_doubtful {
+                    let since = watch.since.filter(|_| watch.state == State::Runnable && !watch.is_doubtful);
+                    if let Some(since) = since {
+                        let name = if self.tasks.id_of(e) == from { e.comm } else { NameId::NONE };
+                        self.cpu_before.add(from, name, e.ts - since);
+                    }
+                    if self.requests[slot].watch.state == State::Running || self.requests[slot].watch.is_doubtful {
                         self.lose_state(slot, e.ts, State::Running);
                     } else {
                         self.leave_state(slot, e.ts, State::Running);
@@ -222,6 +259,20 @@ impl Pairer {
             let other_complete = self.file_completions.of_others((open.row.dev, open.row.ino), open.row.sync_id, from);
             add(&mut open.evidence.folio_waits, FolioWait { from, to: e.ts, other_complete });
         }
+    }
+
+    /// Facts for `syncline_meta`: who had the CPU while threads that sync waited for it, the longest first, as nanoseconds and a name.
+    pub fn cpu_before(&self, names: &Names) -> Vec<(String, String)> {
+        let CpuBefore { by_name, idle_ns } = &self.cpu_before;
+        let mut found: Vec<(i64, String)> =
+            by_name.iter().map(|(&name, &ns)| (ns, names.text(name).into_owned())).collect();
+        found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+        if found.is_empty() && *idle_ns == 0 {
+            return Vec::new();
+        }
+        let named = found.into_iter().take(SAID_NAMES).zip(1..);
+        let named = named.map(|((ns, name), number)| (format!("cpu_before.{number}"), format!("{ns} {name}")));
+        std::iter::once(("cpu_idle_ns".to_owned(), idle_ns.to_string())).chain(named).collect()
     }
 
     /// The names of the phases that the inputs can show, for `syncline_meta`.

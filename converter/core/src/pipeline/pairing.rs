@@ -185,7 +185,8 @@ impl Pipeline for PairingPipeline<'_> {
         // What the user says of the application replaces what the application says.
         let given = &inputs.options.marks;
         let marks = if given.is_empty() { self.pairing.pairer.marks(&self.adopter.names) } else { given.clone() };
-        let phases_seen = self.pairing.pairer.phases_seen();
+        let mut of_threads = vec![("phases_seen".to_owned(), self.pairing.pairer.phases_seen())];
+        of_threads.extend(self.pairing.pairer.cpu_before(&self.adopter.names));
         let prediction = &inputs.options.prediction;
         if let Some(first) = prediction.writes.first().filter(|_| !self.pairing.has_begun) {
             // Nothing but a table of writes was read.
@@ -195,7 +196,7 @@ impl Pipeline for PairingPipeline<'_> {
         }
         summary.predicted_writes = prediction.writes.len() as u64;
         let devices_below = self.pairing.pairer.devices_below();
-        let facts = run_facts(inputs, self.ids_are_processes, (marks, phases_seen, devices_below), summary);
+        let facts = run_facts(inputs, self.ids_are_processes, (marks, of_threads, devices_below), summary);
         let sink = &mut *self.pairing.sink;
         sink.finish(&facts, &summary.losses, &self.adopter.names)?;
         summary.left_out = sink.unweighted_requests();

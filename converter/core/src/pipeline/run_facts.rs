@@ -12,13 +12,13 @@ use crate::summary::Summary;
 pub(super) fn run_facts(
     inputs: &FinishedInputs<'_>,
     ids_are_processes: bool,
-    (marks, phases_seen, devices_below): (Vec<Mark>, String, &DevicesBelow),
+    (marks, of_threads, devices_below): (Vec<Mark>, Vec<(String, String)>, &DevicesBelow),
     summary: &Summary,
 ) -> RunFacts {
     RunFacts {
         first_ts: summary.first_ts,
         last_ts: summary.last_ts,
-        meta: meta(inputs, (ids_are_processes, phases_seen, devices_below), summary),
+        meta: meta(inputs, (ids_are_processes, of_threads, devices_below), summary),
         marks: closed_marks(marks, summary.last_ts),
         prediction: inputs.options.prediction.clone(),
     }
@@ -27,7 +27,7 @@ pub(super) fn run_facts(
 /// Keys and values of `syncline_meta`. A fact that an input records replaces the default for that key.
 fn meta(
     inputs: &FinishedInputs<'_>,
-    (ids_are_processes, phases_seen, devices_below): (bool, String, &DevicesBelow),
+    (ids_are_processes, of_threads, devices_below): (bool, Vec<(String, String)>, &DevicesBelow),
     summary: &Summary,
 ) -> Vec<(String, String)> {
     let options = inputs.options;
@@ -45,9 +45,9 @@ fn meta(
         ("lines", summary.lines.to_string()),
         ("events", summary.event_count().to_string()),
         ("requests", summary.requests.unwrap_or_default().to_string()),
-        ("phases_seen", phases_seen),
     ];
     let mut meta: Vec<_> = defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    meta.extend(of_threads);
     if !summary.records_syncs() {
         meta.push(("syncs_recorded".to_owned(), "no".to_owned()));
     }

@@ -26,6 +26,7 @@ pub const SYNC: &[(&str, Type)] = &[
     ("journal_ns", Type::Int),
     ("flush_ns", Type::Int),
     ("other_ns", Type::Int),
+    ("cpu_wait_ns", Type::Int),
     ("bytes", Type::Int),
     ("folios", Type::Int),
     ("bios", Type::Int),
