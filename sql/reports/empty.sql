@@ -46,7 +46,9 @@ SELECT
   CAST(caused.empty AS BIGINT) AS empty,
   caused.syncs,
   CAST(caused.empty AS DOUBLE) / caused.syncs AS empty_share,
-  COALESCE(CAST(caused.empty AS DOUBLE) / NULLIF(total.empty, 0), 0) AS share,
+  -- Without a constant 0, which is an integer in SQLite only.
+  CAST(caused.empty AS DOUBLE)
+  / CASE WHEN total.empty > 0 THEN total.empty ELSE 1 END AS share,
   CAST(caused.latency_sum_ns AS BIGINT) AS latency_sum_ns,
   caused.stack
 FROM caused

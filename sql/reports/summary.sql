@@ -5,7 +5,9 @@
 -- run, so that two runs can be compared.
 --
 -- A sync is a call with all its requests: sync() makes one for each file
--- system. `requests` counts them, and is present if a sync made several.
+-- system. `requests` counts them, and is present if a sync made several. If a
+-- thread of the kernel made syncs, as of a loop device or of nfsd, `syncs` has
+-- them apart: the scopes programs and kernel.
 --
 -- Syncs that each metric covers (`known` of `syncs`):
 -- * Latencies: syncs whose latency is known. An incomplete sync is
@@ -44,9 +46,9 @@
 --
 -- Columns:
 --   metric  text   Name of the metric.
---   scope   text   What the row covers: all, op:NAME, process:NAME, comm:NAME,
---                  pid:N, others, a confidence, or what is missing (for
---                  incomplete).
+--   scope   text   What the row covers: all, op:NAME, programs, kernel,
+--                  process:NAME, comm:NAME, pid:N, others, a confidence, or
+--                  what is missing (for incomplete).
 --   value   unit   Value of the metric. Null if no sync has a known value.
 --   unit    text   Unit of the value: count, ns, bytes, share (of 1) or ratio.
 --   known   count  Number of syncs with a known value, which the metric
@@ -170,6 +172,20 @@ WITH
       COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
       SUM(bytes) AS amount_sum
     FROM syncline_sync
+  ),
+  kernel_thread(name) AS (VALUES (:kernel_threads)),
+  of_kernel AS (
+    SELECT SUM(syncs) AS syncs
+    FROM (
+      SELECT comm, COUNT(*) AS syncs
+      FROM syncline_sync_call
+      WHERE op IS NULL
+      GROUP BY comm
+    ) AS by_comm
+    WHERE
+      EXISTS (
+        SELECT 1 FROM kernel_thread WHERE by_comm.comm GLOB kernel_thread.name
+      )
   ),
   operation AS (
     SELECT COALESCE(op, 'none') AS op, COUNT(*) AS syncs
@@ -560,6 +576,13 @@ WITH
     SELECT 'syncs', 'all', syncs, NULL, NULL FROM total
     UNION ALL
     SELECT 'syncs', 'op:' || op, syncs, NULL, NULL FROM operation
+    UNION ALL
+    SELECT 'syncs', 'kernel', syncs, NULL, NULL FROM of_kernel WHERE syncs > 0
+    UNION ALL
+    SELECT 'syncs', 'programs', total.syncs - of_kernel.syncs, NULL, NULL
+    FROM of_kernel
+    CROSS JOIN total
+    WHERE of_kernel.syncs > 0
     UNION ALL
     SELECT 'requests', 'all', requests, NULL, NULL
     FROM total

@@ -133,7 +133,7 @@ def load(name: str) -> Report:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"Did you mean {close[0]}? " if close else ""
         raise UnknownReport(f"no report '{name}'. {hint}The reports are: {', '.join(known)}.")
-    return parse(name, read_sql("reports", name))
+    return parse(name, with_kernel_threads(read_sql("reports", name)))
 
 
 def parse(name: str, sql: str) -> Report:
