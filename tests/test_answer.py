@@ -479,7 +479,7 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
 
 
 def made(**values: Any) -> Answer:
-    """An answer on a recording of one run, of which nothing is known but these values."""
+    """An answer on a recording of one run, with these values and nothing else."""
     none = dict.fromkeys(("total", "slowest", "neighbours", "runs"))
     empty: dict[str, Any] = {"phases": {}, "worst": [], "failures": [], "devices": [], "lengths": [], "left_out": 0}  # fmt: skip
     facts = {"is_device_seen": True, "has_reads": True, "has_others": True, "shows_syncs": True}
@@ -518,7 +518,7 @@ QUEUED = {"kind": "unrecorded", "share": 0.9, "syncs": 12, "cost_ns": 90, "proce
 @pytest.mark.parametrize(
     ("held", "limits", "what"),
     [
-        # Bios of /a wait 100 ns each, those of the journal 1 ns: only a limit tells them apart.
+        # Bios of /a wait 100 ns each, those of the journal 1 ns: only a limit distinguishes them.
         ([("/a", 12, 1200), ("/", 100, 100)], {"/a": "io.max of /a: 8:0 wbps=1"}, "Mostly a limit on the I/O of the control group /a (io.max of /a: 8:0 wbps=1)"),
         ([("/a", 12, 1200), ("/", 100, 100)], {}, "Mostly a limit on the I/O of the control group /a (inferred)"),
         # All wait alike, so a limit of one group is not why, even though there is one.
@@ -528,7 +528,7 @@ QUEUED = {"kind": "unrecorded", "share": 0.9, "syncs": 12, "cost_ns": 90, "proce
         ([("/a", 12, 1200), ("/", 100, 2000)], {}, "Mostly something that is not recorded"),
     ],
 )  # fmt: skip
-def test_whose_bios_were_held_tells_a_limit_from_a_busy_device(
+def test_whose_bios_were_held_distinguishes_a_limit_from_a_busy_device(
     held: list[tuple[str, int, int]], limits: dict[str, str], what: str
 ) -> None:
     rows = [{"cgroup": group, "bios": bios, "queue_ns": ns} for group, bios, ns in held]

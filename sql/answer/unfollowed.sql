@@ -1,4 +1,4 @@
--- Unfollowed: syncs of which the recording does not say when their threads
+-- Unfollowed: syncs in which the recording does not say when their threads
 -- waited for a CPU, and how long they took.
 WITH
   sync AS (

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records syncs whose cause the set-up forces: a limit on CPU time with a program beside that uses it up, fsync for overwrites of a preallocated
+# Records syncs whose cause the set-up forces: a limit on CPU time with a program next to it that uses it up, fsync for overwrites of a preallocated
 # file, and programs and workers of io_uring that live for a moment. The recordings are in OUT. Run it with --fs ext4.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh

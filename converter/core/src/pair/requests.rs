@@ -834,14 +834,7 @@ impl Pairer {
             let complete = row.last_complete.filter(|_| !row.complete_missing);
             (row.before_submit().map(|ns| start + ns), complete.map(|ts| waited.map_or(ts, |end| end.max(ts))))
         };
-        let frame = Frame {
-            start,
-            end,
-            begun,
-            done,
-            knows_state,
-            knows_bios: !row.bios_unseen && !row.bio_lost,
-        };
+        let frame = Frame { start, end, begun, done, knows_state, knows_bios: !row.bios_unseen && !row.bio_lost };
         for wait in std::mem::take(&mut open.evidence.open_commits) {
             self.journals.parts(row.dev, &wait, &mut open.evidence.commit_parts);
         }
