@@ -173,7 +173,8 @@ WITH
       SUM(bytes) AS amount_sum
     FROM syncline_sync
   ),
-  kernel_thread(name) AS (VALUES (:kernel_threads)),
+  -- How the name of a thread of the kernel begins, and what may follow.
+  kernel_thread(name, more) AS (VALUES (:kernel_names)),
   of_kernel AS (
     SELECT SUM(syncs) AS syncs
     FROM (
@@ -184,7 +185,14 @@ WITH
     ) AS by_comm
     WHERE
       EXISTS (
-        SELECT 1 FROM kernel_thread WHERE by_comm.comm GLOB kernel_thread.name
+        SELECT 1
+        FROM kernel_thread
+        WHERE
+          SUBSTR(by_comm.comm, 1, LENGTH(name)) = name
+          AND (more = 'any'
+          OR (more = 'nothing' AND by_comm.comm = name)
+          OR (more = 'digit'
+          AND SUBSTR(by_comm.comm, LENGTH(name) + 1, 1) BETWEEN '0' AND '9'))
       )
   ),
   operation AS (

@@ -108,11 +108,23 @@ def rows_of_tsv(name: str) -> list[list[str]]:
 
 
 def with_kernel_threads(sql: str) -> str:
-    """Fills in the names of the threads of the kernel."""
+    """Fills in the names of the threads of the kernel: as patterns, or, where an engine has no such patterns, as beginnings."""
+    if ":kernel_names" in sql:
+        names = [_beginning(row[0].replace("'", "''")) for row in rows_of_tsv("kernel_threads.tsv")]
+        rows = "), (".join(f"'{name}', '{more}'" for name, more in names)
+        sql = sql.replace(":kernel_names", rows)
     if ":kernel_threads" not in sql:
         return sql
     quoted = (row[0].replace("'", "''") for row in rows_of_tsv("kernel_threads.tsv"))
     return sql.replace(":kernel_threads", "), (".join(f"'{name}'" for name in quoted))
+
+
+def _beginning(pattern: str) -> tuple[str, str]:
+    """Returns what comes before the first wildcard of a pattern, and what may follow it."""
+    name = re.split(r"[*\[]", pattern, maxsplit=1)[0]
+    if name == pattern:
+        return name, "nothing"
+    return name, "digit" if pattern.startswith(f"{name}[0-9]") else "any"
 
 
 def names() -> list[str]:
