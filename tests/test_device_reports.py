@@ -16,7 +16,7 @@ from syncline import _core
 from syncline.inputs import Reading, opened
 from syncline.reading import convert_trace
 from syncline.recordings import Filter
-from syncline.report.run import run_report
+from syncline.report.run import run_query, run_report
 
 from tests import known_truth, sqltools
 from tests.coretools import ROOT, Rows, tables
@@ -686,3 +686,21 @@ def test_a_queue_over_minutes(seed: int, tmp_path: Path) -> None:
         assert row["busy_ns"] == busy_ns
         at_device_ns = 1000 * sum(one.end - one.issue for one in own)
         assert row["depth"] == pytest.approx(at_device_ns / busy_ns)
+
+
+def test_what_the_kernel_says_of_a_write_cache_is_a_fact(tmp_path: Path) -> None:
+    run = known_truth.unpacked("null-ext4", tmp_path)
+    devices = json.loads((run / "devices.json").read_text())
+    for number, device in zip(devices, ("write back", "write through", None), strict=False):
+        devices[number]["write_cache"] = device
+    (run / "devices.json").write_text(json.dumps(devices))
+    want = {
+        f"device_cache.{number.replace(':', ',')}": device["write_cache"]
+        for number, device in devices.items()
+        if device["write_cache"]
+    }
+    for output, engine in (("tables/", "duckdb"), ("out.pftrace", "embedded")):
+        Reading().convert([str(run)], f"{tmp_path}/{output}")
+        with opened(f"{tmp_path}/{output}", Reading(), engine=engine) as opened_engine:
+            sql = "SELECT key, value FROM syncline_meta WHERE key LIKE 'device_cache.%'"
+            assert dict(run_query(opened_engine, sql).rows) == want

@@ -97,6 +97,7 @@ class Reading:
             "frames": recording.frames,
             "device_names": recording.device_names,
             "devices_below": recording.devices_below,
+            "write_caches": recording.write_caches,
             "limits": recording.limits,
             "file_tables": recording.file_tables,
             "writer_tables": recording.writer_tables,

@@ -129,6 +129,8 @@ class Recording:
     hardware_queues: dict[str, int] = field(default_factory=dict)
     # The devices directly below each one, as far as they are known, by the kernel's device numbers.
     devices_below: dict[int, list[int]] = field(default_factory=dict)
+    # What the kernel says of their write caches: `write back`, or `write through` if they need no flush.
+    write_caches: dict[int, str] = field(default_factory=dict)
     # By file.
     hints: dict[str, InputHints] = field(default_factory=dict)
     # Tables of paths, which the core reads.
@@ -190,7 +192,7 @@ def read_recording(path: str) -> Recording:
         file = devices_file
         devices = _object(_read(file)) if _member(path, DEVICES) else {}
         device_names, hardware_queues = _device_names(devices), _hardware_queues(devices)
-        devices_below = _devices_below(devices)
+        devices_below, write_caches = _devices_below(devices), _write_caches(devices)
         file = limits_file
         limits = _limits(_object(_read(file))) if _member(path, LIMITS) else {}
         for file in map(Path(path).joinpath, (*(name for name, _ in inputs), FILES, WRITERS)):
@@ -221,6 +223,7 @@ def read_recording(path: str) -> Recording:
         device_names,
         hardware_queues,
         devices_below,
+        write_caches,
         dict.fromkeys(readable, hints),
         _if_there(Path(path, FILES)),
         _if_there(Path(path, WRITERS)),
@@ -262,6 +265,14 @@ def _if_there(table: Path) -> list[str]:
 
 def _device_names(devices: dict[str, Any]) -> dict[int, str]:
     return {_device_number(number): text(device["name"]) for number, device in devices.items()}
+
+
+def _write_caches(devices: dict[str, Any]) -> dict[int, str]:
+    return {
+        _device_number(number): text(cache)
+        for number, device in devices.items()
+        if (cache := device.get("write_cache"))
+    }
 
 
 def _device_number(number: str) -> int:
@@ -413,6 +424,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
             for dev, number in recording.hardware_queues.items()
         },
         {dev: below for recording in recordings for dev, below in recording.devices_below.items()},
+        {dev: cache for recording in recordings for dev, cache in recording.write_caches.items()},
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
         [table for recording in recordings for table in recording.file_tables],
         [table for recording in recordings for table in recording.writer_tables],

@@ -33,6 +33,8 @@ SELECT
     || SUBSTR(key, LENGTH('device_on_') + 1)
     WHEN key GLOB 'cpu_before_*' THEN 'cpu_before.'
     || SUBSTR(key, LENGTH('cpu_before_') + 1)
+    WHEN key GLOB 'device_cache_*' THEN 'device_cache.'
+    || SUBSTR(key, LENGTH('device_cache_') + 1)
     WHEN key GLOB 'limits_*' THEN 'limits.'
     || SUBSTR(key, LENGTH('limits_') + 1)
     ELSE key

@@ -169,14 +169,14 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns, known_until): HintsOf) -> 
 /// For `filter` see `FilterOf`. `processes` are pairs of a thread and its process, `process_names` and `cgroups` are keyed by process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `writer_tables` are paths of files with the threads that made files dirty.
-/// `device_names` maps major << 20 | minor to a name such as `sda`, `devices_below` to the numbers of all devices directly below it. `limits` says in words what limits each control group. `max_idle_name_bytes` limits the stacks and paths that are kept although
+/// `device_names` maps major << 20 | minor to a name such as `sda`, `devices_below` to the numbers of all devices directly below it, `write_caches` to `write back` or `write through`. `limits` says in words what limits each control group. `max_idle_name_bytes` limits the stacks and paths that are kept although
 /// nothing refers to them. A folder of tables that `is_temporary` is not compressed; `needed` names what it has: `TABLE`, `TABLE.COLUMN`, `TABLE.*`.
 /// Other tables are empty, apart from that of requests, and other columns null.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), devices_below=BTreeMap::new(), limits=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), devices_below=BTreeMap::new(), write_caches=BTreeMap::new(), limits=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -195,6 +195,7 @@ fn convert<'py>(
     by: &str,
     device_names: BTreeMap<u32, String>,
     devices_below: BTreeMap<u32, Vec<u32>>,
+    write_caches: BTreeMap<u32, String>,
     limits: BTreeMap<String, String>,
     count_other_events: bool,
     one_of_several: bool,
@@ -234,6 +235,7 @@ fn convert<'py>(
         devices_below: DevicesBelow::new(
             devices_below.into_iter().map(|(dev, below)| (Dev(dev), below.into_iter().map(Dev).collect())),
         ),
+        write_caches: write_caches.into_iter().map(|(dev, cache)| (Dev(dev), cache)).collect(),
         limits: limits.into_iter().collect(),
         count_other_events,
         one_of_several,

@@ -44,6 +44,8 @@ pub struct Options {
     pub device_names: Vec<(Dev, String)>,
     /// The devices below each device, as far as the recorder found them.
     pub devices_below: DevicesBelow,
+    /// What the kernel says of the write cache of each device: `write back`, or `write through` if it needs no flush.
+    pub write_caches: Vec<(Dev, String)>,
     /// By control group: what limits it, in words.
     pub limits: Vec<(String, String)>,
     pub weight: Weight,
@@ -79,6 +81,7 @@ impl Default for Options {
             symbols: Symbols::default(),
             device_names: Vec::new(),
             devices_below: DevicesBelow::default(),
+            write_caches: Vec::new(),
             limits: Vec::new(),
             weight: Weight::Count,
             by: By::Stack,

@@ -67,6 +67,7 @@ fn meta(
     meta.extend(options.device_names.iter().map(|(dev, name)| (format!("device_name.{dev}"), name.clone())));
     let below = devices_below.texts(&options.device_names);
     meta.extend(below.into_iter().map(|(dev, text)| (format!("device_on.{dev}"), text)));
+    meta.extend(options.write_caches.iter().map(|(dev, cache)| (format!("device_cache.{dev}"), cache.clone())));
     // A key in a trace keeps no dot, and groups may have some in their names.
     let limits = options.limits.iter().zip(1..);
     meta.extend(limits.map(|((group, text), number)| (format!("limits.{number}"), format!("{group}\t{text}"))));
