@@ -115,8 +115,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   cgroup STRING,
   -- Process that made the page cache dirty which the bio writes: its name, or
   -- `several (a, b)`, who made most dirty first. It is inferred: who made
-  -- folios of the same file dirty during the recording. Null if none is known,
-  -- if the bio writes several files, or no page cache of a file.
+  -- folios of the same file dirty during the recording. A worker of the kernel
+  -- counts only if nobody else did. Null if none is known, if the bio writes
+  -- several files, or no page cache of a file.
   writers STRING,
   -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
   -- if there is no writer, or if that of one of them is not known.

@@ -45,15 +45,23 @@ impl WriterTable {
         let processes: BTreeMap<u32, &str> = threads.process_names().collect();
         let cgroups: BTreeMap<u32, &str> = threads.cgroups().collect();
         self.by_file.iter().map(move |(&file, writers)| {
+            let writers = without_kernel(writers);
             let process = |writer: &Writer| threads.process_of(writer.tid);
             let names = writers
                 .iter()
-                .map(|writer| (processes.get(&process(writer)).copied().unwrap_or(&writer.comm), writer.folios));
+                .map(|&writer| (processes.get(&process(writer)).copied().unwrap_or(&writer.comm), writer.folios));
             let groups: Option<Vec<_>> =
-                writers.iter().map(|writer| Some((cgroups.get(&process(writer)).copied()?, writer.folios))).collect();
+                writers.iter().map(|&writer| Some((cgroups.get(&process(writer)).copied()?, writer.folios))).collect();
             (file, (text_of(names), groups.map(text_of)))
         })
     }
+}
+
+/// Leaves out the workers of the kernel, unless nobody else made the file dirty: they make pages dirty again that they could not write now, as f2fs
+/// does, and these hold what somebody else wrote.
+fn without_kernel(writers: &[Writer]) -> Vec<&Writer> {
+    let others: Vec<_> = writers.iter().filter(|writer| !writer.comm.starts_with("kworker/")).collect();
+    if others.is_empty() { writers.iter().collect() } else { others }
 }
 
 /// Returns the only name, or `several (a, b)`: that of the most folios first.
@@ -96,6 +104,13 @@ mod tests {
         assert_eq!(found, [(7, "cp".to_owned()), (8, "several (cp, dd)".to_owned())]);
         let many: String = [1, 2, 3, 4, 5].map(|n| line(9, n, &format!("w{n}"), u64::from(n))).concat();
         assert_eq!(texts(&many, &ThreadTable::default()), [(9, "several (w5, w4, w3 and 2 more)".to_owned())]);
+    }
+
+    #[test]
+    fn a_worker_of_the_kernel_is_a_writer_only_where_nobody_else_is() {
+        let text = [line(7, 1, "dd", 3), line(7, 2, "kworker/u4:3", 9), line(8, 2, "kworker/u4:3", 9)].concat();
+        let found = texts(&text, &ThreadTable::default());
+        assert_eq!(found, [(7, "dd".to_owned()), (8, "kworker/u4:3".to_owned())]);
     }
 
     #[test]
