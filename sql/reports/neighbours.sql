@@ -14,8 +14,16 @@
 -- counts for the thread that submitted it.
 --
 -- A sync waits in the phases queue, device, flush, cpu wait, completion,
--- earlier writeback, lock wait, and in those of a commit. While it runs, nobody
--- delays it.
+-- earlier writeback, lock wait, in those of a commit, and in a piece of before
+-- submit of at least a millisecond, which is a lock that the kernel does not
+-- report, as f2fs has. While it runs, nobody delays it. Nobody delays it either
+-- while the device writes the commit for which it waits: without the others, it
+-- would wait for one of its own.
+--
+-- While nothing is at the device, the owner of kept data holds the threads and
+-- the commits: the kernel keeps them for a limit of a control group, or until
+-- the thread that writes them back has collected more. That counts for waits
+-- for a commit, a lock or a CPU.
 --
 -- The cost is an estimate: it takes for granted that a sync would have been
 -- shorter by what the device did for somebody else. low_ns and high_ns are
@@ -36,15 +44,18 @@
 --
 -- A row of the kind unrecorded has the time in which a bio was queued for at
 -- least a millisecond although nothing recorded was at its device, and it did
--- not wait for a flush before it. Either
--- something that the recording lacks held the device (reads, another partition,
--- another guest), or the CPUs were too busy to hand the bio over.
+-- not wait for a flush before it, which only a device with a cache needs.
+-- Either something that the recording lacks held the device (reads, another
+-- partition, another guest), or the CPUs were too busy to hand the bio over. On
+-- btrfs, that needs the copies of its metadata, which older recordings lack.
 --
 -- Columns:
 --   kind       text   syncs: it syncs files itself. writes: it only writes.
 --                     reads: it only reads. discards: it only discards or
---                     zeroes. kernel: a thread of the kernel, for an unknown
---                     program. unrecorded: nothing recorded.
+--                     zeroes. metadata: its bios are of metadata or flushes;
+--                     what it changed is not recorded, and makes commits of
+--                     others longer. kernel: a thread of the kernel, for an
+--                     unknown program. unrecorded: nothing recorded.
 --   process    text   Name of the process; where that is not recorded, of the
 --                     thread.
 --   cgroup     text   Its control group. Null if it is not known.
@@ -54,7 +65,7 @@
 --                     without device_ns.
 --   low_ns     ns     Lower bound of its cost. Null if it is unrecorded.
 --   high_ns    ns     Upper bound of what it cost the syncs that met it. Null
---                     if it is unrecorded.
+--                     if it is unrecorded, and for metadata.
 --   share      share  Part of the time of the others' syncs that is cost_ns.
 --   compared_ns  ns   The cost by comparison, below 0 if the others' syncs were
 --                     shorter while it was active. Null unless 20 syncs of a
@@ -72,7 +83,7 @@
 --                     closed. It is inferred that the owner holds them for whom
 --                     the device works.
 --   commit_data_ns  ns   Way: the others waited for a commit, and the device
---                     worked for its data or its commits.
+--                     worked for its data or its commits; or for a lock.
 --   cache_flush_ns  ns   Way: the others waited for a cache flush.
 --   cpu_ns     ns     Way: the others waited for a CPU, or for a worker of the
 --                     file system. It is inferred that these were busy for the
@@ -81,7 +92,7 @@
 --   bytes      bytes  Their size.
 --   sync_id    id     The sync that it delayed most.
 --   run        text   Name of the run, if the input holds several.
-WITH
+WITH RECURSIVE
   request AS MATERIALIZED (
     SELECT
       run, sync_id,
@@ -104,10 +115,16 @@ WITH
       bio.sync_id AS sync_id,
       bio.direction AS direction,
       bio.bytes AS bytes,
+      CASE
+        WHEN bio.rwbs LIKE '%M%' THEN 1
+        WHEN bio.direction = 'flush' THEN 1
+        ELSE 0
+      END AS is_metadata,
       bio.commit_id IS NOT NULL AS is_log,
       CASE
         WHEN bio.rwbs LIKE 'F%'
-        AND bio.direction <> 'flush' THEN 1
+        AND bio.direction <> 'flush'
+        AND COALESCE(cache.value, 'unknown') <> 'write through' THEN 1
         ELSE 0
       END AS has_preflush,
       bio.ts_ns AS submit_ns,
@@ -143,6 +160,9 @@ WITH
     LEFT JOIN request AS starter
       ON starter.run = journal.run
       AND starter.sync_id = journal.sync_id
+    LEFT JOIN syncline_meta AS cache
+      ON cache.run = bio.run
+      AND cache.key = 'device_cache.' || COALESCE(bio.below, bio.dev)
     WHERE bio.dev IS NOT NULL AND bio.dur_ns IS NOT NULL
   ),
   -- The device of a file system: where most bios of its syncs went.
@@ -257,6 +277,7 @@ WITH
       bio.place AS place,
       bio.direction AS direction,
       bio.bytes AS bytes,
+      bio.is_metadata AS is_metadata,
       bio.submit_ns AS submit_ns,
       CASE
         WHEN bio.queue_ns IS NOT NULL THEN bio.submit_ns + bio.queue_ns
@@ -288,6 +309,7 @@ WITH
       MIN(CASE WHEN part = 'kernel' THEN 1 ELSE 0 END) AS is_kernel,
       MIN(CASE WHEN direction = 'read' THEN 1 ELSE 0 END) AS is_read,
       MIN(direction IN ('discard', 'zeroes')) AS is_discard,
+      MIN(CASE WHEN part = 'process' THEN is_metadata ELSE 0 END) AS is_meta,
       SUM(CASE WHEN part <> 'none' THEN 1 ELSE 0 END) AS bios,
       SUM(bytes) AS bytes,
       ROW_NUMBER() OVER (ORDER BY run, owner) AS party
@@ -295,10 +317,10 @@ WITH
       SELECT
         run,
         process || ' ' || COALESCE(cgroup, '') AS owner,
-        process, cgroup, part, direction, bytes
+        process, cgroup, part, direction, is_metadata, bytes
       FROM named
       UNION ALL
-      SELECT run, owner, NULL, NULL, 'none', 'none', NULL FROM victim
+      SELECT run, owner, NULL, NULL, 'none', 'none', 0, NULL FROM victim
     ) AS everyone
     GROUP BY run, owner
   ),
@@ -313,6 +335,7 @@ WITH
       party.party AS party,
       named.part AS part,
       named.is_log AS is_log,
+      named.is_metadata AS is_metadata,
       named.has_preflush AS has_preflush,
       named.submit_ns AS submit_ns,
       named.issue_ns AS issue_ns,
@@ -323,6 +346,16 @@ WITH
       ON party.run = named.run
       AND party.owner = named.process || ' ' || COALESCE(named.cgroup, '')
   ),
+  -- btrfs may write each block of metadata twice, for a sync and once more. If
+  -- the copies are not recorded, the device looks idle while it has them.
+  copied AS (
+    SELECT spot
+    FROM owned
+    GROUP BY spot
+    HAVING
+      SUM(CASE WHEN part = 'process' THEN is_metadata ELSE 0 END)
+      >= SUM(CASE WHEN part = 'sync' THEN is_metadata ELSE 0 END)
+  ),
   waiting AS MATERIALIZED (
     SELECT
       ROW_NUMBER() OVER (ORDER BY victim.run, victim.sync_id) AS waiting,
@@ -331,50 +364,70 @@ WITH
       spot.spot AS spot,
       party.party AS party,
       victim.op AS op,
-      victim.fs AS fs,
+      CASE
+        WHEN victim.fs <> 'btrfs' THEN 1
+        WHEN copied.spot IS NOT NULL THEN 1
+        ELSE 0
+      END AS may_be_stalled,
       victim.start_ns AS start_ns,
       victim.end_ns AS end_ns,
       victim.is_meant AS is_meant
     FROM victim
     JOIN party ON party.run = victim.run AND party.owner = victim.owner
     LEFT JOIN spot ON spot.run = victim.run AND spot.place = victim.place
+    LEFT JOIN copied ON copied.spot = spot.spot
   ),
-  -- Moments at which a bio is submitted, issued or completed. The thread that
-  -- writes many data keeps bios for a while before it queues them.
+  -- Moments at which a bio is submitted, issued or completed. Data are kept, by
+  -- the thread that writes many, or by a limit of its control group, before the
+  -- device could get them.
   edge AS (
     SELECT
       spot,
       submit_ns AS at_ns,
       CASE WHEN part = 'data' THEN 0 ELSE 1 END AS queued,
+      CASE WHEN part = 'data' THEN 1 ELSE 0 END AS kept,
       CASE WHEN is_log THEN 1 ELSE 0 END AS log_queued,
       0 AS issued,
+      0 AS log_issued,
       0 AS party,
       0 AS square,
       CASE WHEN part = 'data' THEN NULL ELSE issue_ns END AS issue_ns,
+      CASE WHEN part = 'data' THEN issue_ns END AS kept_issue_ns,
       CAST(NULL AS BIGINT) AS complete_ns
     FROM owned
     UNION ALL
     SELECT
       spot, issue_ns,
       CASE WHEN part = 'data' THEN 0 ELSE -1 END,
+      CASE WHEN part = 'data' THEN -1 ELSE 0 END,
       CASE WHEN is_log THEN -1 ELSE 0 END,
-      1, party,
+      1,
+      CASE WHEN part <> 'data' AND is_log THEN 1 ELSE 0 END,
+      party,
       party * party,
-      NULL, complete_ns
+      NULL, NULL, complete_ns
     FROM owned
     UNION ALL
-    SELECT spot, complete_ns, 0, 0, -1, -party, -party * party, NULL, NULL
+    SELECT
+      spot, complete_ns, 0, 0, 0, -1,
+      CASE WHEN part <> 'data' AND is_log THEN -1 ELSE 0 END,
+      -party,
+      -party * party,
+      NULL, NULL, NULL
     FROM owned
   ),
   moment AS (
     SELECT
       spot, at_ns,
       CAST(SUM(queued) AS BIGINT) AS queued,
+      CAST(SUM(kept) AS BIGINT) AS kept,
       CAST(SUM(log_queued) AS BIGINT) AS log_queued,
       CAST(SUM(issued) AS BIGINT) AS issued,
+      CAST(SUM(log_issued) AS BIGINT) AS log_issued,
       CAST(SUM(party) AS BIGINT) AS party,
       CAST(SUM(square) AS BIGINT) AS square,
       MAX(issue_ns) AS issue_ns,
+      MAX(kept_issue_ns) AS kept_issue_ns,
       MAX(complete_ns) AS complete_ns,
       MAX(CASE WHEN complete_ns IS NOT NULL THEN at_ns END) AS issued_ns
     FROM edge
@@ -391,11 +444,14 @@ WITH
       at_ns AS from_ns,
       LEAD(at_ns) OVER in_order AS until_ns,
       SUM(queued) OVER in_order AS queued,
+      SUM(kept) OVER in_order AS kept,
       SUM(log_queued) OVER in_order AS log_queued,
       SUM(issued) OVER in_order AS issued,
+      SUM(log_issued) OVER in_order AS log_issued,
       SUM(party) OVER in_order AS parties,
       SUM(square) OVER in_order AS squares,
       MAX(issue_ns) OVER in_order AS issue_ns,
+      MAX(kept_issue_ns) OVER in_order AS kept_issue_ns,
       MAX(issued_ns) OVER in_order AS last_ns,
       MAX(complete_ns) OVER in_order AS complete_ns
     FROM moment
@@ -403,7 +459,10 @@ WITH
   ),
   -- Bios of one request of the block layer are issued and completed together.
   completed AS (
-    SELECT spot, complete_ns, MIN(party) AS party
+    SELECT
+      spot, complete_ns,
+      MIN(party) AS party,
+      MIN(CASE WHEN part <> 'data' AND is_log THEN 1 ELSE 0 END) AS of_log
     FROM owned
     GROUP BY spot, complete_ns
   ),
@@ -416,27 +475,55 @@ WITH
     SELECT
       spot, issue_ns,
       MIN(party) AS party,
+      MIN(CASE WHEN is_log THEN 1 ELSE 0 END) AS of_log,
       MAX(has_preflush) AS has_preflush
     FROM owned
     WHERE part <> 'data'
     GROUP BY spot, issue_ns
   ),
+  next_kept AS (
+    SELECT spot, issue_ns, MIN(party) AS party
+    FROM owned
+    WHERE part = 'data'
+    GROUP BY spot, issue_ns
+  ),
+  -- No recorded bio is at the device, and one is queued. While it is queued for
+  -- a flush before it (PREFLUSH), the device empties its cache.
+  empty_span AS MATERIALIZED (
+    SELECT
+      span.spot AS spot,
+      span.from_ns AS from_ns,
+      span.until_ns AS until_ns,
+      next_issued.party AS party,
+      next_issued.of_log AS of_log,
+      CASE
+        WHEN has_preflush = 1
+        OR span.until_ns - span.from_ns < 1000000 THEN 'working'
+        ELSE 'idle'
+      END AS state
+    FROM span
+    JOIN next_issued
+      ON next_issued.spot = span.spot
+      AND next_issued.issue_ns = span.issue_ns
+    WHERE span.issued = 0 AND span.queued > 0
+  ),
   -- For whom a device works, and before that, whose bio it gets next. If that
   -- bio is queued for a millisecond, nothing that is recorded may hold the
-  -- device; but while it is queued for a flush before it (PREFLUSH), the device
-  -- empties its cache. The spans of a state do not overlap.
+  -- device. The spans of a state do not overlap.
   hold AS MATERIALIZED (
     SELECT
       spot, from_ns, until_ns,
       CAST(CAST(parties AS DOUBLE) / issued AS BIGINT) AS party,
       1 AS is_sole,
       CASE WHEN log_queued > 0 THEN 1 ELSE 0 END AS is_log,
+      CASE WHEN log_issued = issued THEN 1 ELSE 0 END AS of_log,
       'working' AS state
     FROM span
     WHERE issued > 0 AND parties * parties = issued * squares
     UNION ALL
     SELECT
-      span.spot, span.from_ns, span.until_ns, completed.party, 0, 0, 'working'
+      span.spot, span.from_ns, span.until_ns, completed.party, 0, 0,
+      completed.of_log, 'working'
     FROM span
     JOIN last_issued
       ON last_issued.spot = span.spot
@@ -452,32 +539,26 @@ WITH
       span.issued > 0
       AND span.parties * span.parties <> span.issued * span.squares
     UNION ALL
+    SELECT spot, from_ns, until_ns, party, 0, 0, of_log, state FROM empty_span
+    UNION ALL
+    SELECT spot, from_ns, until_ns, party, 0, 0, 0, 'stalled'
+    FROM empty_span
+    WHERE state = 'idle'
+    UNION ALL
     SELECT
-      span.spot, span.from_ns, span.until_ns, next_issued.party, 0, 0,
-      state.state
+      span.spot, span.from_ns, span.until_ns, next_kept.party, 0, 0, 0, 'idle'
     FROM span
-    JOIN next_issued
-      ON next_issued.spot = span.spot
-      AND next_issued.issue_ns = span.issue_ns
-    JOIN (
-      SELECT 'working' AS state, 0 AS from_ns, 999999 AS until_ns
-      UNION ALL
-      SELECT 'idle', 1000000, 9223372036854775807
-      UNION ALL
-      SELECT 'stalled', 1000000, 9223372036854775807
-    ) AS state
-      ON CASE
-        WHEN next_issued.has_preflush = 1 THEN 0
-        ELSE span.until_ns - span.from_ns
-      END BETWEEN state.from_ns AND state.until_ns
-    WHERE span.issued = 0 AND span.queued > 0
+    JOIN next_kept
+      ON next_kept.spot = span.spot
+      AND next_kept.issue_ns = span.kept_issue_ns
+    WHERE span.issued = 0 AND span.queued = 0 AND span.kept > 0
   ),
   holder AS MATERIALIZED (
     SELECT
-      spot, party, state,
-      ROW_NUMBER() OVER (ORDER BY spot, party, state) AS holder
+      spot, party, state, of_log,
+      ROW_NUMBER() OVER (ORDER BY spot, party, state, of_log) AS holder
     FROM hold
-    GROUP BY spot, party, state
+    GROUP BY spot, party, state, of_log
   ),
   -- How long the device was held until the end of each span: in all, by nobody
   -- but one party, and by nobody but one while a bio of the journal was queued.
@@ -488,14 +569,15 @@ WITH
       hold.until_ns AS until_ns,
       hold.is_sole AS is_sole,
       hold.is_log AS is_log,
-      SUM(until_ns - from_ns) OVER in_order AS ns,
-      SUM((until_ns - from_ns) * is_sole) OVER in_order AS sole_ns,
-      SUM((until_ns - from_ns) * is_log) OVER in_order AS log_ns
-    FROM hold
+      CAST(SUM(ns) OVER in_order AS BIGINT) AS ns,
+      CAST(SUM(ns * is_sole) OVER in_order AS BIGINT) AS sole_ns,
+      CAST(SUM(ns * is_log) OVER in_order AS BIGINT) AS log_ns
+    FROM (SELECT *, until_ns - from_ns AS ns FROM hold) AS hold
     JOIN holder
       ON holder.spot = hold.spot
       AND holder.party = hold.party
       AND holder.state = hold.state
+      AND holder.of_log = hold.of_log
     WINDOW
       in_order AS (
         PARTITION BY holder.holder
@@ -511,7 +593,6 @@ WITH
       waiting.waiting AS waiting,
       waiting.spot AS spot,
       waiting.party AS party,
-      waiting.fs AS fs,
       CASE phase.phase
         WHEN 'queue' THEN 1
         WHEN 'writeback' THEN 2
@@ -521,6 +602,9 @@ WITH
         WHEN 'commit locking' THEN 5
         WHEN 'cpu wait' THEN 7
         WHEN 'completion' THEN 7
+        WHEN 'commit start' THEN 8
+        WHEN 'commit flushing' THEN 8
+        WHEN 'commit logging' THEN 8
         ELSE 6
       END AS way,
       phase.ts_ns AS from_ns,
@@ -532,82 +616,120 @@ WITH
     WHERE
       waiting.is_meant
       AND phase.dur_ns > 0
-      AND phase.phase NOT IN (
-        'before submit', 'submit', 'after completion', 'residue'
-      )
+      AND phase.phase NOT IN ('submit', 'after completion', 'residue')
+      AND (phase.phase <> 'before submit' OR phase.dur_ns >= 1000000)
   ),
-  -- A party delays others. While the device works for nobody else, its own
-  -- bios there are delayed by nobody. If a bio of its syncs waits and nothing
-  -- recorded holds the device, that is the reason, unless a worker of btrfs has
-  -- it, which makes its checksum.
-  touched AS (
-    SELECT
+  -- Where a piece of a sync ends and the next one begins: their ways, or 0.
+  border AS MATERIALIZED (
+    SELECT waiting, at_ns, SUM(ended) AS ended, SUM(begun) AS begun
+    FROM (
+      SELECT waiting, until_ns AS at_ns, way AS ended, 0 AS begun FROM piece
+      UNION ALL
+      SELECT waiting, from_ns, 0, way FROM piece
+    ) AS side
+    GROUP BY waiting, at_ns
+  ),
+  -- Times are cut into slots of 2^26 ns (67 ms). Only who holds the device in
+  -- the same slot can delay a sync.
+  held_slot AS (
+    SELECT DISTINCT
       holder.holder AS holder,
-      piece.waiting AS waiting,
-      piece.way AS way,
-      piece.from_ns AS from_ns,
-      piece.until_ns AS until_ns
-    FROM holder
-    JOIN piece ON piece.spot = holder.spot
-    WHERE
-      CASE
-        WHEN holder.state = 'stalled' THEN piece.party = holder.party
-        AND piece.fs <> 'btrfs'
-        AND piece.way NOT IN (3, 7)
-        WHEN piece.party = holder.party THEN holder.state = 'working'
-        AND piece.way = 3
-        ELSE holder.state = 'working'
-        OR piece.way >= 5
-      END
+      holder.spot AS spot,
+      CASE holder.state WHEN 'stalled' THEN holder.party END AS delays_only,
+      CASE holder.state WHEN 'idle' THEN holder.party END AS delays_not,
+      held.from_ns >> 26 AS slot,
+      held.until_ns >> 26 AS last_slot
+    FROM held
+    JOIN holder ON holder.holder = held.holder
+    UNION ALL
+    SELECT holder, spot, delays_only, delays_not, slot + 1, last_slot
+    FROM held_slot
+    WHERE slot < last_slot
   ),
-  -- Pieces begin with a negative way, and end with a positive one.
-  border AS (
+  waiting_slot AS (
     SELECT
-      holder, waiting,
-      -way AS way,
-      from_ns AS at_ns,
-      CAST(NULL AS BIGINT) AS held_ns
-    FROM touched
+      waiting, spot, party,
+      CASE may_be_stalled WHEN 1 THEN party END AS stalled_by,
+      start_ns >> 26 AS slot,
+      end_ns >> 26 AS last_slot
+    FROM waiting
+    WHERE is_meant
     UNION ALL
-    SELECT holder, waiting, way, until_ns, NULL FROM touched
-    UNION ALL
-    SELECT holder, NULL, NULL, from_ns, from_ns FROM held
+    SELECT waiting, spot, party, stalled_by, slot + 1, last_slot
+    FROM waiting_slot
+    WHERE slot < last_slot
+  ),
+  pair AS (
+    SELECT DISTINCT held_slot.holder, waiting_slot.waiting
+    FROM held_slot
+    JOIN waiting_slot
+      ON waiting_slot.spot = held_slot.spot
+      AND waiting_slot.slot = held_slot.slot
+    WHERE
+      (held_slot.delays_only IS NULL
+      OR held_slot.delays_only = waiting_slot.stalled_by)
+      AND COALESCE(held_slot.delays_not, 0) <> waiting_slot.party
   ),
   -- The last span that has begun at each border.
   reached AS (
     SELECT
-      holder, waiting, way, at_ns,
-      MAX(held_ns) OVER (PARTITION BY holder ORDER BY at_ns) AS held_ns
-    FROM border
+      *,
+      MAX(from_ns) OVER (
+        PARTITION BY holder
+        ORDER BY at_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS held_ns
+    FROM (
+      SELECT
+        pair.holder AS holder,
+        border.waiting AS waiting,
+        border.ended AS ended,
+        border.begun AS begun,
+        border.at_ns AS at_ns,
+        CAST(NULL AS BIGINT) AS from_ns
+      FROM pair
+      JOIN border ON border.waiting = pair.waiting
+      UNION ALL
+      SELECT holder, NULL, NULL, NULL, from_ns, from_ns FROM held
+    ) AS moments
+  ),
+  -- How long the device was held until each border.
+  until_border AS MATERIALIZED (
+    SELECT
+      holder, waiting, ended, begun,
+      ns - rest_ns AS ns,
+      sole_ns - rest_ns * is_sole AS sole_ns,
+      log_ns - rest_ns * is_log AS log_ns
+    FROM (
+      SELECT
+        reached.holder AS holder,
+        reached.waiting AS waiting,
+        reached.ended AS ended,
+        reached.begun AS begun,
+        held.ns AS ns,
+        held.sole_ns AS sole_ns,
+        held.log_ns AS log_ns,
+        held.is_sole AS is_sole,
+        held.is_log AS is_log,
+        CASE
+          WHEN held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
+          ELSE 0
+        END AS rest_ns
+      FROM reached
+      JOIN held
+        ON held.holder = reached.holder
+        AND held.from_ns = reached.held_ns
+      WHERE reached.waiting IS NOT NULL
+    ) AS at_border
   ),
   passed AS (
-    SELECT
-      reached.holder AS holder,
-      reached.waiting AS waiting,
-      ABS(reached.way) AS way,
-      CASE WHEN reached.way > 0 THEN 1 ELSE -1 END
-      * (held.ns
-      - CASE
-        WHEN held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
-        ELSE 0
-      END) AS ns,
-      CASE WHEN reached.way > 0 THEN 1 ELSE -1 END
-      * (held.sole_ns
-      - CASE
-        WHEN held.is_sole = 1
-        AND held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
-        ELSE 0
-      END) AS sole_ns,
-      CASE WHEN reached.way > 0 THEN 1 ELSE -1 END
-      * (held.log_ns
-      - CASE
-        WHEN held.is_log = 1
-        AND held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
-        ELSE 0
-      END) AS log_ns
-    FROM reached
-    JOIN held ON held.holder = reached.holder AND held.from_ns = reached.held_ns
-    WHERE reached.waiting IS NOT NULL
+    SELECT holder, waiting, ended AS way, ns, sole_ns, log_ns
+    FROM until_border
+    WHERE ended > 0
+    UNION ALL
+    SELECT holder, waiting, begun, -ns, -sole_ns, -log_ns
+    FROM until_border
+    WHERE begun > 0
   ),
   delay AS MATERIALIZED (
     SELECT
@@ -616,31 +738,62 @@ WITH
       SUM(CASE WHEN way = 3 THEN ns ELSE 0 END) AS device_ns,
       SUM(CASE WHEN way = 4 THEN ns ELSE 0 END) AS emptying_ns,
       SUM(CASE WHEN way = 5 THEN ns ELSE 0 END) AS locking_ns,
-      SUM(CASE WHEN way = 6 THEN ns ELSE 0 END) AS commit_ns,
+      SUM(CASE WHEN way = 6 THEN ns ELSE 0 END) AS wait_ns,
       SUM(CASE WHEN way = 7 THEN ns ELSE 0 END) AS cpu_ns,
-      SUM(CASE way WHEN 1 THEN sole_ns WHEN 6 THEN log_ns END) AS sure_ns,
-      SUM(CASE WHEN way = 3 THEN sole_ns ELSE 0 END) AS own_ns
+      SUM(CASE WHEN way = 8 THEN ns ELSE 0 END) AS commit_ns,
+      SUM(CASE WHEN way = 1 THEN sole_ns ELSE 0 END) AS sole_queue_ns,
+      SUM(CASE WHEN way = 3 THEN sole_ns ELSE 0 END) AS own_ns,
+      SUM(CASE WHEN way = 6 THEN log_ns ELSE 0 END) AS sole_wait_ns,
+      SUM(CASE WHEN way = 8 THEN log_ns ELSE 0 END) AS sole_commit_ns
     FROM passed
     GROUP BY holder, waiting
   ),
+  -- A party delays others. While the device works for nobody else, its own
+  -- bios there are delayed by nobody. If a bio of its syncs waits and nothing
+  -- recorded holds the device, that is the reason. While data of a neighbour
+  -- are kept, or its bio is next for long, commits, locks and threads wait for
+  -- it, and the device does not. Writing the commit that a sync waits for is
+  -- for that sync, too.
   of_holder AS (
     SELECT
-      waiting.run AS run,
-      CASE holder.state WHEN 'stalled' THEN 0 ELSE holder.party END AS party,
-      waiting.sync_id AS sync_id,
-      delay.queue_ns AS queue_ns,
-      delay.device_ns AS device_ns,
-      delay.locking_ns AS locking_ns,
-      delay.commit_ns AS commit_ns,
-      delay.emptying_ns AS emptying_ns,
-      CASE holder.state WHEN 'stalled' THEN 0 ELSE delay.cpu_ns END AS cpu_ns,
-      delay.sure_ns AS sure_ns,
-      delay.queue_ns + delay.locking_ns + delay.commit_ns + delay.emptying_ns
-      + CASE holder.state WHEN 'stalled' THEN 0 ELSE delay.cpu_ns END AS ns
-    FROM delay
-    JOIN holder ON holder.holder = delay.holder
-    JOIN waiting ON waiting.waiting = delay.waiting
-    WHERE holder.state = 'stalled' OR holder.party <> waiting.party
+      run,
+      CASE WHEN is_stalled = 1 THEN 0 ELSE party END AS party,
+      sync_id,
+      queue_ns * (1 - is_idle) AS queue_ns,
+      device_ns * (1 - is_idle) * (1 - is_stalled) AS device_ns,
+      emptying_ns * (1 - is_idle) AS emptying_ns,
+      locking_ns,
+      wait_ns + commit_ns * (1 - of_log) AS commit_ns,
+      cpu_ns * (1 - is_stalled) AS cpu_ns,
+      sole_queue_ns + sole_wait_ns + sole_commit_ns * (1 - of_log) AS sure_ns
+    FROM (
+      SELECT
+        delay.*,
+        waiting.run AS run,
+        waiting.sync_id AS sync_id,
+        holder.party AS party,
+        holder.of_log AS of_log,
+        CASE holder.state WHEN 'idle' THEN 1 ELSE 0 END AS is_idle,
+        CASE holder.state WHEN 'stalled' THEN 1 ELSE 0 END AS is_stalled
+      FROM delay
+      JOIN holder ON holder.holder = delay.holder
+      JOIN waiting ON waiting.waiting = delay.waiting
+      WHERE
+        CASE
+          WHEN holder.state = 'stalled' THEN holder.party = waiting.party
+          ELSE holder.party <> waiting.party
+        END
+    ) AS held_up
+  ),
+  -- Who used the device of syncs of others has a row even if it delayed none.
+  present AS (
+    SELECT DISTINCT party.run AS run, holder.party AS party
+    FROM holder
+    JOIN party ON party.party = holder.party
+    JOIN (SELECT DISTINCT spot, party FROM waiting WHERE is_meant) AS other
+      ON other.spot = holder.spot
+      AND other.party <> holder.party
+    WHERE holder.state <> 'stalled'
   ),
   of_sync AS MATERIALIZED (
     SELECT
@@ -652,8 +805,12 @@ WITH
       SUM(emptying_ns) AS emptying_ns,
       SUM(cpu_ns) AS cpu_ns,
       SUM(sure_ns) AS sure_ns,
-      SUM(ns) AS ns
-    FROM of_holder
+      SUM(queue_ns + emptying_ns + locking_ns + commit_ns + cpu_ns) AS ns
+    FROM (
+      SELECT * FROM of_holder
+      UNION ALL
+      SELECT run, party, NULL, 0, 0, 0, 0, 0, 0, 0 FROM present
+    ) AS each_holder
     GROUP BY run, party, sync_id
   ),
   worst AS (
@@ -840,6 +997,7 @@ WITH
         WHEN party.is_kernel = 1 THEN 'kernel'
         WHEN party.is_read = 1 THEN 'reads'
         WHEN party.is_discard THEN 'discards'
+        WHEN party.is_meta = 1 THEN 'metadata'
         ELSE 'writes'
       END AS kind,
       party.process AS process,
@@ -873,7 +1031,7 @@ SELECT
   kind, process, cgroup, syncs, of_syncs,
   CAST(cost_ns AS BIGINT) AS cost_ns,
   CAST(low_ns AS BIGINT) AS low_ns,
-  CAST(high_ns AS BIGINT) AS high_ns,
+  CASE WHEN kind <> 'metadata' THEN CAST(high_ns AS BIGINT) END AS high_ns,
   CAST(cost_ns AS DOUBLE) / NULLIF(of_ns, 0) AS share,
   CAST(ROUND(compared_ns) AS BIGINT) AS compared_ns,
   CAST(ROUND(compared_error_ns) AS BIGINT) AS compared_error_ns,

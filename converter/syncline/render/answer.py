@@ -65,6 +65,7 @@ _DOES = {
     "writes": "which writes",
     "reads": "which reads",
     "discards": "which discards",
+    "metadata": "whose changes of metadata are not recorded",
 }
 # Columns of the ways in which a neighbour delays others.
 _WAYS = {
@@ -689,6 +690,8 @@ def _neighbour(row: Row, unit: str) -> str:
 def _certainty(row: Row, unit: str) -> str:
     """How far the cost may be from the truth: by its bounds, and by the comparison with syncs while the neighbour was quiet."""
     low_ns, high_ns = row["low_ns"], row["high_ns"]
+    if high_ns is None:
+        return f"at least {text(low_ns, 'ns')}, and more by what it added to commits"
     bounds = (
         f"at least {text(low_ns, 'ns')} and, in {unit}s that met it, at most {text(high_ns, 'ns')}"
     )
