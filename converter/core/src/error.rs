@@ -45,7 +45,7 @@ pub enum Error {
     #[error("{} is empty", input_name(path))]
     Empty { path: String },
     #[error("{path} is in no format that Syncline reads{detail}")]
-    Foreign { path: String, detail: String, known: String },
+    Foreign { path: String, detail: String, hint: String },
     #[error("{path}: {message}{detail}")]
     NoEvents { path: String, message: String, detail: String, hint: String },
     #[error("{first} and {second} are not on one clock: {}", describe_clocks(first, first_clock, second, second_clock))]
@@ -150,11 +150,7 @@ impl Error {
             Self::Read { path, source } => return read_hint(path, source),
             Self::Empty { path } if path == "-" => "did the command before the pipe fail?".into(),
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
-            Self::Foreign { known, .. } => format!(
-                "if it is of a format that was not recognized, name the format with `--from`: {known}; \
-                 docs/reference/formats.md shows an example of each"
-            ),
-            Self::NoEvents { hint, .. } | Self::NotHere { hint, .. } | Self::MixedIds { hint, .. } => hint.clone(),
+            Self::Foreign { hint, .. } | Self::NoEvents { hint, .. } | Self::NotHere { hint, .. } | Self::MixedIds { hint, .. } => hint.clone(),
             Self::IdsOfThreads { .. } => "leave out --pid-is".into(),
             Self::Clocks { .. } => {
                 "convert each on its own, or shift the times of one of them: `--offset FILE=-12.5s`, or 0 if both use one clock after all; \

@@ -8,7 +8,7 @@ use crate::input::open::{OpenInput, thread_ids_hint};
 use crate::location::at_line;
 use crate::losses::{Losses, Reason};
 use crate::names::text_of;
-use crate::source::{Batch, InputTraits, NoteKind, OtherEvents, Problem, Source};
+use crate::source::{Batch, InputTraits, NoteKind, OtherEvents, OtherTool, Problem, Source, recognize_tool};
 
 /// Number of unparsed lines that are reported with their text.
 const SHOWN_LINES: usize = 5;
@@ -41,6 +41,8 @@ pub(crate) struct InputTally {
     first_unparsed: Option<String>,
     unparsed_lines: u64,
     io_uring: u64,
+    /// What it is if it holds no event, by its beginning.
+    other_tool: Option<&'static OtherTool>,
     /// Number of events by kind that the recorder counted, for the kinds that it counts.
     recorder_counts: [Option<u64>; Kind::COUNT],
     /// The recorder has reported its end.
@@ -66,6 +68,7 @@ impl InputTally {
             first_unparsed: None,
             unparsed_lines: 0,
             io_uring: 0,
+            other_tool: recognize_tool(open.input.head()),
             recorder_counts: [None; Kind::COUNT],
             has_ended: false,
             has_ended_early: false,
@@ -192,6 +195,10 @@ impl InputTally {
     }
 
     pub(crate) fn no_events(&self) -> Error {
+        if let Some(tool) = self.other_tool.filter(|_| self.events() + self.dropped_events == 0) {
+            let message = format!("it is {}, so it has no event in {} lines", tool.what, self.lines);
+            return Error::NoEvents { path: self.path.clone(), message, detail: String::new(), hint: tool.hint.to_owned() };
+        }
         let problem = Problem::NoEvents { lines: self.lines, io_uring: self.io_uring };
         let (message, hint) = self
             .source

@@ -16,6 +16,7 @@ mod event_names;
 pub mod events_jsonl;
 pub mod ftrace_text;
 mod markers;
+mod other_tools;
 pub mod perf_data;
 pub mod perf_script;
 mod reserved_names;
@@ -30,6 +31,7 @@ mod write_events;
 use std::sync::Arc;
 
 pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents, TORN_LINE, TornTimes};
+pub use self::other_tools::{OtherTool, recognize as recognize_tool};
 pub use self::text_lines::Lines;
 use self::text_lines::{last_newline, lines, trim_line};
 use self::tracepoints::Machine;
@@ -311,11 +313,22 @@ pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Resul
         .map(|newline| &head[newline + 1..])
         .filter(|rest| rest.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).nth(1).is_some())
         .take(MAX_FOREIGN_LINES);
-    sniff(sources, head).or_else(|| rests.find_map(|rest| sniff(sources, rest))).ok_or_else(|| Error::Foreign {
-        path: path.to_owned(),
-        detail: describe_foreign(head),
-        known: names(sources),
-    })
+    sniff(sources, head).or_else(|| rests.find_map(|rest| sniff(sources, rest))).ok_or_else(|| foreign(sources, path, head))
+}
+
+fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
+    let (detail, hint) = match recognize_tool(head) {
+        Some(tool) => (format!(": it is {}", tool.what), tool.hint.to_owned()),
+        None => (
+            describe_foreign(head),
+            format!(
+                "if it is of a format that was not recognized, name the format with `--from`: {}; \
+                 docs/reference/formats.md shows an example of each",
+                names(sources)
+            ),
+        ),
+    };
+    Error::Foreign { path: path.to_owned(), detail, hint }
 }
 
 fn names(sources: &[&'static dyn Source]) -> String {
