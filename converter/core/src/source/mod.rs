@@ -313,7 +313,9 @@ pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Resul
         .map(|newline| &head[newline + 1..])
         .filter(|rest| rest.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).nth(1).is_some())
         .take(MAX_FOREIGN_LINES);
-    sniff(sources, head).or_else(|| rests.find_map(|rest| sniff(sources, rest))).ok_or_else(|| foreign(sources, path, head))
+    sniff(sources, head)
+        .or_else(|| rests.find_map(|rest| sniff(sources, rest)))
+        .ok_or_else(|| foreign(sources, path, head))
 }
 
 fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {

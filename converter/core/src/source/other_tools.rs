@@ -6,7 +6,8 @@ use super::lines;
 /// Lines at the beginning of a text that may show what it is.
 const MAX_LINES: usize = 20;
 
-const RECORD: &str = "record the single events instead: `syncline record -o DIR`, or `strace -f -ttt -T -yy -o FILE COMMAND`";
+const RECORD: &str =
+    "record the single events instead: `syncline record -o DIR`, or `strace -f -ttt -T -yy -o FILE COMMAND`";
 
 /// Output of a tool that is no log.
 #[derive(Debug)]
@@ -53,11 +54,8 @@ static TOOLS: [OtherTool; 7] = [
     },
 ];
 
-static UTF16: OtherTool = OtherTool {
-    what: "text in UTF-16",
-    hint: "convert it: `iconv -f UTF-16 -t UTF-8 FILE >NEW`",
-    shows: |_| false,
-};
+static UTF16: OtherTool =
+    OtherTool { what: "text in UTF-16", hint: "convert it: `iconv -f UTF-16 -t UTF-8 FILE >NEW`", shows: |_| false };
 
 /// Says which tool has written a text that holds no event; `None` if it does not look like one of these.
 pub fn recognize(head: &[u8]) -> Option<&'static OtherTool> {
