@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from syncline import _core
 from syncline.advice import Advice, UnknownFinding, advise, catalogue, evidence, load, names
+from syncline.advice.needs import NAMED
 from syncline.inputs import Reading, opened
 from syncline.report import run_report
 
@@ -171,8 +172,9 @@ def test_small_files_in_a_row(known: Callable) -> None:
 
 def test_a_log_of_the_block_layer_does_not_show_whether_there_were_syncs() -> None:
     said = ok("advise", Path(__file__).parent / "data" / "blktrace" / "small4.blkparse.txt.gz")
-    assert "has no event of a sync, so whether there were syncs is not known" in " ".join(
-        said.split()
+    assert (
+        "has no event of a sync or a sync call, so whether there were syncs is not known"
+        in " ".join(said.split())
     )
     assert "no sync request" not in said
 
@@ -683,7 +685,9 @@ def test_every_finding_is_described() -> None:
         assert finding.cost
         assert finding.instead
         assert finding.needs
-        assert finding.not_checked
+        assert set(finding.needs) <= NAMED, name
+        assert finding.not_checked.startswith("it needs ")
+        assert ", which " in finding.not_checked
     files = {path.stem for path in (catalogue.catalogue.sql_root() / "advice").glob("*.sql")}
     assert files == set(CHECKED)
 

@@ -1,7 +1,7 @@
 """Advice: what a recording shows that costs time or is a risk, with its evidence. One SQL file each."""
 
 from .catalogue import Finding, UnknownFinding, load, names
-from .run import Advice, Place, advise, can_check, evidence
+from .run import Advice, Place, advise, evidence, why_not
 
 __all__ = [
     "Advice",
@@ -9,8 +9,8 @@ __all__ = [
     "Place",
     "UnknownFinding",
     "advise",
-    "can_check",
     "evidence",
     "load",
     "names",
+    "why_not",
 ]

@@ -12,8 +12,9 @@ from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
 from .catalogue import Finding, delays, load, names
+from .needs import named
 
-__all__ = ["Advice", "Place", "advise", "can_check", "evidence"]
+__all__ = ["Advice", "Place", "advise", "evidence", "why_not"]
 
 # The table of bystanders that delay the slowest syncs, which SQL of findings names.
 _DELAYS = "_syncline_delay"
@@ -116,7 +117,7 @@ def _lacking(engine: SqlEngine) -> str | None:
     ((syncs, known),) = run_query(engine, "SELECT COUNT(*), COUNT(dur_ns) FROM syncline_sync").rows
     if not syncs:
         if not metadata.shows_syncs(metadata.read_meta(engine)):
-            return "the input has no event of a sync, so whether there were syncs is not known"
+            return "the input has no event of a sync or a sync call, so whether there were syncs is not known"
         return "the input has no sync request"
     return (
         None
@@ -137,9 +138,19 @@ def evidence(engine: SqlEngine, finding: Finding) -> Table:
     return run_query(engine, finding.report.sql)
 
 
-def can_check(engine: SqlEngine, finding: Finding) -> bool:
-    """Returns whether an input holds what a finding needs."""
-    return _is_checkable(finding, _held(engine, finding.needs))
+def why_not(engine: SqlEngine, finding: Finding) -> str | None:
+    """Returns why a finding cannot be checked, as a clause; None if the input holds what it needs."""
+    held = _held(engine, finding.needs)
+    return None if _is_checkable(finding, held) else _not_checked(finding, held)
+
+
+def _not_checked(finding: Finding, held: set[str]) -> str:
+    """Returns what the input lacks, and which route records that. What it has is not named."""
+    lacking = [need for need in finding.needs if need not in held]
+    if not lacking:
+        return finding.not_checked
+    _, comma, routes = finding.not_checked.partition(", which")
+    return f"it needs {named(lacking)}{comma}{routes}"
 
 
 def _is_checkable(finding: Finding, held: set[str]) -> bool:
@@ -169,7 +180,7 @@ def _keep_delays(engine: SqlEngine, findings: Iterable[Finding]) -> None:
 
 def _one(engine: SqlEngine, finding: Finding, held: set[str], lacking: str | None) -> Advice:
     if not _is_checkable(finding, held):
-        return Advice(finding, "not checked", lacking or finding.not_checked)
+        return Advice(finding, "not checked", lacking or _not_checked(finding, held))
     (total,) = _run(engine, finding, "totals").as_dicts()
     if not total["syncs"]:
         if lacking:

@@ -88,7 +88,7 @@ def _show_evidence(
 ) -> None:
     """Prints all evidence of one finding."""
     from syncline import render
-    from syncline.advice import UnknownFinding, can_check, evidence, load
+    from syncline.advice import UnknownFinding, evidence, load, why_not
     from syncline.report.run import caveats
 
     if len(inputs) > 1:
@@ -102,9 +102,9 @@ def _show_evidence(
         bar("reading") as progress,
         opened(inputs[0], reading, engine, progress) as open_engine,
     ):
-        if not can_check(open_engine, finding):
+        if reason := why_not(open_engine, finding):
             raise Failure(
-                f"{name} cannot be checked in {inputs[0]}: {finding.not_checked}",
+                f"{name} cannot be checked in {inputs[0]}: {reason}",
                 f"what the input holds: syncline inspect {inputs[0]}",
             )
         stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
