@@ -67,6 +67,8 @@ _DOES = {
     "discards": "which discards",
     "metadata": "whose changes of metadata are not recorded",
 }
+# What a bio does, where its direction is no noun.
+_OPERATIONS = {"zeroes": "zeroes", "unknown": "an operation without a name"}
 # Columns of the ways in which a neighbour delays others.
 _WAYS = {
     "queue_ns": "in the queue of the device",
@@ -506,7 +508,7 @@ def _device(device: Row, answer: Answer) -> str:
     of = _bios(device["bios"], lengths["requests"])
     return (
         f"Device {text(device['dev'], 'text')} was busy for {text(device['busy_ns'], 'ns')}"
-        f" ({text(device['busy'], 'share')} of the time) with {of}{size}{by}."
+        f" ({text(device['busy'], 'share')} of the time) with {of}{size}{_reads(lengths)}{by}."
         f" {_longest(lengths)}{_flushes(lengths)}"
     )
 
@@ -519,8 +521,17 @@ def _bios(bios: int, requests: int) -> str:
     return whole if requests == bios else f"{count(bios - requests, 'bio')} and {whole}"
 
 
+def _reads(lengths: Row) -> str:
+    """Says how much of it was reads, which keep a device as busy as writes."""
+    if not lengths["reads"]:
+        return ""
+    size = lengths["read_bytes"]
+    return f" ({count(lengths['reads'], 'read')}{', ' + text(size, 'bytes') if size else ''})"
+
+
 def _longest(lengths: Row) -> str:
-    what = {"write": "a write", "read": "a read", "flush": "a flush"}[lengths["longest_direction"]]
+    direction = lengths["longest_direction"]
+    what = _OPERATIONS.get(direction, f"a {direction}")
     size = f" of {text(lengths['longest_bytes'], 'bytes')}" if lengths["longest_bytes"] else ""
     return (
         f"The longest {'request' if lengths['longest_is_request'] else 'bio'} took"
@@ -680,11 +691,16 @@ def _neighbour(row: Row, unit: str) -> str:
     way, most_ns = max(
         ((way, row[column]) for column, way in _WAYS.items()), key=lambda one: one[1]
     )
-    return (
-        f"{_who(row)} delayed {row['syncs']:,} of"
-        f" {count(row['of_syncs'], unit)} of others for {text(row['cost_ns'], 'ns')}"
-        f" ({text(row['share'], 'share')} of their time), {_certainty(row, unit)}; {text(most_ns, 'ns')} of it {way}."
-    )
+    syncs, of_syncs = row["syncs"], count(row["of_syncs"], unit)
+    share, cost = text(row["share"], "share"), text(row["cost_ns"], "ns")
+    how = f"{_certainty(row, unit)}; {text(most_ns, 'ns')} of it {way}"
+    if row["kind"] not in _DOES:
+        # A journal commits for the sync that waits, too.
+        return (
+            f"{_who(row)} worked while {syncs:,} of {of_syncs} waited, for {cost} ({share} of their time), {how}. For whom"
+            " is not recorded: it may have been for these syncs."
+        )
+    return f"{_who(row)} delayed {syncs:,} of {of_syncs} of others for {cost} ({share} of their time), {how}."
 
 
 def _certainty(row: Row, unit: str) -> str:
@@ -718,7 +734,7 @@ def _who(row: Row) -> str:
     """Names a neighbour and what it does: `dd in control group /backup, which writes,`."""
     # The root says nothing: all processes are below it.
     group = f" in control group {text(row['cgroup'], 'text')}" if row["cgroup"] not in (None, "/") else ""  # fmt: skip
-    what = _DOES.get(row["kind"], "for an unknown program")
+    what = _DOES.get(row["kind"], "a thread of the kernel")
     return f"{text(row['process'] or 'a thread without a name', 'text')}{group}, {what},"
 
 
