@@ -35,7 +35,9 @@
 --   logging_ns   ns     Average time in which it writes to the journal.
 --   data_bios    count  Number of bios with data of files that the thread wrote
 --                       in these commits. Null if no bio of them has flags, as
---                       for a log force and for own commits.
+--                       for a log force and for own commits, and if none is
+--                       marked as metadata, because Linux before 6.8 does not
+--                       mark what it writes to the journal.
 --   data_bytes   bytes  Their size.
 --   log_bios     count  Number of bios with what it wrote to the journal.
 --   log_bytes    bytes  Their size.
@@ -94,6 +96,8 @@ WITH
       AND bio.rwbs IS NOT NULL
       AND bio.direction = 'write'
     GROUP BY journal.run, journal.commit_id
+    -- A kernel that does not mark what it writes to the journal marks none.
+    HAVING SUM(CASE WHEN bio.rwbs LIKE '%M%' THEN 1 ELSE 0 END) > 0
   ),
   -- The runs whose syncs have known waits for the journal.
   seen AS (

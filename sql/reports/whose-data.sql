@@ -14,7 +14,9 @@
 --   journal     Bios of these commits with what was written to the journal:
 --               metadata, and in data=journal also data. It is not recorded
 --               whose these are.
---   unknown     Bios of these commits whose flags are not recorded.
+--   unknown     Bios of these commits whose flags are not recorded, or do not
+--               say what they are: before 6.8, Linux marks only the last bio
+--               that it writes to the journal.
 --
 -- Columns:
 --   kind     text   As above.
@@ -55,7 +57,9 @@ WITH
       journal.run AS run,
       journal.commit_id AS commit_id,
       CASE
-        WHEN bio.rwbs LIKE '%M%' THEN 'journal'
+        -- Of metadata, or with a flush or FUA, as the block that ends a commit.
+        WHEN bio.rwbs LIKE '%M%'
+        OR bio.rwbs LIKE '%F%' THEN 'journal'
         WHEN own_file.ino IS NOT NULL THEN 'own file'
         WHEN bio.ino IS NOT NULL THEN 'other file'
         ELSE 'unknown'
