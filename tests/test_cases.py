@@ -1,4 +1,4 @@
-"""Minimal inputs, each of which was once wrong, and what is right for them: see tests/data/pasted and tests/data/lost."""
+"""Minimal inputs that were once answered wrongly, and what is right for them: see tests/data/pasted and tests/data/lost."""
 
 from __future__ import annotations
 

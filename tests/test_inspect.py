@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from syncline.inputs import Reading, opened
 from syncline.report import catalogue
-from syncline.report.inspect import FILLED_BY, NEEDS, ROUTES, uses
+from syncline.report.inspect import _GRANTED, FILLED_BY, NEEDS, ROUTES, uses
 from syncline.report.run import run_query, run_report
 
 from tests.coretools import DATA, ROOT
@@ -611,3 +611,31 @@ def test_reports_of_what_went_wrong_say_that_nothing_did() -> None:
         assert (
             why_empty(engine, "losses") == "nothing is known to be lost, and nothing was left out."
         )
+
+
+REDIRECTED = """\
+wl-7 [000] .....   100.000010: block_bio_queue: 253,0 WS 8 + 8 [wl]
+wl-7 [000] .....   100.000020: block_bio_remap: 8,0 WS 2056 + 8 <- (253,0) 8
+wl-7 [000] .....   100.000030: block_rq_issue: 8,0 WS 4096 () 2056 + 8 [wl]
+wl-7 [000] .....   100.000900: block_rq_complete: 8,0 WS () 2056 + 8 [0]
+"""
+
+
+def test_what_is_taken_for_granted_is_said(tmp_path: Path) -> None:
+    """Each sentence is true of the one input, and not of the other one, which holds what it misses."""
+    both = (TESTS / "lost" / "lost-enter-of-both" / "whole.txt").read_text()
+    without = "".join(line for line in both.splitlines(True) if "block_bio_queue" not in line)
+    returning = both.replace("sys_exit_fsync", "sys_exit_nothing")
+    alone = REDIRECTED.replace("block_bio_remap", "nothing")
+    names = {
+        "whole": (both, set()),
+        "submits": (without, {"submits"}),
+        "returns": (returning, {"returns"}),
+        "remaps": (REDIRECTED, {"remaps"}),
+        "one device": (alone.replace("8,0", "253,0"), set()),
+    }
+    for name, (text, expected) in names.items():
+        log = tmp_path / f"{name}.txt"
+        log.write_text(text)
+        (described,) = json.loads(ok("inspect", log, "--format", "json"))["inputs"]
+        assert described["granted"] == [_GRANTED[one] for one in _GRANTED if one in expected], name

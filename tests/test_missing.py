@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from syncline import _core
+from syncline.report.inspect import _GRANTED
 
+from tests.coretools import ROOT
 from tests.missing import lists, oracle
 from tests.missing.drops import Loss, kinds
 from tests.missing.kinds import GROUPS, PATTERNS
@@ -88,6 +90,23 @@ def test_the_lists_name_what_there_is(name: str) -> None:
         )
         assert all("." in name or name.startswith("sum of ") for name in entry.columns), entry
         assert entry.reason.endswith("."), entry
+
+
+def test_each_limit_names_what_the_user_sees() -> None:
+    """The sentence of a format, a reason, or what `inspect` says is taken for granted."""
+    granted = set(_GRANTED)
+    reasons = (ROOT / "docs" / "reference" / "loss-reasons.md").read_text()
+    for entry in lists.limits():
+        for shown in entry.shown.split(", "):
+            kind, _, reason = shown.partition(" ")
+            if kind == "format":
+                sources = {source for facts in entry.facts for source in FACTS[facts]}
+                assert sources <= set(_core.HIDDEN_LOSSES)
+            elif kind == "loss":
+                assert f"| `{reason}` |" in reasons, entry
+            else:
+                assert kind in granted or kind == "phases", entry
+    assert {name for entry in lists.limits() for name in entry.shown.split(", ")} >= granted
 
 
 # What the output must say.

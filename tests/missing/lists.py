@@ -28,7 +28,13 @@ class Entry:
     """The plan that shows a known fault: `quick`, which the tests run, or only `all`."""
     columns: tuple[str, ...]
     """Which figures may differ, as patterns. With `>0`, not to 0: what is left says that something was there."""
+    shown: str
+    """What the user sees of it: see the head of `limits.tsv`."""
     reason: str
+
+    def is_shown(self, reasons: set[str]) -> bool:
+        """Whether the output has the reason that the line promises."""
+        return not self.shown.startswith("loss ") or self.shown.removeprefix("loss ") in reasons
 
     def covers(self, loss: Loss, violation: Violation) -> bool:
         return (
@@ -61,6 +67,7 @@ def read(name: str) -> tuple[Entry, ...]:
                 row["scope"],
                 row.get("seen in", "all"),
                 tuple(row["columns"].split(", ")),
+                row.get("shown", ""),
                 row["reason"],
             )
             for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)

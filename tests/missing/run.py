@@ -58,9 +58,9 @@ class Result:
     covered: dict[Entry, list[tuple[Loss, Violation]]] = field(default_factory=dict)
     """By the line of a list that covers them. A limit comes before what is known."""
 
-    def add(self, loss: Loss, violation: Violation) -> None:
+    def add(self, loss: Loss, violation: Violation, reasons: set[str]) -> None:
         for entry in (*lists.limits(), *lists.known()):
-            if entry.covers(loss, violation):
+            if entry.covers(loss, violation) and entry.is_shown(reasons):
                 self.covered.setdefault(entry, []).append((loss, violation))
                 return
         self.violations.append((loss, violation))
@@ -78,4 +78,4 @@ def try_all(recording: Recording, plan: Plan, folder: Path, result: Result) -> N
             result.refused.append(loss)
             continue
         for violation in oracle.compare(whole, part, loss.span):
-            result.add(loss, violation)
+            result.add(loss, violation, {row["reason"] for row in part["loss"]})

@@ -8,10 +8,10 @@ from typing import Any
 
 from syncline.engine import Value
 from syncline.report import Column, Report, Table
-from syncline.report.failures import sentence
+from syncline.report.failures import counted, sentence
 
 from . import table
-from .human import text
+from .human import count, text
 
 __all__ = ["render"]
 
@@ -92,6 +92,8 @@ def _facts(described: dict[str, Any]) -> list[tuple[Value, ...]]:
     rows.append(("time of day", _time_of_day(clock, span)))
     rows.append(("span", _span(span, described["runs"])))
     rows += [(f"not shown by {one}", text_) for one, text_ in described["hidden_losses"].items()]
+    if described["granted"]:
+        rows.append(("taken for granted", " ".join(described["granted"])))
     lines = described["lines"]
     # Binary formats have no lines.
     rows.append(("lines", text(lines, "count") if lines else "none" if lines == 0 else "not known"))
@@ -169,11 +171,12 @@ def _top(one: dict[str, Any]) -> str:
         if entity["id"] is not None:
             name = f"{name} {entity['id']}".strip()
         counts = [
-            f"{entity[key]:,} {noun}{'s' * (entity[key] > 1)}"
-            for key, noun in (
-                ("syncs", "sync"),
-                ("unmatched_calls", "unmatched call"),
-                ("bios", "bio"),
+            count(entity[key], noun) + rest
+            for key, noun, rest in (
+                ("syncs", "sync", ""),
+                ("unmatched_calls", "unmatched call", ""),
+                ("bios", "bio", ""),
+                ("requests", "request", " of the block layer"),
             )
             if entity[key]
         ]
@@ -206,7 +209,7 @@ def _failures(described: dict[str, Any]) -> str:
         return "Failures: not known, the input holds no result of a sync or a bio.\n"
     failed = [kind for kind in kinds if kind["failed"]]
     if not failed:
-        counts = " and ".join(f"{kind['of']:,} {kind['what']}" for kind in kinds)
+        counts = " and ".join(counted(kind) for kind in kinds)
         return f"Failures: none of {counts}.\n"
     return "".join(f"Failures: {sentence(kind)}.\n" for kind in failed)
 

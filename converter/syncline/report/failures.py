@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["by_kind", "sentence"]
+__all__ = ["by_kind", "counted", "sentence"]
 
 # Only tracers see these errors. A signal interrupted the call, and the kernel restarts it or returns EINTR.
 _OF_TRACERS = {
@@ -17,6 +17,8 @@ _OF_TRACERS = {
 }
 # Errors that are named in a sentence.
 _MOST = 3
+# What has no data of its own that a program has asked to be durable.
+_OF_DEVICES = ("bios", "requests of the block layer")
 
 
 def by_kind(counts: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
@@ -43,8 +45,14 @@ def sentence(kind: Mapping[str, Any]) -> str:
     errors = kind["errors"]
     named = [f"{one['name']} {one['count']:,}" for one in errors[:_MOST]]
     more = f", {len(errors) - _MOST} more errors" if len(errors) > _MOST else ""
-    meaning = "" if kind["what"] == "bios" else ": their data may not be durable"
+    meaning = "" if kind["what"] in _OF_DEVICES else ": their data may not be durable"
     return f"{kind['failed']:,} of {kind['of']:,} {kind['what']} failed ({', '.join(named)}{more}){meaning}"
+
+
+def counted(kind: Mapping[str, Any]) -> str:
+    """Returns how many there are of a kind, as `1 sync` or `2 requests of the block layer`."""
+    noun, blank, rest = kind["what"].partition(" ")
+    return f"{kind['of']:,} {noun.removesuffix('s') if kind['of'] == 1 else noun}{blank}{rest}"
 
 
 def _name(error: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from syncline import _core
 
-from . import catalogue, metadata, recorded_by
+from . import catalogue, failures, metadata, recorded_by
 from .run import check_trace, read_failures, run_query
 from .tables import SqlEngine
 
@@ -70,6 +70,7 @@ _NO_FLAGS = "no bio of a sync has known flags: the routes dynamic-events, ring-b
 _NO_BIO = (
     "no bio of a sync is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
 )
+_NO_PHASE = "nothing says what a sync waited for: the routes dynamic-events, ring-buffer and bpftrace record it"
 _NO_WHOLE = "no sync with {} has both its start and its end in the recording, and the others may have written more"
 _NO_COMPLETE = "no sync with a known amount is complete: each lacks its start, its end, its call, or the submit or completion of a bio"
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
@@ -77,6 +78,18 @@ _NO_WRITE_WAIT = (
     "it has no wait of a write of 1 ms or longer: the route dynamic-events records these"
 )
 _WRITE_WAITS_UNSEEN = "waits of writes are not recorded: the route dynamic-events records them"
+
+# What pairing takes for granted, because the events of an input do not show it.
+_GRANTED = {
+    "calls": "No call is recorded, so a sync is taken to begin with its start in the file system, although its thread may have entered a call before.",
+    "returns": "No return of a call is recorded, so a call is taken to last as long as its request, and a request that lost its call looks like one"
+    " that is made without (io_uring, a durable write).",
+    "submits": "Submits to the block layer are not recorded, so bios that only they report, such as those of a journal, have no row.",
+    "remaps": "What a device mapper or a partition passes on looks like a bio of its own where its redirect, or the submit to the device above, is"
+    " not recorded: it may then count on both devices.",
+    "flushes": "Events of a cache flush do not name its queue. If a flush lost its issue and its end, that of another queue looks like the only one, and"
+    " its times are taken for those of the bio.",
+}
 
 # Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -89,7 +102,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "latency": (("syscall_ns", "writeback_ns"),),
     "neighbours": (("start_ns",), ("dur_ns",), ("bios",)),
     "parallel": (("dur_ns",), ("pid", "comm")),
-    "phases": (("start_ns",), ("dur_ns",), ("writeback_ns",)),
+    "phases": (("start_ns",), ("dur_ns",)),
     "scatter": (("bytes",),),
     "stacks": (("stack",),),
     "threads": (("tid", "pid"),),
@@ -175,6 +188,7 @@ def inspect(
         "attribution": _attribution(engine, missing, counts, metadata.shows_syncs(meta)),
         "losses": None if "loss" in missing else _records(engine, "losses"),
         "hidden_losses": _hidden_losses(core, metadata.value(meta, "source")),
+        "granted": _granted(engine, metadata.events(meta) or {}, known["syncs"]),
         "failures": read_failures(engine),
         "unparsed_lines": core["unparsed"] if core else None,
         "columns": [
@@ -189,6 +203,26 @@ def _hidden_losses(core: dict[str, Any] | None, sources: str | None) -> dict[str
     """Returns, by format, which losses an input would not show."""
     read = [one["source"] for one in core["inputs"]] if core else (sources or "").split(", ")
     return {one: _core.HIDDEN_LOSSES[one] for one in sorted({*read}) if one in _core.HIDDEN_LOSSES}
+
+
+def _granted(engine: SqlEngine, events: dict[str, int], syncs: int) -> list[str]:
+    """Returns what is taken for granted of an input with these events."""
+
+    def has(*kinds: str) -> bool:
+        return any(events.get(kind) for kind in kinds)
+
+    (counts,) = run_query(engine, _SUBMITTED).rows
+    devices, flushes = counts[0] or 0, counts[1] or 0
+    true = {
+        "calls": events and syncs and not has("call_enter", "call_exit"),
+        "returns": syncs and has("call_enter") and not has("call_exit"),
+        "submits": has("bio_submit")
+        and has("block_issue", "block_complete")
+        and not has("block_submit", "probe"),
+        "remaps": has("block_submit") and (has("block_remap") or devices > 1),
+        "flushes": has("block_issue") and flushes,
+    }
+    return [_GRANTED[name] for name, is_true in true.items() if is_true]
 
 
 def statements(reports: Iterable[str]) -> list[str]:
@@ -241,10 +275,7 @@ def _no_failure(engine: SqlEngine) -> str:
     kinds = read_failures(engine)
     if not kinds:
         return "the results of syncs, calls and bios are not recorded."
-    counts = [
-        f"{kind['of']:,} {kind['what'] if kind['of'] != 1 else kind['what'].removesuffix('s')}"
-        for kind in kinds
-    ]
+    counts = [failures.counted(kind) for kind in kinds]
     return f"none of {_listed(counts)} is recorded as failed."
 
 
@@ -279,6 +310,10 @@ def _marks(engine: SqlEngine) -> int:
 
 _MARKS = "SELECT COUNT(*) FROM syncline_mark"
 _UNMATCHED_CALLS = "SELECT COUNT(*) FROM syncline_call WHERE unmatched"
+_SUBMITTED = """
+SELECT COUNT(DISTINCT dev), SUM(CASE WHEN direction = 'flush' THEN 1 ELSE 0 END)
+FROM syncline_bio WHERE dev IS NOT NULL
+"""
 _DEVICE_ROWS = ("syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL",)
 _FLAG_ROWS = (
     "syncline_bio WHERE sync_id IS NOT NULL AND rwbs IS NOT NULL",
@@ -287,6 +322,8 @@ _FLAG_ROWS = (
 _BIO_ROWS = ("syncline_bio WHERE sync_id IS NOT NULL",)
 _COMMIT_ROWS = ("syncline_journal", "syncline_wait WHERE wait <> 'flush'")
 _WRITE_WAIT_ROWS = ("syncline_write_wait",)
+# A residue says that no phase is known.
+_PHASE_ROWS = ("syncline_phase WHERE phase <> 'residue'",)
 _WHOLE = "(incomplete IS NULL OR incomplete NOT IN ('start', 'end'))"
 _SIZED_ROWS = (f"syncline_sync WHERE bytes IS NOT NULL AND {_WHOLE}",)
 _COUNTED_ROWS = (f"syncline_sync_call WHERE bios IS NOT NULL AND {_WHOLE}",)
@@ -301,6 +338,7 @@ _NEEDED_ROWS = {
     "durability": (_FLAG_ROWS, _NO_FLAGS),
     "journal": (_COMMIT_ROWS, _NO_COMMIT),
     "neighbours": (_DEVICE_ROWS, _NO_DEVICE),
+    "phases": (_PHASE_ROWS, _NO_PHASE),
     "slow-writes": (_WRITE_WAIT_ROWS, _NO_WRITE_WAIT),
     "whose-data": (_BIO_ROWS, _NO_BIO),
 }
@@ -351,7 +389,11 @@ def _entities(engine: SqlEngine, missing: set[str]) -> list[dict[str, Any]]:
                     {"id": row["number"], "name": row["name"], "syncs": row["syncs"]}
                     | {
                         key: None if table in missing or table not in tables else row[key]
-                        for key, table in (("unmatched_calls", "call"), ("bios", "bio"))
+                        for key, table in (
+                            ("unmatched_calls", "call"),
+                            ("bios", "bio"),
+                            ("requests", "bio"),
+                        )
                     }
                     for row in rows
                 ],

@@ -197,7 +197,12 @@ impl InputTally {
     pub(crate) fn no_events(&self) -> Error {
         if let Some(tool) = self.other_tool.filter(|_| self.events() + self.dropped_events == 0) {
             let message = format!("it is {}, so it has no event in {} lines", tool.what, self.lines);
-            return Error::NoEvents { path: self.path.clone(), message, detail: String::new(), hint: tool.hint.to_owned() };
+            return Error::NoEvents {
+                path: self.path.clone(),
+                message,
+                detail: String::new(),
+                hint: tool.hint.to_owned(),
+            };
         }
         let problem = Problem::NoEvents { lines: self.lines, io_uring: self.io_uring };
         let (message, hint) = self

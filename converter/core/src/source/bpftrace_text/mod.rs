@@ -52,8 +52,8 @@ impl Source for BpftraceText {
     }
 
     fn hidden_losses(&self) -> &'static str {
-        "bpftrace reports events that its buffers lose, but not probes that the kernel skips: a lost folio or \
-         call leaves no gap, so nothing here can say that none is missing. Only the counts at the end of a \
+        "bpftrace reports events that its buffers lose, but not probes that the kernel skips: a lost event may \
+         leave no gap, so nothing here can say that none is missing. Only the counts at the end of a \
          log by `syncline record` show it. A path or stack frame that is cut short looks like a shorter one."
     }
 

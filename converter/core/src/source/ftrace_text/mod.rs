@@ -42,7 +42,7 @@ impl Source for FtraceText {
 
     fn hidden_losses(&self) -> &'static str {
         "The head of `trace` counts what was overwritten, and `trace_pipe` prints `LOST n EVENTS` for a CPU. \
-         If these lines were filtered out, or grep chose the events, a lost folio or call leaves no gap. A \
+         If these lines were filtered out, or grep chose the events, a lost event may leave no gap. A \
          path that is cut short looks like a shorter one."
     }
 
