@@ -77,7 +77,7 @@ fn is_of_perf_trace(line: &[u8]) -> bool {
 fn is_of_sysdig(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let is_number = |word: Option<&[u8]>| word.is_some_and(|word| word.iter().all(u8::is_ascii_digit));
-    let is_time = |word: Option<&[u8]>| word.is_some_and(|word| word.iter().filter(|&&byte| byte == b':').count() == 2);
+    let is_time = |word: Option<&[u8]>| word.is_some_and(|word| word.split(|&byte| byte == b':').count() == 3);
     is_number(words.next())
         && is_time(words.next())
         && is_number(words.next())
