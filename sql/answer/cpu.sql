@@ -2,7 +2,5 @@
 -- longest first, and for how long nobody had. Of all syncs, with a filter too.
 SELECT key, value
 FROM syncline_meta
-WHERE
-  key = 'cpu_idle_ns'
-  OR key LIKE 'cpu_before.%'
+WHERE key = 'cpu_idle_ns' OR key LIKE 'cpu_before.%'
 ORDER BY key;

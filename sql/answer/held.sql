@@ -5,10 +5,7 @@ WITH
   queued AS (
     SELECT run, dev, cgroup, COUNT(*) AS bios, SUM(queue_ns) AS queue_ns
     FROM syncline_bio
-    WHERE
-      queue_ns IS NOT NULL
-      AND direction = 'write'
-      AND cgroup IS NOT NULL
+    WHERE queue_ns IS NOT NULL AND direction = 'write' AND cgroup IS NOT NULL
     GROUP BY run, dev, cgroup
   ),
   longest AS (SELECT run, dev FROM queued ORDER BY queue_ns DESC LIMIT 1)

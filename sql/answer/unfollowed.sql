@@ -3,13 +3,10 @@
 WITH
   sync AS (
     SELECT
-      dur_ns,
-      cpu_wait_ns,
+      dur_ns, cpu_wait_ns,
       CASE WHEN cpu_wait_ns IS NULL THEN dur_ns END AS unknown_ns
     FROM syncline_sync
-    WHERE
-      start_ns IS NOT NULL
-      AND dur_ns IS NOT NULL
+    WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   )
 SELECT
   COUNT(*) AS syncs,
