@@ -1095,7 +1095,10 @@ def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
     for reason, device, origin in (
         ("sync", "254:16", "sync"),
         ("periodic", "254:16", "background"),
-        ("sync", "254:17", "background"),
+        # For all file systems at once. No sync waits for it.
+        ("sync", "0:0", "background"),
+        # For a sync that is not in the log.
+        ("sync", "254:17", None),
     ):
         work = f"bdi 254:16: sb_dev {device} nr_pages=32 {rest} reason={reason} cgroup_ino=1"
         written = [
@@ -1106,7 +1109,7 @@ def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
         rows = converted(tmp_path, [(1, start), *written, *ended, (9, done()), (1, stop)])
         only(rows["bio"], origin=origin)
         only(rows["sync"], bytes=4096 if origin == "sync" else 0, ino=None, dev="254,16")
-    # After it, the flusher works for nobody that is known.
+    # After it, the flusher works for nobody that is known. The begin of its work may be lost, so the sync may lack this bio.
     work = f"bdi 254:16: sb_dev 254:16 nr_pages=32 {rest} reason=sync cgroup_ino=1"
     later: Case = [
         ("kworker/u8:1-30", event)
@@ -1118,7 +1121,8 @@ def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
         )
     ]
     rows = converted(tmp_path, [(1, start), *later, (9, done()), (1, stop)])
-    only(rows["bio"], origin="background")
+    only(rows["bio"], origin=None, sync_id=None, ino=None)
+    only(rows["sync"], bytes=None, bios=None, incomplete="bio")
     # Of two syncs of the file system, it is not known for which.
     work = f"writeback_work: (wb_writeback+0x4/0x90) dev={DEV} reason=2"
     written = [("kworker/u8:1-30", event) for event in (work, folio(0), submit(4096))]
@@ -1131,6 +1135,121 @@ def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
         tmp_path, [(1, start), (1, folio(0)), (1, submit(4096)), (9, done()), (1, stop)]
     )
     only(rows["sync"], bytes=4096, confidence="exact")
+
+
+def test_folios_of_a_flusher_whose_submit_is_lost_are_of_the_sync_that_waits(tmp_path: Path) -> None:
+    start, stop = syncfs()
+    work = f"writeback_work: (wb_writeback+0x4/0x90) dev={DEV} reason=2"
+    written: Case = [("kworker/u8:1-30", event) for event in (work, folio(0))]
+    other: Case = [(5, folio(0, bio=BIO + 64)), (5, submit(4096, bio=BIO + 64)), (9, done(BIO + 64))]
+    rows = converted(tmp_path, [*other, (1, start), *written, (9, done()), (1, stop)])
+    only(rows["sync"], bytes=4096, bios=1, incomplete="bio")
+    assert losses(rows)["never_submitted"] == 1
+
+
+# Which sync functions call which: events that are lost.
+
+INODES = (f"sync_inodes: (sync_inodes_sb+0x4/0x90) dev={DEV}", "sync_inodes_end: (f+0x4/0x9 <- g)")
+SUPER = (
+    f'sync_super: (ext4_sync_fs+0x4/0x90) dev={DEV} fs="ext4" wait=1',
+    "sync_super_end: (f+0x4/0x9 <- ext4_sync_fs) ret=0",
+)
+
+
+def of_syncfs() -> list[str]:
+    """The events of a call, as the kernel makes it: journal, data, journal."""
+    start, stop = f'syncfs_enter: (sync_filesystem+0x4/0x90) dev={DEV} fs="ext4"', syncfs()[1]
+    return [
+        "sys_syncfs(fd: 3)",
+        *(start, *SUPER, *INODES, *SUPER, stop),
+        "sys_syncfs -> 0x0",
+    ]
+
+
+def test_a_function_that_is_called_leaves_the_bounds_to_the_outer_one(tmp_path: Path) -> None:
+    complete = of_syncfs()
+    (whole,) = converted(tmp_path, [(1, event) for event in complete])["sync"]
+    assert (whole["dur_ns"], whole["syscall_ns"], whole["ret"]) == (8000, 9000, 0)
+    for lost in range(2, 8):
+        case: Case = [(1, event) if at != lost else (2, "sys_read()") for at, event in enumerate(complete)]
+        (row,) = converted(tmp_path, case)["sync"]
+        assert (row["dur_ns"], row["syscall_ns"], row["incomplete"]) == (8000, 9000, None), lost
+
+
+def test_functions_whose_outer_one_has_no_start_are_parts_of_one_sync(tmp_path: Path) -> None:
+    complete = of_syncfs()
+    for with_call in (True, False):
+        events = [complete[0], *complete[2:]] if with_call else complete[2:-1]
+        rows = converted(tmp_path, [(1, event) for event in events])["sync"]
+        assert len({row["call_sync_id"] for row in rows}) == 1
+        assert [row["incomplete"] for row in rows] == [None, None, None, "start"]
+        assert [row["confidence"] for row in rows[:3]] == ["inferred"] * 3
+
+
+def test_a_function_that_calls_no_other_ends_before_the_next_one(tmp_path: Path) -> None:
+    """sync() goes from one file system to the next, and the end of one of them is lost."""
+    begins = [f"sync_inodes: (sync_inodes_sb+0x4/0x90) dev={dev}" for dev in (1, 2)]
+    events = ["sys_sync()", begins[0], begins[1], INODES[1], "sys_sync -> 0x0"]
+    rows = converted(tmp_path, [(1, event) for event in events])["sync"]
+    assert [(row["dev"], row["incomplete"]) for row in rows] == [("0,1", "end"), ("0,2", None)]
+    assert [row["dur_ns"] for row in rows] == [None, 1000]
+
+
+# Calls whose entry is lost.
+
+
+def test_all_requests_of_a_sync_without_its_entry_are_one_sync(tmp_path: Path) -> None:
+    devices = range(1, 21)
+    data = [
+        event
+        for dev in devices
+        for event in (f"sync_inodes: (sync_inodes_sb+0x4/0x90) dev={dev}", INODES[1])
+    ]
+    # A write with O_DSYNC before it is in no call of it.
+    before = [enter(), leave()]
+    exits = ["sys_fsync(fd: 3)", enter(), leave(), "sys_fsync -> 0x0"]
+    for first in ([], exits):
+        events = [*first, *before, *data, *SUPER, *SUPER, "sys_sync -> 0x0"]
+        rows = converted(tmp_path, [(1, event) for event in events])["sync"][-23:]
+        assert rows[0]["call_sync_id"] == rows[0]["sync_id"]
+        assert rows[0]["incomplete"] is None
+        of_sync = rows[1:]
+        assert {row["call_sync_id"] for row in of_sync} == {of_sync[0]["sync_id"]}
+        assert {(row["incomplete"], row["dur_ns"]) for row in of_sync} == {("call", None)}
+
+
+def test_the_data_of_a_file_system_again_are_of_the_next_sync(tmp_path: Path) -> None:
+    """The exit of a call and the entry of the next one are lost, so the two calls look like one."""
+    once = [*INODES, *SUPER, *SUPER]
+    events = ["sys_sync()", *once, "sys_sync -> 0x0"]
+    events += ["sys_sync()", *once, *once, "sys_sync -> 0x0"]
+    rows = converted(tmp_path, [(1, event) for event in events])["sync"]
+    assert [row["call_sync_id"] for row in rows] == [1, 1, 1, 4, 4, 4, 7, 7, 7]
+    assert [row["incomplete"] for row in rows] == [None] * 6 + ["call"] * 3
+    assert rows[3]["syscall_ns"] is None
+
+
+def test_a_second_sync_in_a_call_for_one_is_of_another_call(tmp_path: Path) -> None:
+    one = [enter(), leave()]
+    whole = ["sys_fsync(fd: 3)", *one, "sys_fsync -> 0x0"]
+    events = [*whole, *whole[:-1], *whole[1:]]
+    rows = converted(tmp_path, [(1, event) for event in events])
+    assert [row["call_sync_id"] for row in rows["sync"]] == [1, 2, 3]
+    assert [row["syscall_ns"] for row in rows["sync"]] == [3000, None, None]
+    assert [row["incomplete"] for row in rows["sync"]] == [None, None, "call"]
+    assert rows["sync"][2]["op"] == "fsync"
+    assert losses(rows)["exit_missing"] == losses(rows)["call_missing"] == 1
+
+
+def test_the_first_call_of_a_log_may_lack_its_entry(tmp_path: Path) -> None:
+    """Nothing has said by then whether the log records exits, and the log is older than a second."""
+    events = ["sched_waking: comm=x pid=9 prio=120 target_cpu=000", enter(), leave(), "sys_fsync -> 0x0"]
+    lines = [
+        f"{'wl-1':>24} [000] .....    1{number > 0:d}.{number:06}: {event}"
+        for number, event in enumerate(events)
+    ]
+    log = "\n".join(["# tracer: nop", "#", *lines, ""]).encode()
+    only(core(tmp_path, log)["sync"], incomplete="call", dur_ns=None, op="fsync")
 
 
 def test_sync_of_all_inodes_is_a_request(tmp_path: Path) -> None:

@@ -119,6 +119,34 @@ def single(recording: Recording, share: float = 1, seed: int = 0) -> Iterator[Lo
             yield without(recording, {at}, f"event {at + 1}: {event.name}")
 
 
+# The events that bound what a thread does.
+BOUNDS = ("call entry", "call exit", "start", "end", "pass")
+
+
+def neighbours(recording: Recording, share: float = 1, seed: int = 0) -> Iterator[Loss]:
+    """Without two bounds of a thread that follow one another, such as the exit of a call and the entry of the next one; for a share of them."""
+    rng = random.Random(f"{recording.name} {seed} neighbours")
+    last: dict[int, int] = {}
+    for at, event in enumerate(recording.events):
+        if event.kind not in BOUNDS:
+            continue
+        before = last.get(event.tid)
+        last[event.tid] = at
+        if before is not None and rng.random() < share:
+            names = f"{recording.events[before].name}, {event.name}"
+            yield without(recording, {before, at}, f"events {before + 1} and {at + 1}: {names}")
+
+
+def pairs(recording: Recording, count: int, seed: int = 0) -> Iterator[Loss]:
+    """Without two events at random."""
+    rng = random.Random(f"{recording.name} {seed} pairs")
+    places = [at for at, event in enumerate(recording.events) if event.kind != "note"]
+    for _ in range(count):
+        chosen = sorted(rng.sample(places, 2))
+        names = " and ".join(f"{at + 1} ({recording.events[at].name})" for at in chosen)
+        yield without(recording, chosen, f"events {names}")
+
+
 def random_kinds(recording: Recording, count: int, seed: int = 0) -> Iterator[Loss]:
     """Without random shares of random kinds."""
     present = droppable(recording)

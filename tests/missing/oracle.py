@@ -187,6 +187,7 @@ class Comparison:
         self.syncs = {part["sync"][at]["sync_id"]: row for at, row in syncs.items()}
         self._rows("sync", part["sync"], syncs, lost, new)
         claimed = {row["sync_id"]: row for row in part["sync"] if claims(row)}
+        self._groups(claimed)
 
         commits, lost, new = _match(
             whole["journal"],
@@ -268,6 +269,21 @@ class Comparison:
                 parts.append(f"{column} {row[column]}")
         return " ".join(parts)
 
+    def _groups(self, claimed: dict[int, Row]) -> None:
+        """Requests are of one call if they are in the complete recording, and only then: a call is counted once."""
+        known = [
+            (sync["call_sync_id"], self.syncs[sync_id]["call_sync_id"], sync)
+            for sync_id, sync in claimed.items()
+            if sync["call_sync_id"] is not None and sync_id in self.syncs
+        ]
+        of_part: dict[int, int | None] = {}
+        of_whole: dict[int | None, int] = {}
+        for call, expected, sync in known:
+            if of_part.setdefault(call, expected) != expected:
+                self.add("sync.call_sync_id", expected, of_part[call], self._place(sync))
+            elif of_whole.setdefault(expected, call) != call:
+                self.add("sync.call_sync_id", of_whole[expected], call, self._place(sync))
+
     def _request_of_bio(self, row: Row, expected: Row) -> None:
         """A bio says whose it is by `sync_id`, and that it is nobody's by `origin`."""
         if row["sync_id"] is not None and row["_sync"] != expected["sync_id"]:
@@ -279,7 +295,18 @@ class Comparison:
             self.add("bio.commit_id", expected["commit_id"], row["commit_id"], self._place(row))
 
     def _requests_of_commit(self, row: Row, expected: Row) -> None:
-        if row["sync_id"] is not None and self._sync(row["sync_id"]) != expected["sync_id"]:
+        """A sync whose start is lost may be in several rows, which are marked, and are of one call."""
+        call = next(
+            (sync["call_sync_id"] for sync in self.part["sync"] if sync["sync_id"] == row["sync_id"]),
+            None,
+        )
+        of_call = [
+            self._sync(sync["sync_id"])
+            for sync in self.part["sync"]
+            if sync["call_sync_id"] == call is not None
+            and (sync["sync_id"] == row["sync_id"] or not claims(sync))
+        ]
+        if row["sync_id"] is not None and expected["sync_id"] not in of_call:
             self.add("journal.sync_id", expected["sync_id"], row["sync_id"], self._place(row))
 
     def _waits(self, claimed: dict[int, Row]) -> None:

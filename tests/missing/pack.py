@@ -22,6 +22,9 @@ FILES = {
     "trace-dat-timer": ("commit-timer", 3016, 106),
     "trace-dat-btrfs": ("syncs-btrfs", 3212, 78),
     "trace-dat-f2fs": ("syncs-f2fs", 2849, 50),
+    "trace-dat-sync": ("forced-sync", 461, 470),
+    "trace-dat-syncfs": ("forced-syncfs", 473, 120),
+    "trace-dat-freeze": ("forced-freeze", 605, 160),
     "perf-data": ("perf/stacks.data.gz", 0, 102),
     "blktrace": ("blktrace/small1.blktrace.0", 0, 58),
 }

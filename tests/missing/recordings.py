@@ -238,7 +238,10 @@ def settled(events: list[Event], count: int) -> list[Event]:
     last_kind = next((kind for kind in ("call exit", "end") if kind in kinds), "")
     begins = ("call entry", "start", "unfinished")
     syncing = {event.tid for event in events if event.kind in begins}
+    calling = {event.tid for event in events if event.kind == "call entry"}
     open_threads: set[int] = set()
+    nested: Counter[int] = Counter()
+    """Sync functions that a thread is in which makes no calls."""
     left_out: list[bytes] = []
     open_commits = 0
     kept = []
@@ -261,6 +264,10 @@ def settled(events: list[Event], count: int) -> list[Event]:
             open_threads.add(event.tid)
         elif event.kind in (last_kind, "resumed"):
             open_threads.discard(event.tid)
+        if event.tid not in calling and event.kind in ("start", "end"):
+            nested[event.tid] += 1 if event.kind == "start" else -1
+            if nested[event.tid] == 0:
+                open_threads.discard(event.tid)
         kept.append(event)
     return kept
 
@@ -420,6 +427,9 @@ CUTS = [
             ("trace-dat-timer", "probes"),
             ("trace-dat-btrfs", "probes"),
             ("trace-dat-f2fs", "probes"),
+            ("trace-dat-sync", "probes"),
+            ("trace-dat-syncfs", "probes"),
+            ("trace-dat-freeze", "probes"),
             ("perf-data", "stock"),
             ("blktrace", "block"),
         )

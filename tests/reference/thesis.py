@@ -823,8 +823,9 @@ class Pairing:
         is_beginning = is_first and event.ts - self.first_ts <= BEGINNING_NS
         if of_thread.count > MAX_WITHOUT_CALL:
             of_thread.awaiting = []
-        elif self.exits or is_beginning:
-            of_thread.awaiting.append((request, is_first))
+        elif self.exits or is_first:
+            # Until the first exit, nothing says whether the log has any.
+            of_thread.awaiting.append((request, is_beginning))
 
     def enter_next_call(self, event: Event) -> None:
         """The thread makes calls. So its first request may have had one, unless the log would have its exit."""
@@ -904,6 +905,14 @@ class Pairing:
         """Closes a call without an exit. The exit was lost if the log has recorded others."""
         call.exit_lost = call.exit is None and call.entry.fields["op"] in self.exits
 
+    def leave_call_with_request(self, event: Event) -> None:
+        """A call makes one request, unless it is of several files. A second start says that the thread has left the call."""
+        for call in self.open_calls(event):
+            has_one = any(request.in_call is call for request in reversed(self.requests))
+            if has_one and call.entry.fields["op"] not in WHOLE_SYSTEM and event.ts >= call.entry.ts:
+                self.lose_exit(call)
+                call.has_returned = True
+
     def guess_exit(self, event: Event, calls: list[Call]) -> None:
         """Takes an exit of a process that may be of each of `calls`."""
         guesses, op = self.guesses[event.pid], event.fields["op"]
@@ -970,6 +979,8 @@ class Pairing:
         request.orphans_before = self.orphans
         request.start = event if event.kind == "start" else None
         request.early_orphans_before = self.early_orphans
+        if not self.pid_is_process and event.kind == "start":
+            self.leave_call_with_request(event)
         if not self.pid_is_process and not self.open_calls(event):
             self.await_call(request, event)
         free = [call for call in self.open_calls(event) if call.request is None]

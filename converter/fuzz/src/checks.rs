@@ -553,10 +553,10 @@ impl Plain {
                     format!("{id} {ret} {:?} {dev} {ino} {datasync:?}", name(fs))
                 }
                 Kind::Probe(Probe::SyncEnter {
-                    path, fs, function, whole_fs, dev, ino, generation, datasync, ..
+                    path, fs, function, scope, dev, ino, generation, datasync, ..
                 }) => {
                     let texts = [path, fs, function].map(name);
-                    format!("{texts:?} {whole_fs} {dev} {ino} {generation} {datasync:?}")
+                    format!("{texts:?} {scope:?} {dev} {ino} {generation} {datasync:?}")
                 }
                 Kind::Mark { phase, name: text, key } => format!("{phase:?} {:?} {key}", name(text)),
                 other => format!("{other:?}"),

@@ -73,6 +73,26 @@ impl WaitSite {
     }
 }
 
+/// What a sync function syncs, and so which other ones it may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncScope {
+    File,
+    /// A range of a file by `sync_file_range()`: data without metadata.
+    Range,
+    /// A whole file system, by a function that calls those for its data and its journal.
+    FileSystem,
+    /// The data of a file system. It calls no other sync function.
+    Data,
+    /// The journal of a file system. It calls no other sync function.
+    Journal,
+}
+
+impl SyncScope {
+    pub fn is_whole_fs(self) -> bool {
+        matches!(self, Self::FileSystem | Self::Data | Self::Journal)
+    }
+}
+
 /// Why a thread that writes to a file waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteWaitKind {
@@ -133,10 +153,10 @@ pub struct WaitedFor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
     /// A sync function is entered. It may call another one: overlayfs calls that of the file system below. `function` is its name, or its
-    /// address. `whole_fs`: for all files of a file system.
+    /// address.
     SyncEnter {
         function: NameId,
-        whole_fs: bool,
+        scope: SyncScope,
         dev: Dev,
         /// 0 for a whole file system.
         ino: u64,
@@ -151,7 +171,7 @@ pub enum Probe {
     },
     /// It is left. `ret` is `None` if it returns nothing.
     SyncExit {
-        whole_fs: bool,
+        scope: SyncScope,
         ret: Option<i64>,
     },
     /// A folio is about to be added to a bio, which may fail for lack of room. `ino` is 0 and `dev` unknown where they are not recorded.

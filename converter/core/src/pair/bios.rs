@@ -64,6 +64,8 @@ pub(super) struct OpenBio {
     pub(super) is_of_patch: bool,
     /// Nothing of it is of a sync, whatever its thread is in.
     pub(super) is_background: bool,
+    /// A flusher thread has submitted it, perhaps for a sync of a whole file system.
+    pub(super) is_doubtful: bool,
     /// Bytes that other requests had added at its address when it was begun, and that were not submitted.
     pub(super) foreign_bytes: u64,
     /// Its size, with the shares of other requests, if probes report it.
@@ -221,7 +223,7 @@ impl Bios {
             (bio.is_counted, bio.is_redirected, bio.is_queued) = (false, false, false);
             (bio.is_torn, bio.lacks_folios) = (false, false);
             (bio.queued_at, bio.began_before) = (None, false);
-            (bio.is_background, bio.is_of_patch, bio.lacks_copies) = (false, false, false);
+            (bio.is_background, bio.is_doubtful, bio.is_of_patch, bio.lacks_copies) = (false, false, false, false);
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -249,6 +251,7 @@ impl Bios {
             began_before: false,
             other_share: None,
             is_background: false,
+            is_doubtful: false,
             is_of_patch: false,
             foreign_bytes: 0,
             size: 0,

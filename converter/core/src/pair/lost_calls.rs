@@ -4,9 +4,11 @@
 //! An exit without an entry says that there was a call. A log without exits says it only of the first request of a thread: if the thread makes
 //! calls later, the entry of the first one may precede the log.
 
-use super::{LINGER_NS, Out, Pairer, Slot, of_request};
+use super::requests::{MAX_IN_CALL, OpenRequest};
+use super::{LINGER_NS, Map, Out, Pairer, Slot, of_request};
 use crate::error::Result;
-use crate::event::{Event, Op};
+use crate::event::probe::{Probe, SyncScope};
+use crate::event::{Dev, Event, Kind, Op};
 use crate::losses::Reason;
 use crate::names::Names;
 
@@ -17,6 +19,84 @@ pub(super) const MAX_WITHOUT_CALL: u32 = 8;
 /// What the names of kernel threads that make requests begin with.
 const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
 
+/// What a request of a call syncs, as far as its start says that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Its start is not in the log.
+    Unknown,
+    /// An event with an id, or of a stock kernel.
+    Other,
+    File,
+    /// By a probe, which says which function of the kernel it is.
+    WholeFs(SyncScope, Dev),
+}
+
+impl Part {
+    /// Of the first event of a request.
+    pub(super) fn of(e: &Event) -> Self {
+        match e.kind {
+            Kind::Probe(Probe::SyncEnter { scope, dev, .. }) if scope.is_whole_fs() => Self::WholeFs(scope, dev),
+            Kind::Probe(Probe::SyncEnter { .. }) => Self::File,
+            Kind::SyncStart { .. } => Self::Other,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn of_request(open: &OpenRequest) -> Self {
+        match open.probe.as_ref().map(|state| state.scope) {
+            _ if open.row.start.is_none() => Self::Unknown,
+            Some(Some(scope)) if scope.is_whole_fs() => Self::WholeFs(scope, open.row.dev),
+            Some(_) => Self::File,
+            None => Self::Other,
+        }
+    }
+}
+
+/// What one call has synced. Most make one request. `sync()` syncs the data of each file system, and then twice the journal of each; `syncfs()`
+/// does it for one.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    has_any: bool,
+    has_data: bool,
+    has_journal: bool,
+    has_whole: bool,
+    /// By file system: whether its data were synced, and how often its journal was.
+    of_fs: Map<Dev, (bool, u8)>,
+}
+
+impl Parts {
+    /// Adds what the next request of a thread syncs, or that of the one before if `is_backwards`. Returns whether it may be of the same call:
+    /// otherwise the thread has left that call, and its exit was lost.
+    pub(super) fn take(&mut self, op: Op, part: Part, is_backwards: bool) -> bool {
+        let has_any = std::mem::replace(&mut self.has_any, true);
+        match part {
+            Part::Unknown => true,
+            _ if !op.makes_several() => !has_any,
+            Part::Other => true,
+            Part::File => op == Op::Msync,
+            Part::WholeFs(..) if op == Op::Msync => false,
+            Part::WholeFs(SyncScope::Data, dev) => {
+                let is_in_order = op == Op::Syncfs || is_backwards || !self.has_journal;
+                self.has_data = true;
+                let is_again = std::mem::replace(&mut self.of_fs.entry(dev).or_default().0, true);
+                is_in_order && !is_again && !(op == Op::Syncfs && self.has_whole)
+            }
+            Part::WholeFs(SyncScope::FileSystem, _) if op == Op::Syncfs => {
+                self.has_whole = true;
+                !has_any
+            }
+            // sync() makes a file system without a disk sync those below it.
+            Part::WholeFs(_, dev) => {
+                let is_in_order = op == Op::Syncfs || !is_backwards || !self.has_data;
+                self.has_journal = true;
+                let times = &mut self.of_fs.entry(dev).or_default().1;
+                *times = times.saturating_add(1);
+                is_in_order && *times <= 2 && !(op == Op::Syncfs && self.has_whole)
+            }
+        }
+    }
+}
+
 impl Pairer {
     /// A request begins outside of a call. Decides whether it waits for the next call of its thread.
     pub(super) fn await_exit(&mut self, e: &Event, task_id: u32, out: &mut Out<'_>) -> Result<()> {
@@ -26,14 +106,17 @@ impl Pairer {
         let (sees_exits, is_beginning) = (self.exits.are_any(), e.ts.saturating_sub(self.first_ts) <= BEGINNING_NS);
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
         let is_first = !std::mem::replace(&mut task.has_begun, true);
-        task.without_call = task.without_call.saturating_add(1);
-        if task.without_call > MAX_WITHOUT_CALL {
+        let is_whole = matches!(Part::of(e), Part::WholeFs(..));
+        let count = if is_whole { &mut task.whole_without_call } else { &mut task.without_call };
+        *count = count.saturating_add(1);
+        if task.without_call > MAX_WITHOUT_CALL || task.whole_without_call as usize > MAX_IN_CALL {
             return self.release_awaiting(task_id, i64::MAX, out);
         }
+        // Until the first exit, nothing says whether the log has any.
         if let Some(group) = task.groups.back_mut()
-            && (sees_exits || is_first && is_beginning)
+            && (sees_exits || is_first || is_whole)
         {
-            (group.awaits_exit, group.is_first) = (true, is_first);
+            (group.awaits_exit, group.is_first) = (true, is_first && is_beginning);
             self.awaiting.push_back((e.ts, task_id));
         }
         Ok(())
@@ -44,7 +127,7 @@ impl Pairer {
         let sees_exits = self.exits.are_any();
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
         task.has_begun = true;
-        if std::mem::take(&mut task.without_call) == 0 {
+        if std::mem::take(&mut task.without_call) + std::mem::take(&mut task.whole_without_call) == 0 {
             // None awaits it. Many may wait for their bios.
             return Ok(());
         }
@@ -61,13 +144,12 @@ impl Pairer {
         let requests = &self.requests;
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(false) };
         task.has_begun = true;
-        task.without_call = 0;
+        (task.without_call, task.whole_without_call) = (0, 0);
         let awaiting = task.groups.iter().filter(|group| group.awaits_exit);
         let mut inside: Vec<Slot> = awaiting.flat_map(|group| &group.requests).copied().collect();
-        if !op.makes_several() {
-            // The others make one request.
-            inside.drain(..inside.len().saturating_sub(1));
-        }
+        let mut parts = Parts::default();
+        let before = inside.iter().rposition(|&slot| !parts.take(op, Part::of_request(&requests[slot]), true));
+        inside.drain(..before.map_or(0, |at| at + 1));
         inside.retain(|&slot| requests[slot].row.start.is_some());
         // Of several requests, one has the op of the call, and it is not known which.
         let of_one = Some(op).filter(|_| inside.len() == 1);
@@ -112,9 +194,31 @@ impl Pairer {
         let Some(group) = task.groups.iter().find(|group| group.awaits_exit && group.is_first) else { return };
         let Some(&slot) = group.requests.first() else { return };
         let comm = names.get(self.requests[slot].row.comm);
-        if task.without_call <= 1 && !WORKERS.iter().any(|worker| comm.starts_with(worker)) {
+        if task.without_call + task.whole_without_call <= 1 && !WORKERS.iter().any(|worker| comm.starts_with(worker)) {
             self.lose_call(slot, None);
         }
+    }
+
+    /// The requests that a thread has made before a sync function ended whose begin is not in the log, and that may have been made in that: a
+    /// call makes one request, and a function for a whole file system calls those for its data and its journal.
+    pub(super) fn parts_of_orphan(&self, task_id: u32, orphan: Slot, scope: SyncScope) -> Vec<Slot> {
+        let Some(task) = self.tasks.by_id.get(&task_id) else { return Vec::new() };
+        let of_call = task.groups.back().filter(|group| group.call.is_some());
+        let is_only = of_call.and_then(|group| group.call.as_ref()).is_some_and(|call| !call.op.makes_several());
+        let groups = task.groups.iter().rev().take_while(|group| match of_call {
+            Some(of_call) => std::ptr::eq(*group, of_call),
+            None => group.call.is_none(),
+        });
+        let before = groups.flat_map(|group| group.requests.iter().rev()).copied().filter(|&slot| slot != orphan);
+        let is_inside = |&slot: &Slot| match Part::of_request(&self.requests[slot]) {
+            Part::WholeFs(SyncScope::Data | SyncScope::Journal, dev) => {
+                scope == SyncScope::FileSystem && dev.is_known() || is_only
+            }
+            _ => is_only,
+        };
+        let mut inside: Vec<Slot> = before.take_while(is_inside).collect();
+        inside.reverse();
+        inside
     }
 
     fn release_awaiting(&mut self, task_id: u32, until: i64, out: &mut Out<'_>) -> Result<()> {

@@ -179,6 +179,8 @@ pub struct Pairer {
     processes: Map<u32, Process>,
     /// The inputs report waits.
     has_waits: bool,
+    /// Two events report the start of a sync, one with an id and one without.
+    sees_nested_starts: bool,
     next_call_id: u64,
     /// Time of the first event.
     first_ts: i64,
@@ -245,6 +247,7 @@ impl Pairer {
             exits: Exits::default(),
             processes,
             has_waits: false,
+            sees_nested_starts: false,
             next_call_id: 1,
             first_ts: i64::MAX,
             now: i64::MIN,

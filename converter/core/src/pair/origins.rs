@@ -108,7 +108,7 @@ impl Pairer {
         let (comm, shows_syncs) = (out.names.get(row.comm), self.sees_calls || self.requests.has_been_any());
         let has_begun = self.tasks.by_id.get(&task_id).is_some_and(|task| task.has_begun);
         let is_writer = shows_syncs && !has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer));
-        row.origin_unknown &= !is_other_kind && !is_writer;
+        row.origin_unknown &= !is_other_kind && (!is_writer || bio.is_doubtful);
         if row.origin_unknown {
             forget_origin(row);
             return out.sink.bio(row, out.names);

@@ -3,7 +3,7 @@
 //! Its folios are kept until its submit, because only then its size is known, and what it writes: page cache, or the journal.
 
 use super::bios::EarlyComplete;
-use super::probe_request::{Folio, Owner};
+use super::probe_request::{Folio, Owner, ProbeRequest};
 use super::requests::OpenRequest;
 use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
@@ -108,7 +108,8 @@ impl Pairer {
             self.give_up_bio(before, out)?;
         }
         let task = self.tasks.id_of(e);
-        let owner = self.probe_request(task).map(|slot| (slot, self.requests[slot].row.sync_id));
+        let request = self.probe_request(task).or_else(|| self.request_of_work(task));
+        let owner = request.map(|slot| (slot, self.requests[slot].row.sync_id));
         self.probes.filling.add(address, Folio { ts: e.ts, owner, task, dev, ino, offset, len }, is_page);
         if let Some((slot, _)) = owner
             && let Some(state) = &mut self.requests[slot].probe
@@ -184,6 +185,7 @@ impl Pairer {
             self.count(Reason::FoliosMissing, e.ts, self.location(), || format!("bio 0x{address:x} of {bytes} bytes"));
         }
         let shares = self.shares(e, role, (folios, &filled), out.names);
+        let is_doubtful = has_folios && self.doubt_writer(e, &filled, out.names);
         let is_shared = shares.len() > 1;
         let mut last_share = None;
         for (request, folios) in shares {
@@ -195,7 +197,8 @@ impl Pairer {
             bio.is_background = role == BioRole::NotPageCache;
             // The patch reports all bios of page cache.
             bio.is_of_patch = role == BioRole::PageCache;
-            bio.row.origin_unknown &= !bio.is_background;
+            bio.is_doubtful = is_doubtful && request == NO_SLOT;
+            bio.row.origin_unknown = (bio.row.origin_unknown || bio.is_doubtful) && !bio.is_background;
             bio.row.flags = flags;
             bio.row.extent.offsets_unknown |= are_folios_lost;
             last_share = Some((slot, bio.row.bio_id));
@@ -412,13 +415,53 @@ impl Pairer {
     fn request_of_submitter(&self, e: &Event, role: BioRole, folios: &[Folio], names: &Names) -> Option<Slot> {
         let task = self.tasks.id_of(e);
         self.probe_request(task).or_else(|| match self.probes.work.get(&task) {
-            Some(&(dev, true)) => self.only_open(|open, state| state.whole_fs && open.row.dev == dev),
-            Some(_) => None,
+            Some(_) => self.request_of_work(task),
             None if matches!(role, BioRole::PageCache | BioRole::Unknown) || !names.get(e.comm).starts_with(WORKER) => {
                 None
             }
             None => self.request_of_worker(folios, names),
         })
+    }
+
+    /// The sync for which a flusher thread works, if it is the only one of its file system.
+    fn request_of_work(&self, task: u32) -> Option<Slot> {
+        match self.probes.work.get(&task) {
+            Some(&(dev, true)) => self.only_open(|open, state| state.is_whole_fs() && open.row.dev == dev),
+            _ => None,
+        }
+    }
+
+    /// Whether a thread may submit a bio of page cache for a sync of a whole file system, although nothing in the log says so: it is a flusher
+    /// thread, and the begin of its work was lost, or that of the sync. In the first case any sync of the file system that is open may lack the bio.
+    fn doubt_writer(&mut self, e: &Event, folios: &[Folio], names: &Names) -> bool {
+        let task = self.tasks.id_of(e);
+        if self.probe_request(task).is_some() || !names.get(e.comm).starts_with(WORKER) {
+            return false;
+        }
+        let is_open = |&&(slot, id): &&(Slot, u64)| self.requests.is_open(slot, id);
+        let whole = self.probes.open.iter().filter(is_open).map(|&(slot, _)| slot).filter(|&slot| {
+            let open = &self.requests[slot];
+            open.probe.as_ref().is_some_and(ProbeRequest::is_whole_fs)
+        });
+        match self.probes.work.get(&task) {
+            // A sync waits for such work. The one for all file systems has no device.
+            Some(&(dev, for_sync)) => {
+                for_sync && dev.is_known() && !whole.into_iter().any(|slot| self.requests[slot].row.dev == dev)
+            }
+            None => {
+                // Workers of btrfs write what flusher threads hand over to them.
+                let is_of = |slot: Slot| {
+                    let row = &self.requests[slot].row;
+                    let is_on = |folio: &Folio| !folio.dev.is_known() || folio.dev == row.dev;
+                    names.get(row.fs) != b"btrfs" && (folios.is_empty() || folios.iter().any(is_on))
+                };
+                let may_lack: Vec<Slot> = whole.filter(|&slot| is_of(slot)).collect();
+                for &slot in &may_lack {
+                    self.requests[slot].row.bio_lost = true;
+                }
+                !may_lack.is_empty()
+            }
+        }
     }
 
     /// The sync for which a worker of btrfs writes: the only one that is open, or that writes its log.

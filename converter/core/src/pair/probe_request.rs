@@ -1,6 +1,7 @@
 //! What pairing knows of a request only because probes report it, and of a folio that a probe has reported.
 
 use super::Slot;
+use crate::event::probe::SyncScope;
 use crate::event::{Dev, WaitKind};
 use crate::names::NameId;
 
@@ -16,6 +17,7 @@ pub(super) type Owner = Option<(Slot, u64)>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SyncFunction {
     pub(super) name: NameId,
+    pub(super) scope: SyncScope,
     /// What it syncs.
     pub(super) file: (Dev, u64),
     /// Its file system is on a disk, and no other is below it.
@@ -23,11 +25,32 @@ pub(super) struct SyncFunction {
 }
 
 impl SyncFunction {
-    /// Whether it may have called another one. A file system on a disk passes its file on to a function of its own only.
+    /// Whether it calls no other one.
+    fn is_leaf(&self) -> bool {
+        matches!(self.scope, SyncScope::Data | SyncScope::Journal)
+    }
+
+    /// Whether it may have called another one. A file system on a disk passes its file on to a function of its own only, and that for a whole
+    /// file system calls none for a file.
     fn may_call(&self, inner: &Self) -> bool {
+        if self.is_leaf() || self.scope.is_whole_fs() && !inner.scope.is_whole_fs() {
+            return false;
+        }
         let is_same_ino = self.file.1 == inner.file.1 || self.file.1 == 0 || inner.file.1 == 0;
         !self.is_on_disk || self.file.0 == inner.file.0 && is_same_ino
     }
+}
+
+/// What a function that is left says about the request that its thread is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// The request ends.
+    Outermost,
+    Inner,
+    /// The log lacks its begin, which would have said on which file system the data are.
+    UnknownInner,
+    /// No function that the thread is in may have called it, so the thread has left them.
+    Other,
 }
 
 /// What is known of a request that probes report.
@@ -38,7 +61,10 @@ pub(super) struct ProbeRequest {
     pub(super) functions: Vec<SyncFunction>,
     /// The files that these functions sync, or have synced.
     pub(super) files: Vec<(Dev, u64)>,
-    pub(super) whole_fs: bool,
+    /// The file systems whose data it has synced, by a function for that.
+    pub(super) synced: Vec<Dev>,
+    /// What its outermost function syncs. `None` if the begin of that is not in the log.
+    pub(super) scope: Option<SyncScope>,
     /// It waits for flushes as for other bios, whose submits are reported.
     pub(super) flushes_are_bios: bool,
     /// Addresses at which its thread has added folios. Most of these bios have been submitted since.
@@ -58,13 +84,20 @@ pub(super) struct ProbeRequest {
 }
 
 impl ProbeRequest {
-    pub(super) fn new(whole_fs: bool) -> Self {
-        Self { whole_fs, ..Self::default() }
+    pub(super) fn new(scope: SyncScope) -> Self {
+        Self { scope: Some(scope), ..Self::default() }
+    }
+
+    pub(super) fn is_whole_fs(&self) -> bool {
+        self.scope.is_some_and(SyncScope::is_whole_fs)
     }
 
     /// A sync function is entered.
     pub(super) fn enter(&mut self, function: SyncFunction) {
         let file = function.file;
+        if function.scope == SyncScope::Data && self.synced.len() < MAX_DEPTH {
+            self.synced.push(file.0);
+        }
         self.functions.push(function);
         if !self.files.contains(&file) && self.files.len() < MAX_DEPTH {
             self.files.push(file);
@@ -83,18 +116,42 @@ impl ProbeRequest {
         self.filled.push(address);
     }
 
+    /// Leaves the inner functions that call no other one, because another one is entered: their ends were lost.
+    pub(super) fn leave_leaves(&mut self) {
+        while self.functions.len() > 1 && self.functions.last().is_some_and(SyncFunction::is_leaf) {
+            self.functions.pop();
+        }
+    }
+
     /// Whether a sync function is called by the one that the thread is in. Otherwise the end of that was lost.
     pub(super) fn is_inner(&self, function: &SyncFunction) -> bool {
         let is_recursion = |outer: &SyncFunction| outer.name == function.name && outer.file.0 == function.file.0;
         let is_called = self.functions.last().is_some_and(|outer| outer.may_call(function));
-        is_called && self.functions.len() < MAX_DEPTH && !self.functions.iter().any(is_recursion)
+        // A sync of a file system syncs the data of it once.
+        let is_again = function.scope == SyncScope::Data && self.synced.contains(&function.file.0);
+        is_called && !is_again && self.functions.len() < MAX_DEPTH && !self.functions.iter().any(is_recursion)
+    }
+
+    /// A sync function is left. The ends of those in it were lost.
+    pub(super) fn leave(&mut self, scope: SyncScope) -> Left {
+        if let Some(at) = self.functions.iter().rposition(|function| function.scope == scope) {
+            self.functions.truncate(at);
+            return if at == 0 { Left::Outermost } else { Left::Inner };
+        }
+        let may_be_inner = matches!(scope, SyncScope::Data | SyncScope::Journal)
+            && self.functions.iter().any(|function| function.scope == SyncScope::FileSystem);
+        match self.functions.first() {
+            _ if !may_be_inner => Left::Other,
+            Some(outermost) if outermost.is_on_disk => Left::Inner,
+            _ => Left::UnknownInner,
+        }
     }
 
     /// Whether a folio is of a file that is being synced.
     pub(super) fn syncs(&self, folio: &Folio) -> bool {
         let is_on = |dev: Dev| !dev.is_known() || !folio.dev.is_known() || dev == folio.dev;
         self.files.iter().any(|&(dev, ino)| {
-            if self.whole_fs { dev.is_known() && dev == folio.dev } else { ino != 0 && ino == folio.ino && is_on(dev) }
+            if self.is_whole_fs() { dev.is_known() && dev == folio.dev } else { ino != 0 && ino == folio.ino && is_on(dev) }
         })
     }
 }

@@ -2,12 +2,12 @@
 //! threads, `probe_bios` the bios.
 
 use super::probe_bios::FillingBios;
-use super::probe_request::{ProbeRequest, SyncFunction};
+use super::probe_request::{Left, ProbeRequest, SyncFunction};
 use super::requests::OpenRequest;
 use super::threads::add;
 use super::{Map, Out, Pairer, Slot};
 use crate::error::Result;
-use crate::event::probe::{Probe, WaitSite, WaitedFor, WriteWaitKind};
+use crate::event::probe::{Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, Event, NO_ID, WaitKind};
 use crate::losses::Reason;
 
@@ -66,7 +66,7 @@ impl Pairer {
     pub(super) fn probe(&mut self, e: &Event, probe: Probe, out: &mut Out<'_>) -> Result<()> {
         match probe {
             Probe::SyncEnter { .. } => return self.probe_enter(e, &probe, out),
-            Probe::SyncExit { ret, .. } => return self.probe_exit(e, ret, out),
+            Probe::SyncExit { scope, ret } => return self.probe_exit(e, scope, ret, out),
             Probe::AddFolio { bio, dev, ino, offset, len, is_page } => {
                 return self.probe_folio(e, bio, (dev, ino), (offset, len), is_page, out);
             }
@@ -117,29 +117,32 @@ impl Pairer {
     }
 
     fn probe_enter(&mut self, e: &Event, probe: &Probe, out: &mut Out<'_>) -> Result<()> {
-        let Probe::SyncEnter { function, whole_fs, dev, ino, path, container_path, fs, datasync, generation } = *probe
+        let Probe::SyncEnter { function, scope, dev, ino, path, container_path, fs, datasync, generation } = *probe
         else {
             return Ok(());
         };
         self.files.see(dev, ino, generation, path);
         let is_on_disk = reported_waits(out.names.get(fs), false) != (false, false);
         let is_btrfs = out.names.get(fs) == b"btrfs";
-        let entered = SyncFunction { name: function, file: (dev, ino), is_on_disk };
+        let entered = SyncFunction { name: function, scope, file: (dev, ino), is_on_disk };
         let task = self.tasks.id_of(e);
         if let Some(slot) = self.tasks.open_request(task) {
             let open = &mut self.requests[slot];
+            if let Some(state) = &mut open.probe {
+                state.leave_leaves();
+            }
             match &mut open.probe {
                 Some(state) if state.is_inner(&entered) => {
                     // The outer function gives the bounds. The inner one is that of the file system which has the data.
                     state.enter(entered);
                     let row = &mut open.row;
-                    if ino != 0 && !state.whole_fs {
+                    if ino != 0 && !state.is_whole_fs() {
                         (row.dev, row.ino) = (dev, ino);
                     }
                     if fs.is_some() {
                         state.flushes_are_bios = is_btrfs;
                         row.fs = fs;
-                        row.waits_known = reported_waits(out.names.get(fs), state.whole_fs);
+                        row.waits_known = reported_waits(out.names.get(fs), state.is_whole_fs());
                     }
                     if !row.path.is_some() {
                         (row.path, row.container_path) = (path, container_path);
@@ -152,6 +155,7 @@ impl Pairer {
                 }
                 None if open.row.start.is_some() => {
                     *self.probes.ignored.entry(task).or_default() += 1;
+                    self.sees_nested_starts = true;
                     self.count(Reason::Duplicate, e.ts, self.location(), || "the sync function's start".to_owned());
                     return Ok(());
                 }
@@ -161,7 +165,7 @@ impl Pairer {
         let slot = self.open_request(e, NO_ID, out)?;
         self.requests.in_flight += 1;
         let in_flight = self.requests.in_flight;
-        let mut state = ProbeRequest { flushes_are_bios: is_btrfs, ..ProbeRequest::new(whole_fs) };
+        let mut state = ProbeRequest { flushes_are_bios: is_btrfs, ..ProbeRequest::new(scope) };
         state.enter(entered);
         let is_apart = self.provenance.is_apart;
         let open = &mut self.requests[slot];
@@ -169,7 +173,7 @@ impl Pairer {
         let row = &mut open.row;
         (row.start, row.path, row.fs, row.ino, row.dev) = (Some(e.ts), path, fs, ino, dev);
         (row.container_path, row.datasync) = (container_path, datasync);
-        row.waits_known = reported_waits(out.names.get(fs), whole_fs);
+        row.waits_known = reported_waits(out.names.get(fs), scope.is_whole_fs());
         row.in_flight.0 = in_flight;
         let sync_id = row.sync_id;
         self.take_call(task, slot);
@@ -182,7 +186,7 @@ impl Pairer {
         Ok(())
     }
 
-    fn probe_exit(&mut self, e: &Event, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
+    fn probe_exit(&mut self, e: &Event, scope: SyncScope, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
         let task = self.tasks.id_of(e);
         if let Some(ignored) = self.probes.ignored.get_mut(&task) {
             *ignored -= 1;
@@ -197,17 +201,42 @@ impl Pairer {
                 self.count(Reason::Duplicate, e.ts, self.location(), || "the sync function's end".to_owned());
                 return Ok(());
             }
-            let slot = self.open_orphan(e, NO_ID, out)?;
-            self.requests[slot].probe = Some(ProbeRequest::default());
-            return self.end_request(e, slot, ret, out);
+            return self.probe_orphan(e, scope, ret, out);
         };
-        if let Some(state) = &mut self.requests[slot].probe
-            && state.functions.len() > 1
-        {
-            state.functions.pop();
-            return Ok(());
+        let left = self.requests[slot].probe.as_mut().map_or(Left::Other, |state| state.leave(scope));
+        match left {
+            Left::Inner => Ok(()),
+            Left::UnknownInner => {
+                self.infer(slot, None);
+                Ok(())
+            }
+            Left::Outermost => {
+                self.find_never_submitted(slot, out)?;
+                self.end_request(e, slot, ret, out)
+            }
+            Left::Other => self.probe_orphan(e, scope, ret, out),
         }
-        self.find_never_submitted(slot, out)?;
+    }
+
+    /// A sync function ends whose begin is not in the log. The requests that the thread has made before may be parts of it.
+    fn probe_orphan(&mut self, e: &Event, scope: SyncScope, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
+        let slot = self.open_orphan(e, NO_ID, out)?;
+        let parts = self.parts_of_orphan(self.tasks.id_of(e), slot, scope);
+        for &part in &parts {
+            self.infer(part, None);
+        }
+        if let Some(&first) = parts.first() {
+            let (first, dev, fs) = {
+                let row = &self.requests[first].row;
+                (row.call_sync_id, row.dev, row.fs)
+            };
+            for &part in parts.iter().chain([&slot]) {
+                self.requests[part].row.call_sync_id = first;
+            }
+            let row = &mut self.requests[slot].row;
+            (row.dev, row.fs) = (dev, fs);
+        }
+        self.requests[slot].probe = Some(ProbeRequest::default());
         self.end_request(e, slot, ret, out)
     }
 

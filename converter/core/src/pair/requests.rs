@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use super::journals::EndedCommit;
 use super::lost_bios::Orphans;
+use super::lost_calls::Part;
 use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
@@ -24,7 +25,7 @@ const MAX_ENDED_IDS: usize = 4096;
 /// Ids of requests that their threads have left without an end.
 const MAX_LEFT_IDS: usize = 4096;
 /// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
-const MAX_IN_CALL: usize = 16_384;
+pub(super) const MAX_IN_CALL: usize = 16_384;
 /// How long a thread may run although it has nothing to do but wait.
 const MAX_SPIN_NS: i64 = 1_000_000;
 
@@ -436,6 +437,7 @@ impl Pairer {
             return false;
         }
         task.has_nested_start = true;
+        self.sees_nested_starts = true;
         if row.id == NO_ID {
             row.start = None;
             self.requests.in_flight -= 1;
@@ -537,6 +539,10 @@ impl Pairer {
         let may_lack_a_bio = self.may_lack_a_bio(slot);
         let open = &mut self.requests[slot];
         open.row.bio_lost |= may_lack_a_bio;
+        if self.sees_nested_starts && open.row.id == NO_ID && open.row.start.is_some() && open.row.ino != 0 {
+            // The start and the end with an id were lost, which are some microseconds apart from these.
+            open.row.confidence = open.row.confidence.max(Confidence::Inferred);
+        }
         open.row.end = Some(e.ts);
         open.row.ret = ret;
         if open.by_thread {
@@ -614,6 +620,8 @@ impl Pairer {
         self.requests[slot].orphans_at_start = self.orphans;
 
         let may_overlap = self.tasks.may_overlap(task_id);
+        // Another input may say later when the call has returned.
+        let part = if self.provenance.is_apart { Part::Unknown } else { Part::of(e) };
         let exits = &self.exits;
         let task = self.tasks.by_id.entry(task_id).or_default();
         task.open_request = (!may_overlap).then_some(slot);
@@ -622,7 +630,9 @@ impl Pairer {
         // A second request in a call is a part of it too, unless the exit of the call was lost.
         let call_of_request = open_call.and_then(|group| {
             group.leave_flight(&mut self.requests.in_flight);
-            let joins = group.requests.len() < MAX_IN_CALL;
+            let is_late = group.call.as_ref().is_some_and(|call| e.ts < call.enter);
+            let is_part = is_late || group.call.as_ref().is_none_or(|call| group.parts.take(call.op, part, false));
+            let joins = is_part && group.requests.len() < MAX_IN_CALL;
             call_was_closed = !joins && group.close_without_exit(exits);
             joins.then_some(group)
         });

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::lost_calls::Parts;
 use super::origins::Origins;
 use super::torn::TornTask;
 use super::{Map, Slot};
@@ -27,6 +28,8 @@ pub(super) struct OpenGroup {
     /// Where the entry of the call is in the inputs.
     pub(super) location: Location,
     pub(super) requests: Vec<Slot>,
+    /// What these sync.
+    pub(super) parts: Parts,
     /// Requests in flight at the entry and at the exit of a call-only request.
     pub(super) in_flight: (u32, u32),
     /// It is counted in flight as a call-only request.
@@ -56,6 +59,7 @@ impl OpenGroup {
             log,
             location,
             requests: Vec::new(),
+            parts: Parts::default(),
             in_flight: (in_flight, in_flight),
             awaits_exit: false,
             is_first: false,
@@ -72,6 +76,7 @@ impl OpenGroup {
             since,
             location,
             requests: vec![request],
+            parts: Parts::default(),
             in_flight: (0, 0),
             counts_in_flight: false,
             is_undecided: false,
@@ -138,8 +143,10 @@ pub(super) struct Task {
     pub(super) has_ended_with_id: bool,
     /// It has made a call or a request.
     pub(super) has_begun: bool,
-    /// Requests since its last call, or since its beginning.
+    /// Requests for files since its last call, or since its beginning.
     pub(super) without_call: u32,
+    /// The same for whole file systems, of which one call may sync many.
+    pub(super) whole_without_call: u32,
     /// The bio that it has added a folio to last, and its `bio_id`.
     pub(super) last_filled: Option<(Slot, u64)>,
     /// Its bios that belong to no request.

@@ -228,7 +228,12 @@ impl Pairer {
         if self.phases_seen.switches_in && self.requests[slot].watch.state != State::Running {
             self.lose_state(slot, end, State::Running);
         }
-        let Evidence { blocked, unseen, .. } = &mut self.requests[slot].evidence;
+        let open = &mut self.requests[slot];
+        if std::mem::take(&mut open.watch.folio_waits) > 0 {
+            // The end of the wait was lost, so nobody knows when the thread went on.
+            add(&mut open.evidence.torn, (open.watch.folio_wait, end));
+        }
+        let Evidence { blocked, unseen, .. } = &mut open.evidence;
         if self.phases_seen.wakes {
             blocked.retain(|blocked| {
                 if !blocked.is_woken {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::bpftrace_text::{device, sane_range};
 use super::event_names::errno_of_status;
 use crate::event::bio_flags::{BioFlags, Direction};
-use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite, WaitedFor, WriteWaitKind};
+use crate::event::probe::{BioRole, NO_OFFSET, Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, Kind, NO_SECTOR};
 use crate::names::{NameId, Names};
 
@@ -42,8 +42,8 @@ pub(super) fn probed_function(place: &[u8]) -> &[u8] {
 /// A dynamic event that Syncline uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DynamicEvent {
-    SyncEnter(Scope),
-    SyncExit(Scope),
+    SyncEnter(SyncScope),
+    SyncExit(SyncScope),
     AddFolio {
         is_page: bool,
     },
@@ -63,15 +63,6 @@ pub(super) enum DynamicEvent {
     WriteWaitEnd(WriteWaitKind),
 }
 
-/// What a request is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    File,
-    /// A range of a file by sync_file_range(): data without metadata.
-    Range,
-    FileSystem,
-}
-
 /// The fields of a dynamic event. A value that is absent or of the wrong type is `None`.
 pub(super) trait ProbeFields {
     /// A number; negative values are in two's complement.
@@ -86,12 +77,16 @@ pub(super) trait ProbeFields {
 impl DynamicEvent {
     pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name {
-            b"fsync_enter" => Self::SyncEnter(Scope::File),
-            b"range_enter" => Self::SyncEnter(Scope::Range),
-            b"syncfs_enter" | b"sync_inodes" | b"sync_super" => Self::SyncEnter(Scope::FileSystem),
-            b"fsync_exit" => Self::SyncExit(Scope::File),
-            b"range_exit" => Self::SyncExit(Scope::Range),
-            b"syncfs_exit" | b"sync_inodes_end" | b"sync_super_end" => Self::SyncExit(Scope::FileSystem),
+            b"fsync_enter" => Self::SyncEnter(SyncScope::File),
+            b"range_enter" => Self::SyncEnter(SyncScope::Range),
+            b"syncfs_enter" => Self::SyncEnter(SyncScope::FileSystem),
+            b"sync_inodes" => Self::SyncEnter(SyncScope::Data),
+            b"sync_super" => Self::SyncEnter(SyncScope::Journal),
+            b"fsync_exit" => Self::SyncExit(SyncScope::File),
+            b"range_exit" => Self::SyncExit(SyncScope::Range),
+            b"syncfs_exit" => Self::SyncExit(SyncScope::FileSystem),
+            b"sync_inodes_end" => Self::SyncExit(SyncScope::Data),
+            b"sync_super_end" => Self::SyncExit(SyncScope::Journal),
             b"bio_add_folio" => Self::AddFolio { is_page: false },
             b"bio_add_page" => Self::AddFolio { is_page: true },
             b"bio" => Self::Submit,
@@ -121,8 +116,8 @@ impl DynamicEvent {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [&'static str] {
         match self {
-            Self::SyncEnter(Scope::File | Scope::Range) => &["ino"],
-            Self::SyncEnter(Scope::FileSystem)
+            Self::SyncEnter(SyncScope::File | SyncScope::Range) => &["ino"],
+            Self::SyncEnter(_)
             | Self::WorkStart
             | Self::FastCommitIneligible
             | Self::WaitStart(WaitSite::Buffer) => &["dev"],
@@ -150,13 +145,13 @@ impl DynamicEvent {
         let dev = |field| fields.number(field).map_or(Dev::UNKNOWN, |dev| Dev(dev as u32));
         Some(Kind::Probe(match self {
             Self::SyncEnter(scope) => {
-                let whole_fs = scope == Scope::FileSystem;
+                let whole_fs = scope.is_whole_fs();
                 let ino = if whole_fs { 0 } else { number("ino")? };
                 let function = fields.function();
                 let fs = fields.text("fs").filter(|fs| !fs.is_empty());
                 let fs = fs.unwrap_or_else(|| file_system_of(&function).into());
                 Probe::SyncEnter {
-                    whole_fs,
+                    scope,
                     dev: if whole_fs { Dev(number("dev")? as u32) } else { dev("dev") },
                     ino,
                     generation: number("gen").unwrap_or(0) as u32,
@@ -164,15 +159,13 @@ impl DynamicEvent {
                     path: path(fields, MAX_NAMES).map_or(NameId::NONE, |path| names.intern(&path)),
                     fs: if fs.is_empty() { NameId::NONE } else { names.intern(&fs) },
                     datasync: match scope {
-                        Scope::Range => Some(true),
-                        Scope::File | Scope::FileSystem => number("datasync").map(|datasync| datasync as u32 != 0),
+                        SyncScope::Range => Some(true),
+                        _ => number("datasync").map(|datasync| datasync as u32 != 0),
                     },
                     function: names.intern(&function),
                 }
             }
-            Self::SyncExit(scope) => {
-                Probe::SyncExit { whole_fs: scope == Scope::FileSystem, ret: number("ret").map(|ret| ret as i64) }
-            }
+            Self::SyncExit(scope) => Probe::SyncExit { scope, ret: number("ret").map(|ret| ret as i64) },
             Self::AddFolio { is_page } => {
                 let len = number("len")?;
                 // The place in the folio counts from its first page.

@@ -6,7 +6,7 @@ use crate::checks::{Checker, Ledger, Nowhere};
 use syncline_core::dedup::Provenance;
 use syncline_core::devices_below::DevicesBelow;
 use syncline_core::event::bio_flags::BioFlags;
-use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
+use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, SyncScope, WaitSite};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::location::{Location, Locations};
 use syncline_core::names::{NameId, Names};
@@ -170,7 +170,14 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
         WaitSite::Flush,
         WaitSite::Buffer,
     ];
-    let (bio, ino, whole_fs) = (u64::from(b >> 2 & 3), u64::from(b & 3), b & 0xc0 == 0xc0);
+    let (bio, ino) = (u64::from(b >> 2 & 3), u64::from(b & 3));
+    let scope = match b >> 4 {
+        0xf => SyncScope::FileSystem,
+        0xe => SyncScope::Data,
+        0xd => SyncScope::Journal,
+        0xc => SyncScope::Range,
+        _ => SyncScope::File,
+    };
     let pick = |of: usize| (usize::from(b) * of) >> 8;
     let (role, site) = (ROLES[pick(ROLES.len())], SITES[pick(SITES.len())]);
     let is_flush = matches!(role, BioRole::Flush | BioRole::SentFlush);
@@ -179,16 +186,16 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
     match c & 15 {
         0 | 1 => Probe::SyncEnter {
             function: texts[usize::from(b >> 6 & 1)],
-            whole_fs,
+            scope,
             dev,
-            ino: if whole_fs { 0 } else { ino },
+            ino: if scope.is_whole_fs() { 0 } else { ino },
             generation: 0,
             path: texts[0],
             container_path: texts[1],
             fs: texts[1],
             datasync: (c & 0x10 != 0).then_some(true),
         },
-        2 | 3 => Probe::SyncExit { whole_fs, ret: (c & 0x10 == 0).then_some(0) },
+        2 | 3 => Probe::SyncExit { scope, ret: (c & 0x10 == 0).then_some(0) },
         4..=7 => Probe::AddFolio {
             bio,
             dev,

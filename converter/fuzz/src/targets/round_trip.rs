@@ -71,9 +71,9 @@ fn plain(event: &Event, names: &Names) -> String {
         Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
             format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", text(path), text(fs))
         }
-        Kind::Probe(Probe::SyncEnter { path, fs, function, whole_fs, dev, ino, generation, datasync, .. }) => {
+        Kind::Probe(Probe::SyncEnter { path, fs, function, scope, dev, ino, generation, datasync, .. }) => {
             let texts = [path, fs, function].map(text);
-            format!("{texts:?} {whole_fs} {dev} {ino} {generation} {datasync:?}")
+            format!("{texts:?} {scope:?} {dev} {ino} {generation} {datasync:?}")
         }
         Kind::Mark { phase, name, key } => format!("{phase:?} {:?} {key}", text(name)),
         other => format!("{other:?}"),
