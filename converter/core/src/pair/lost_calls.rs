@@ -153,7 +153,8 @@ impl Pairer {
         inside.retain(|&slot| requests[slot].row.start.is_some());
         // Of several requests, one has the op of the call, and it is not known which.
         let of_one = Some(op).filter(|_| inside.len() == 1);
-        let first = inside.first().map(|&slot| requests[slot].row.sync_id);
+        // The first ones may be parts of one request without a start.
+        let first = inside.first().map(|&slot| requests[slot].row.call_sync_id);
         for &slot in &inside {
             self.lose_call(slot, of_one);
             let row = &mut self.requests[slot].row;
@@ -210,10 +211,8 @@ impl Pairer {
             None => group.call.is_none(),
         });
         let before = groups.flat_map(|group| group.requests.iter().rev()).copied().filter(|&slot| slot != orphan);
-        let is_inside = |&slot: &Slot| match Part::of_request(&self.requests[slot]) {
-            Part::WholeFs(SyncScope::Data | SyncScope::Journal, dev) => {
-                scope == SyncScope::FileSystem && dev.is_known() || is_only
-            }
+        let is_inside = |&slot: &Slot| match self.requests[slot].probe.as_ref().and_then(|state| state.scope) {
+            Some(SyncScope::Data | SyncScope::Journal) => scope == SyncScope::FileSystem || is_only,
             _ => is_only,
         };
         let mut inside: Vec<Slot> = before.take_while(is_inside).collect();

@@ -236,7 +236,7 @@ impl Pairer {
             let row = &mut self.requests[slot].row;
             (row.dev, row.fs) = (dev, fs);
         }
-        self.requests[slot].probe = Some(ProbeRequest::default());
+        self.requests[slot].probe = Some(ProbeRequest::new(scope));
         self.end_request(e, slot, ret, out)
     }
 
