@@ -30,6 +30,7 @@ BEGINNING_NS = 10**9
 MAX_WITHOUT_CALL = 8
 # Calls in which several requests are made.
 WHOLE_SYSTEM = ("sync", "syncfs", "msync")
+ON_DISK = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")
 WORKERS = ("iou-wrk-", "kworker/")
 MAX_COMM_COLUMN = 64
 MAX_COMM = 15  # TASK_COMM_LEN without the terminating NUL
@@ -908,8 +909,11 @@ class Pairing:
     def leave_call_with_request(self, event: Event) -> None:
         """A call makes one request, unless it is of several files. A second start says that the thread has left the call."""
         for call in self.open_calls(event):
-            has_one = any(request.in_call is call for request in reversed(self.requests))
-            if has_one and call.entry.fields["op"] not in WHOLE_SYSTEM and event.ts >= call.entry.ts:
+            first = next((request for request in self.requests if request.in_call is call), None)
+            fields = first.start.fields if first and first.start else {}
+            # Overlayfs syncs the file below it in the same call.
+            is_on_disk = fields.get("dev", NO_DEV) != NO_DEV and fields.get("fs", "ext4") in ON_DISK
+            if is_on_disk and call.entry.fields["op"] not in WHOLE_SYSTEM and event.ts >= call.entry.ts:
                 self.lose_exit(call)
                 call.has_returned = True
 

@@ -8,7 +8,7 @@ use super::requests::{MAX_IN_CALL, OpenRequest};
 use super::{LINGER_NS, Map, Out, Pairer, Slot, of_request};
 use crate::error::Result;
 use crate::event::probe::{Probe, SyncScope};
-use crate::event::{Dev, Event, Kind, Op};
+use crate::event::{Dev, Event, Kind, NO_ID, Op};
 use crate::losses::Reason;
 use crate::names::Names;
 
@@ -16,6 +16,8 @@ use crate::names::Names;
 const BEGINNING_NS: i64 = 1_000_000_000;
 /// A thread with so many requests after its last call makes them without calls.
 pub(super) const MAX_WITHOUT_CALL: u32 = 8;
+/// File systems on a disk, which have no other one below them.
+const ON_DISK: [&[u8]; 6] = [b"ext2", b"ext3", b"ext4", b"xfs", b"btrfs", b"f2fs"];
 /// What the names of kernel threads that make requests begin with.
 const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
 
@@ -98,6 +100,18 @@ impl Parts {
 }
 
 impl Pairer {
+    /// Whether the request that an event with an id begins may be of a file below that of the first request in the same call: that is of no
+    /// file system on a disk, as far as is recorded. Probes, and the tracepoints of a stock kernel, do not report those one after the other.
+    pub(super) fn may_be_below(&self, task_id: u32, e: &Event, names: &Names) -> bool {
+        if !matches!(e.kind, Kind::SyncStart { id, .. } if id != NO_ID) {
+            return false;
+        }
+        let group = self.tasks.by_id.get(&task_id).and_then(|task| task.groups.back());
+        let Some(&first) = group.and_then(|group| group.requests.first()) else { return false };
+        let row = &self.requests[first].row;
+        !row.dev.is_known() || !ON_DISK.contains(&names.get(row.fs))
+    }
+
     /// A request begins outside of a call. Decides whether it waits for the next call of its thread.
     pub(super) fn await_exit(&mut self, e: &Event, task_id: u32, out: &mut Out<'_>) -> Result<()> {
         if self.tasks.may_overlap(task_id) {

@@ -621,7 +621,11 @@ impl Pairer {
 
         let may_overlap = self.tasks.may_overlap(task_id);
         // Another input may say later when the call has returned.
-        let part = if self.provenance.is_apart { Part::Unknown } else { Part::of(e) };
+        let part = if self.provenance.is_apart || self.may_be_below(task_id, e, out.names) {
+            Part::Unknown
+        } else {
+            Part::of(e)
+        };
         let exits = &self.exits;
         let task = self.tasks.by_id.entry(task_id).or_default();
         task.open_request = (!may_overlap).then_some(slot);
