@@ -1137,11 +1137,17 @@ def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
     only(rows["sync"], bytes=4096, confidence="exact")
 
 
-def test_folios_of_a_flusher_whose_submit_is_lost_are_of_the_sync_that_waits(tmp_path: Path) -> None:
+def test_folios_of_a_flusher_whose_submit_is_lost_are_of_the_sync_that_waits(
+    tmp_path: Path,
+) -> None:
     start, stop = syncfs()
     work = f"writeback_work: (wb_writeback+0x4/0x90) dev={DEV} reason=2"
     written: Case = [("kworker/u8:1-30", event) for event in (work, folio(0))]
-    other: Case = [(5, folio(0, bio=BIO + 64)), (5, submit(4096, bio=BIO + 64)), (9, done(BIO + 64))]
+    other: Case = [
+        (5, folio(0, bio=BIO + 64)),
+        (5, submit(4096, bio=BIO + 64)),
+        (9, done(BIO + 64)),
+    ]
     rows = converted(tmp_path, [*other, (1, start), *written, (9, done()), (1, stop)])
     only(rows["sync"], bytes=4096, bios=1, incomplete="bio")
     assert losses(rows)["never_submitted"] == 1
@@ -1171,7 +1177,9 @@ def test_a_function_that_is_called_leaves_the_bounds_to_the_outer_one(tmp_path: 
     (whole,) = converted(tmp_path, [(1, event) for event in complete])["sync"]
     assert (whole["dur_ns"], whole["syscall_ns"], whole["ret"]) == (8000, 9000, 0)
     for lost in range(2, 8):
-        case: Case = [(1, event) if at != lost else (2, "sys_read()") for at, event in enumerate(complete)]
+        case: Case = [
+            (1, event) if at != lost else (2, "sys_read()") for at, event in enumerate(complete)
+        ]
         (row,) = converted(tmp_path, case)["sync"]
         assert (row["dur_ns"], row["syscall_ns"], row["incomplete"]) == (8000, 9000, None), lost
 
@@ -1243,7 +1251,12 @@ def test_a_second_sync_in_a_call_for_one_is_of_another_call(tmp_path: Path) -> N
 
 def test_the_first_call_of_a_log_may_lack_its_entry(tmp_path: Path) -> None:
     """Nothing has said by then whether the log records exits, and the log is older than a second."""
-    events = ["sched_waking: comm=x pid=9 prio=120 target_cpu=000", enter(), leave(), "sys_fsync -> 0x0"]
+    events = [
+        "sched_waking: comm=x pid=9 prio=120 target_cpu=000",
+        enter(),
+        leave(),
+        "sys_fsync -> 0x0",
+    ]
     lines = [
         f"{'wl-1':>24} [000] .....    1{number > 0:d}.{number:06}: {event}"
         for number, event in enumerate(events)

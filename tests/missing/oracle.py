@@ -297,7 +297,11 @@ class Comparison:
     def _requests_of_commit(self, row: Row, expected: Row) -> None:
         """A sync whose start is lost may be in several rows, which are marked, and are of one call."""
         call = next(
-            (sync["call_sync_id"] for sync in self.part["sync"] if sync["sync_id"] == row["sync_id"]),
+            (
+                sync["call_sync_id"]
+                for sync in self.part["sync"]
+                if sync["sync_id"] == row["sync_id"]
+            ),
             None,
         )
         of_call = [

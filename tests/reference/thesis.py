@@ -865,7 +865,7 @@ class Pairing:
         """The requests in the call that a thread has not left, as far as the log says."""
         last = [call for call in self.calls if call.entry.pid == pid][-1:]
         of_last = [request for request in self.requests if request.in_call in last]
-        return of_last if last and last[0].exit is None else []
+        return of_last if last and last[0].exit is None and not last[0].has_returned else []
 
     def expire_without_call(self, now: int) -> None:
         for of_thread in self.without_call.values():
@@ -913,7 +913,11 @@ class Pairing:
             fields = first.start.fields if first and first.start else {}
             # Overlayfs syncs the file below it in the same call.
             is_on_disk = fields.get("dev", NO_DEV) != NO_DEV and fields.get("fs", "ext4") in ON_DISK
-            if is_on_disk and call.entry.fields["op"] not in WHOLE_SYSTEM and event.ts >= call.entry.ts:
+            if (
+                is_on_disk
+                and call.entry.fields["op"] not in WHOLE_SYSTEM
+                and event.ts >= call.entry.ts
+            ):
                 self.lose_exit(call)
                 call.has_returned = True
 

@@ -4,11 +4,12 @@
 //! An exit without an entry says that there was a call. A log without exits says it only of the first request of a thread: if the thread makes
 //! calls later, the entry of the first one may precede the log.
 
-use super::requests::{MAX_IN_CALL, OpenRequest};
-use super::{LINGER_NS, Map, Out, Pairer, Slot, of_request};
+use super::parts::{MAX_IN_CALL, Part, Parts};
+use super::requests::OpenRequest;
+use super::{LINGER_NS, Out, Pairer, Slot, of_request};
 use crate::error::Result;
-use crate::event::probe::{Probe, SyncScope};
-use crate::event::{Dev, Event, Kind, NO_ID, Op};
+use crate::event::probe::SyncScope;
+use crate::event::{Event, Kind, NO_ID, Op};
 use crate::losses::Reason;
 use crate::names::Names;
 
@@ -21,81 +22,13 @@ const ON_DISK: [&[u8]; 6] = [b"ext2", b"ext3", b"ext4", b"xfs", b"btrfs", b"f2fs
 /// What the names of kernel threads that make requests begin with.
 const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
 
-/// What a request of a call syncs, as far as its start says that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Its start is not in the log.
-    Unknown,
-    /// An event with an id, or of a stock kernel.
-    Other,
-    File,
-    /// By a probe, which says which function of the kernel it is.
-    WholeFs(SyncScope, Dev),
-}
-
-impl Part {
-    /// Of the first event of a request.
-    pub(super) fn of(e: &Event) -> Self {
-        match e.kind {
-            Kind::Probe(Probe::SyncEnter { scope, dev, .. }) if scope.is_whole_fs() => Self::WholeFs(scope, dev),
-            Kind::Probe(Probe::SyncEnter { .. }) => Self::File,
-            Kind::SyncStart { .. } => Self::Other,
-            _ => Self::Unknown,
-        }
-    }
-
-    fn of_request(open: &OpenRequest) -> Self {
-        match open.probe.as_ref().map(|state| state.scope) {
-            _ if open.row.start.is_none() => Self::Unknown,
-            Some(Some(scope)) if scope.is_whole_fs() => Self::WholeFs(scope, open.row.dev),
-            Some(_) => Self::File,
-            None => Self::Other,
-        }
-    }
-}
-
-/// What one call has synced. Most make one request. `sync()` syncs the data of each file system, and then twice the journal of each; `syncfs()`
-/// does it for one.
-#[derive(Debug, Default)]
-pub(super) struct Parts {
-    has_any: bool,
-    has_data: bool,
-    has_journal: bool,
-    has_whole: bool,
-    /// By file system: whether its data were synced, and how often its journal was.
-    of_fs: Map<Dev, (bool, u8)>,
-}
-
-impl Parts {
-    /// Adds what the next request of a thread syncs, or that of the one before if `is_backwards`. Returns whether it may be of the same call:
-    /// otherwise the thread has left that call, and its exit was lost.
-    pub(super) fn take(&mut self, op: Op, part: Part, is_backwards: bool) -> bool {
-        let has_any = std::mem::replace(&mut self.has_any, true);
-        match part {
-            Part::Unknown => true,
-            _ if !op.makes_several() => !has_any,
-            Part::Other => true,
-            Part::File => op == Op::Msync,
-            Part::WholeFs(..) if op == Op::Msync => false,
-            Part::WholeFs(SyncScope::Data, dev) => {
-                let is_in_order = op == Op::Syncfs || is_backwards || !self.has_journal;
-                self.has_data = true;
-                let is_again = std::mem::replace(&mut self.of_fs.entry(dev).or_default().0, true);
-                is_in_order && !is_again && !(op == Op::Syncfs && self.has_whole)
-            }
-            Part::WholeFs(SyncScope::FileSystem, _) if op == Op::Syncfs => {
-                self.has_whole = true;
-                !has_any
-            }
-            // sync() makes a file system without a disk sync those below it.
-            Part::WholeFs(_, dev) => {
-                let is_in_order = op == Op::Syncfs || !is_backwards || !self.has_data;
-                self.has_journal = true;
-                let times = &mut self.of_fs.entry(dev).or_default().1;
-                *times = times.saturating_add(1);
-                is_in_order && *times <= 2 && !(op == Op::Syncfs && self.has_whole)
-            }
-        }
+/// What a request syncs.
+fn part_of(open: &OpenRequest) -> Part {
+    match open.probe.as_ref().map(|state| state.scope) {
+        _ if open.row.start.is_none() => Part::Unknown,
+        Some(Some(scope)) if scope.is_whole_fs() => Part::WholeFs(scope, open.row.dev),
+        Some(_) => Part::File,
+        None => Part::Other,
     }
 }
 
@@ -162,7 +95,7 @@ impl Pairer {
         let awaiting = task.groups.iter().filter(|group| group.awaits_exit);
         let mut inside: Vec<Slot> = awaiting.flat_map(|group| &group.requests).copied().collect();
         let mut parts = Parts::default();
-        let before = inside.iter().rposition(|&slot| !parts.take(op, Part::of_request(&requests[slot]), true));
+        let before = inside.iter().rposition(|&slot| !parts.take(op, part_of(&requests[slot]), true));
         inside.drain(..before.map_or(0, |at| at + 1));
         inside.retain(|&slot| requests[slot].row.start.is_some());
         // Of several requests, one has the op of the call, and it is not known which.

@@ -7,6 +7,7 @@
 //! - `calls`: sync calls, and the groups of rows that leave together
 //! - `lone_calls`: calls in inputs that report nothing of requests
 //! - `lost_calls`: requests whose call has no entry in the log
+//! - `parts`: which requests may be of one call
 //! - `behind`: calls and requests of inputs whose clocks differ
 //! - `requests`: sync requests
 //! - `marks`: marks of the application
@@ -47,6 +48,7 @@ mod lost_calls;
 mod marks;
 mod names_in_use;
 mod origins;
+mod parts;
 mod phases;
 mod probe_bios;
 mod probe_request;

@@ -151,7 +151,11 @@ impl ProbeRequest {
     pub(super) fn syncs(&self, folio: &Folio) -> bool {
         let is_on = |dev: Dev| !dev.is_known() || !folio.dev.is_known() || dev == folio.dev;
         self.files.iter().any(|&(dev, ino)| {
-            if self.is_whole_fs() { dev.is_known() && dev == folio.dev } else { ino != 0 && ino == folio.ino && is_on(dev) }
+            if self.is_whole_fs() {
+                dev.is_known() && dev == folio.dev
+            } else {
+                ino != 0 && ino == folio.ino && is_on(dev)
+            }
         })
     }
 }

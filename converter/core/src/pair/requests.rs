@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use super::journals::EndedCommit;
 use super::lost_bios::Orphans;
-use super::lost_calls::Part;
+use super::parts::{MAX_IN_CALL, Part};
 use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
@@ -24,8 +24,6 @@ use crate::rows::{Bio, Call, CallOf, Confidence, Ranges, Request};
 const MAX_ENDED_IDS: usize = 4096;
 /// Ids of requests that their threads have left without an end.
 const MAX_LEFT_IDS: usize = 4096;
-/// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
-pub(super) const MAX_IN_CALL: usize = 16_384;
 /// How long a thread may run although it has nothing to do but wait.
 const MAX_SPIN_NS: i64 = 1_000_000;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::lost_calls::Parts;
 use super::origins::Origins;
+use super::parts::Parts;
 use super::torn::TornTask;
 use super::{Map, Slot};
 use crate::event::{Dev, Event, Op, UNKNOWN_TASK};
@@ -145,7 +145,7 @@ pub(super) struct Task {
     pub(super) has_begun: bool,
     /// Requests for files since its last call, or since its beginning.
     pub(super) without_call: u32,
-    /// The same for whole file systems, of which one call may sync many.
+    /// The same for whole file systems: one call may sync many.
     pub(super) whole_without_call: u32,
     /// The bio that it has added a folio to last, and its `bio_id`.
     pub(super) last_filled: Option<(Slot, u64)>,

@@ -230,7 +230,7 @@ impl Pairer {
         }
         let open = &mut self.requests[slot];
         if std::mem::take(&mut open.watch.folio_waits) > 0 {
-            // The end of the wait was lost, so nobody knows when the thread went on.
+            // The end of the wait was lost, so nobody knows when the thread could continue.
             add(&mut open.evidence.torn, (open.watch.folio_wait, end));
         }
         let Evidence { blocked, unseen, .. } = &mut open.evidence;

@@ -117,10 +117,9 @@ impl DynamicEvent {
     pub(super) fn required_fields(self) -> &'static [&'static str] {
         match self {
             Self::SyncEnter(SyncScope::File | SyncScope::Range) => &["ino"],
-            Self::SyncEnter(_)
-            | Self::WorkStart
-            | Self::FastCommitIneligible
-            | Self::WaitStart(WaitSite::Buffer) => &["dev"],
+            Self::SyncEnter(_) | Self::WorkStart | Self::FastCommitIneligible | Self::WaitStart(WaitSite::Buffer) => {
+                &["dev"]
+            }
             Self::AddFolio { .. } => &["bio", "len"],
             Self::Submit => &["bio", "dev", "bytes"],
             Self::End => &["bio"],
