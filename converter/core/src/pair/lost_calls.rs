@@ -4,7 +4,7 @@
 //! An exit without an entry says that there was a call. A log without exits says it only of the first request of a thread: if the thread makes
 //! calls later, the entry of the first one may precede the log.
 
-use super::parts::{MAX_IN_CALL, Part, Parts};
+use super::parts::{MAX_IN_CALL, MAX_WITHOUT_CALL, Part, Parts};
 use super::requests::OpenRequest;
 use super::{LINGER_NS, Out, Pairer, Slot, of_request};
 use crate::error::Result;
@@ -15,8 +15,6 @@ use crate::names::Names;
 
 /// A call begins at most this long before its request: later requests have begun after the log.
 const BEGINNING_NS: i64 = 1_000_000_000;
-/// A thread with so many requests after its last call makes them without calls.
-pub(super) const MAX_WITHOUT_CALL: u32 = 8;
 /// File systems on a disk, which have no other one below them.
 const ON_DISK: [&[u8]; 6] = [b"ext2", b"ext3", b"ext4", b"xfs", b"btrfs", b"f2fs"];
 /// What the names of kernel threads that make requests begin with.

@@ -6,6 +6,8 @@ use crate::event::{Dev, Event, Kind, Op};
 
 /// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
 pub(super) const MAX_IN_CALL: usize = 16_384;
+/// A thread with so many requests after its last call makes them without calls.
+pub(super) const MAX_WITHOUT_CALL: u32 = 8;
 
 /// What a request of a call syncs, as far as its start says that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

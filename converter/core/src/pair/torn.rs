@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use super::lost_calls::MAX_WITHOUT_CALL;
+use super::parts::MAX_WITHOUT_CALL;
 use super::{Map, NO_SLOT, Pairer, Slot};
 use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::rows::Confidence;
