@@ -410,18 +410,19 @@ def test_a_folio_that_found_no_room_counts_in_the_next_bio(tmp_path: Path) -> No
         tmp_path,
         [
             (1, enter()),
-            (1, folio(0)),
-            (1, folio(1)),
-            (1, folio(2)),
-            (1, submit(2 * 4096)),
-            (1, folio(2, bio=1)),
-            (1, submit(4096, bio=1, sector=24)),
+            # A bio has room for 256 folios.
+            *((1, folio(at)) for at in range(257)),
+            (1, submit(256 * 4096)),
+            (1, folio(256, bio=1)),
+            (1, submit(4096, bio=1, sector=2056)),
             (9, done(1)),
             (9, done()),
             (1, leave()),
         ],
     )
-    only(rows["sync"], bytes=3 * 4096, folios=3, bios=2, ranges=1, last_offset=3 * 4096)
+    sync = only(rows["sync"], bytes=257 * 4096, folios=257, bios=2, ranges=1)
+    assert (sync["first_offset"], sync["last_offset"], sync["incomplete"]) == (0, 257 * 4096, None)
+    assert sorted(bio["last_offset"] for bio in rows["bio"]) == [256 * 4096, 257 * 4096]
 
 
 def test_folios_of_a_read_at_the_same_address_are_left_out(tmp_path: Path) -> None:

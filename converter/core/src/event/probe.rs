@@ -194,12 +194,14 @@ pub enum Probe {
         flags: Option<BioFlags>,
     },
     /// A part of a bio or all of it is complete. `remaining`: how many parts had not been, with this one; 0 where it is not recorded.
-    /// `parent`: what the bio says of its origin, which is the address of a bio if that was split. `error`: as for `BioComplete`.
+    /// `parent`: what the bio says of its origin, which is the address of a bio if that was split. `error`: as for `BioComplete`. `role`: as of
+    /// its submit, where it is recorded.
     End {
         bio: u64,
         error: Option<i32>,
         remaining: u32,
         parent: u64,
+        role: Option<BioRole>,
     },
     /// `dev`: the device that is waited for, where it is recorded.
     WaitStart {

@@ -36,6 +36,8 @@ pub(super) struct OpenBio {
     pub(super) issue: Option<Issue>,
     /// Probes report it.
     pub(super) by_probe: bool,
+    /// The threads that have filled it, if probes report it and it is of no request.
+    pub(super) fillers: Vec<u32>,
     /// The file of its first folio, if probes report it.
     pub(super) file: Option<(Dev, u64)>,
     /// The file of all its folios.
@@ -225,6 +227,7 @@ impl Bios {
             (bio.queued_at, bio.began_before) = (None, false);
             (bio.is_background, bio.is_doubtful, bio.is_of_patch, bio.lacks_copies) = (false, false, false, false);
             bio.pages = PagesOf::Nothing;
+            bio.fillers.clear();
             return slot;
         }
         self.slab.push(OpenBio {
@@ -238,6 +241,7 @@ impl Bios {
             early_complete: None,
             issue: None,
             by_probe: false,
+            fillers: Vec::new(),
             file: None,
             pages: PagesOf::Nothing,
             parts_left: 0,

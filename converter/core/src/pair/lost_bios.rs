@@ -17,6 +17,8 @@ pub(super) struct Orphans {
     pub(super) of_addresses: u64,
     /// The same before the first bio of the log: if one follows, they are of bios that began before the log.
     pub(super) before_bios: u64,
+    /// By its address, of probes. It may have held page cache.
+    pub(super) of_probes: u64,
     /// By its device and sector, without ids.
     pub(super) of_sectors: u64,
     /// The same before any bio of the log has completed. If the log records submits at all, the first one may be lost: that of a request
@@ -125,8 +127,11 @@ impl Pairer {
     /// Whether a request that ends may lack a bio: one completed while it was open, and neither its folios nor its submit are in the log.
     pub(super) fn may_lack_a_bio(&self, request: Slot) -> bool {
         let open = &self.requests[request];
-        if open.row.start.is_none() || open.probe.is_some() {
+        if open.row.start.is_none() {
             return false;
+        }
+        if open.probe.is_some() {
+            return self.orphans.of_probes != open.orphans_at_start.of_probes;
         }
         if open.row.id == NO_ID {
             self.orphans.of_sectors != open.orphans_at_start.of_sectors

@@ -28,7 +28,14 @@ pub(super) struct Origins {
     /// These may be of the sync that had no start, when that was last decided.
     unknown: (u64, u64),
     /// Complete rows that wait for a decision.
-    waiting: VecDeque<Bio>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A complete row, and the other threads that may be in the sync that it is of.
+#[derive(Debug)]
+struct Waiting {
+    row: Bio,
+    others: Vec<u32>,
 }
 
 /// The rows that wait, of all threads.
@@ -42,7 +49,7 @@ pub(super) struct WaitingOrigins {
 impl Origins {
     /// Visits every name of the rows that wait.
     pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
-        self.waiting.iter().map(|row| row.path).for_each(f);
+        self.waiting.iter().map(|waiting| waiting.row.path).for_each(f);
     }
 }
 
@@ -77,13 +84,14 @@ impl Pairer {
         }
         let mut waiting = std::mem::take(&mut origins.waiting);
         self.waiting_origins.rows -= waiting.len();
-        for row in &mut waiting {
+        for Waiting { mut row, others } in waiting.drain(..) {
             if was_in_sync {
-                forget_origin(row);
+                forget_origin(&mut row);
+                out.sink.bio(&row, out.names)?;
+            } else {
+                self.pass_on(row, others, out)?;
             }
-            out.sink.bio(row, out.names)?;
         }
-        waiting.clear();
         self.tasks.by_id.entry(task_id).or_default().origins.waiting = waiting;
         Ok(())
     }
@@ -114,32 +122,42 @@ impl Pairer {
             return out.sink.bio(row, out.names);
         }
         // An id says whose a bio is.
-        let is_decided = row.id != NO_ID || bio.is_background || task_id == UNKNOWN_TASK || is_other_kind || is_writer;
+        let is_nobodys = task_id == UNKNOWN_TASK && bio.fillers.is_empty();
+        let is_decided = row.id != NO_ID || bio.is_background || is_nobodys || is_other_kind || is_writer;
         if is_decided || direction == Direction::Read {
             return out.sink.bio(row, out.names);
         }
-        let task = self.tasks.by_id.entry(task_id).or_default();
-        let (origins, bio_id) = (&mut task.origins, row.bio_id);
-        if bio_id < origins.decided {
-            if (origins.unknown.0..origins.unknown.1).contains(&bio_id) {
-                forget_origin(row);
+        let (row, fillers) = (row.clone(), std::mem::take(&mut bio.fillers));
+        self.pass_on(row, if fillers.is_empty() { vec![task_id] } else { fillers }, out)
+    }
+
+    /// Passes on a row of no owner, unless one of these threads may be in the sync that it is of. Then it waits for the next event of that.
+    fn pass_on(&mut self, mut row: Bio, mut threads: Vec<u32>, out: &mut Out<'_>) -> Result<()> {
+        while let Some(task_id) = threads.pop() {
+            let origins = &mut self.tasks.by_id.entry(task_id).or_default().origins;
+            if row.bio_id < origins.decided {
+                if (origins.unknown.0..origins.unknown.1).contains(&row.bio_id) {
+                    forget_origin(&mut row);
+                    break;
+                }
+                continue;
             }
-            return out.sink.bio(row, out.names);
+            let is_full = self.waiting_origins.rows >= MAX_WAITING || origins.waiting.len() >= MAX_OF_THREAD;
+            if is_full && let Some(oldest) = origins.waiting.pop_front() {
+                self.waiting_origins.rows -= 1;
+                out.sink.bio(&oldest.row, out.names)?;
+            }
+            if is_full && origins.waiting.is_empty() {
+                break;
+            }
+            self.waiting_origins.rows += 1;
+            if origins.waiting.is_empty() {
+                self.waiting_origins.threads.push_back((since(&row), task_id));
+            }
+            origins.waiting.push_back(Waiting { row, others: threads });
+            return Ok(());
         }
-        let is_full = self.waiting_origins.rows >= MAX_WAITING || origins.waiting.len() >= MAX_OF_THREAD;
-        if is_full && let Some(oldest) = origins.waiting.pop_front() {
-            self.waiting_origins.rows -= 1;
-            out.sink.bio(&oldest, out.names)?;
-        }
-        if is_full && origins.waiting.is_empty() {
-            return out.sink.bio(row, out.names);
-        }
-        self.waiting_origins.rows += 1;
-        if origins.waiting.is_empty() {
-            self.waiting_origins.threads.push_back((since(row), task_id));
-        }
-        origins.waiting.push_back(row.clone());
-        Ok(())
+        out.sink.bio(&row, out.names)
     }
 
     /// Passes on the rows that have waited since before a time.
@@ -149,10 +167,10 @@ impl Pairer {
             self.waiting_origins.threads.pop_front();
             let Some(task) = self.tasks.get_mut(task_id) else { continue };
             let waiting = &mut task.origins.waiting;
-            while waiting.front().is_some_and(|row| since(row) < before) {
-                due.extend(waiting.pop_front());
+            while waiting.front().is_some_and(|waiting| since(&waiting.row) < before) {
+                due.extend(waiting.pop_front().map(|waiting| waiting.row));
             }
-            if let Some(row) = waiting.front() {
+            if let Some(Waiting { row, .. }) = waiting.front() {
                 self.waiting_origins.threads.push_back((since(row), task_id));
             }
         }

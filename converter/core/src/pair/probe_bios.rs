@@ -4,6 +4,7 @@
 
 use super::bios::EarlyComplete;
 use super::probe_request::{Folio, Owner, ProbeRequest};
+use super::probes::Probes;
 use super::requests::OpenRequest;
 use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
@@ -23,6 +24,8 @@ const BTRFS_TREES: u64 = 1;
 /// What the names of the kernel's workers begin with.
 const WORKER: &[u8] = b"kworker/";
 const SECTOR_BYTES: u64 = 512;
+/// A bio has room for so many folios (`BIO_MAX_VECS`).
+const MIN_FULL: usize = 256;
 
 /// A bio to which folios were added.
 #[derive(Debug, Default)]
@@ -103,6 +106,7 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         self.probes.sees_folios = true;
+        self.probes.apart.remove(&address);
         // The kernel frees a bio before it uses the address again, so the completion of the earlier bio was lost.
         if let Some(before) = self.bios.in_flight_at(address).filter(|&slot| self.bios[slot].by_probe) {
             self.give_up_bio(before, out)?;
@@ -131,6 +135,7 @@ impl Pairer {
     ) -> Result<()> {
         let task = self.tasks.id_of(e);
         let filled = self.probes.filling.take(address);
+        self.probes.apart.remove(&address);
         let what = || format!("bio 0x{address:x}");
         let before = self.bios.in_flight_at(address);
         if let Some(before) = before.filter(|&slot| self.bios[slot].by_probe) {
@@ -146,16 +151,18 @@ impl Pairer {
             return Ok(());
         }
         if role == BioRole::Read {
+            self.probes.keep_apart(address);
             return Ok(());
         }
         // A flush does not show that bios with data are recorded.
         if role == BioRole::Flush {
             self.begin_probe_flush(e, address, dev, flags);
-            return Ok(());
+            return self.leave_folios(address, &filled, None, out);
         }
         self.probes.sees_bios = true;
         self.release_requests(out)?;
-        let folios = folios_of(&filled, bytes);
+        let used = folios_of(&filled, bytes);
+        let (left, folios) = (&filled[..used.start], &filled[used.clone()]);
         match role {
             BioRole::Mirror => {
                 *self.probes.copies.entry(task).or_default() += 1;
@@ -165,13 +172,28 @@ impl Pairer {
             BioRole::SentFlush => {
                 self.probe_flush(e, task, address);
                 self.begin_probe_flush(e, address, dev, flags);
-                return Ok(());
+                return self.leave_folios(address, &filled, None, out);
             }
             _ => {}
         }
         if role == BioRole::Copy || role == BioRole::Chained && folios.is_empty() {
+            self.probes.keep_apart(address);
             self.count(Reason::Remapped, e.ts, self.location(), what);
             return Ok(());
+        }
+        let submitter = self.probe_request(task);
+        if matches!(role, BioRole::MaybePart | BioRole::Original) {
+            let parts = self.probes.parts.entry(task).or_default();
+            let left_bytes: u64 = left.iter().map(|folio| folio.len).sum();
+            if filled.is_empty() {
+                *parts += bytes;
+            } else if std::mem::take(parts) != left_bytes && !folios.is_empty() {
+                self.leave_folios(address, left, None, out)?;
+            }
+        } else if folios.is_empty() {
+            self.leave_folios(address, &filled, submitter, out)?;
+        } else {
+            self.leave_folios(address, left, None, out)?;
         }
         let copies = if role == BioRole::Original { self.probes.copies.remove(&task).unwrap_or(0) } else { 0 };
         // It has at least one copy, and ends once more for that.
@@ -210,6 +232,24 @@ impl Pairer {
         Ok(())
     }
 
+    /// Folios were added at an address, and are not in the bio that is submitted there. They may be of a read that used the address before, or of a
+    /// bio whose submit and completion were lost. `except`: a request whose folios may be in this bio all the same.
+    fn leave_folios(&mut self, address: u64, left: &[Folio], except: Option<Slot>, out: &mut Out<'_>) -> Result<()> {
+        let mut own: Vec<Folio> = Vec::new();
+        for folio in left {
+            let owner = folio.owner.filter(|&(slot, id)| self.requests.is_open(slot, id)).map(|(slot, _)| slot);
+            let Some(request) = owner.filter(|&slot| Some(slot) != except) else { continue };
+            if self.is_page_cache(folio, request, false, out.names) {
+                own.push(*folio);
+            } else if self.is_page_cache(folio, request, true, out.names) {
+                self.requests[request].row.bio_lost = true;
+            }
+        }
+        // No sync reads what it syncs.
+        self.probe_never_submitted(address, &own, None, out)?;
+        Ok(())
+    }
+
     /// Opens a copy of the next bio of the thread. Its device writes it, but the page cache counts only once.
     fn begin_mirror(&mut self, e: &Event, address: u64, target: (Dev, i64), (bytes, flags): (u64, Option<BioFlags>)) {
         let slot = self.open_probe_bio(e, address, NO_SLOT, &[], bytes);
@@ -224,6 +264,7 @@ impl Pairer {
     fn begin_probe_flush(&mut self, e: &Event, address: u64, dev: Dev, flags: Option<BioFlags>) {
         // Without flags, nothing distinguishes its row from that of a write.
         if flags.is_none() {
+            self.probes.keep_apart(address);
             return;
         }
         let request = self.tasks.open_request(self.tasks.id_of(e)).unwrap_or(NO_SLOT);
@@ -248,10 +289,18 @@ impl Pairer {
 
     /// Opens a bio with these folios. `bytes` is its size.
     fn open_probe_bio(&mut self, e: &Event, address: u64, request: Slot, folios: &[Folio], bytes: u64) -> Slot {
-        let is_unknown = request == NO_SLOT && self.may_be_in_sync(self.tasks.id_of(e));
+        // Who has filled it is in the sync, not who submits it.
+        let mut fillers: Vec<u32> = folios.iter().map(|folio| folio.task).collect();
+        fillers.sort_unstable();
+        fillers.dedup();
+        if fillers.is_empty() {
+            fillers.push(self.tasks.id_of(e));
+        }
+        let is_unknown = request == NO_SLOT && fillers.iter().any(|&task| self.may_be_in_sync(task));
         let slot = self.open_bio_of(e, NO_ID, address, request);
         let bio = &mut self.bios[slot];
         bio.by_probe = true;
+        bio.fillers = if request == NO_SLOT { fillers } else { Vec::new() };
         bio.row.origin_unknown = is_unknown;
         bio.file = folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
         for folio in folios {
@@ -484,7 +533,7 @@ impl Pairer {
         e: &Event,
         address: u64,
         (error, remaining): (Option<i32>, u32),
-        parent: u64,
+        (parent, role): (u64, Option<BioRole>),
         out: &mut Out<'_>,
     ) -> Result<()> {
         if let Some((slot, id)) = self.probes.flushes.remove(&address)
@@ -522,13 +571,14 @@ impl Pairer {
                     self.infer(request, None);
                 }
             }
+            self.probes.sees_ends = true;
             return self.end_flight(e, slot, error, out);
         }
         // It was filled for a read, or its submit was lost.
         let filled = self.probes.filling.take(address);
         let is_of_sync = self.probe_never_submitted(address, &filled, Some((e.ts, error)), out)?;
-        let is_partly_complete = |&slot: &Slot| self.bios[slot].by_probe && self.bios[slot].parts_left > 0;
-        if let Some(slot) = self.bios.in_flight_at(parent).filter(|slot| parent != 0 && is_partly_complete(slot)) {
+        let whole = self.bios.in_flight_at(parent).filter(|&slot| parent != 0 && self.bios[slot].by_probe);
+        if let Some(slot) = whole.filter(|&slot| self.bios[slot].parts_left > 0) {
             let bio = &mut self.bios[slot];
             bio.parts_left -= 1;
             bio.row.error = bio.row.error.filter(|&error| error != 0).or(error);
@@ -541,29 +591,57 @@ impl Pairer {
         if is_of_sync {
             return Ok(());
         }
-        self.probes.unknown_ends += 1;
-        self.count(Reason::OtherCompletion, e.ts, self.location(), || format!("completion of bio 0x{address:x}"));
+        let is_apart = whole.is_some() || self.probes.apart.contains_key(&address);
+        if is_apart && remaining <= 1 {
+            self.probes.apart.remove(&address);
+        }
+        let may_be_page_cache = matches!(role, None | Some(BioRole::PageCache | BioRole::MaybePart | BioRole::Original));
+        let is_journal = !filled.is_empty();
+        let is_lost = !is_apart && (may_be_page_cache || role == Some(BioRole::NotPageCache));
+        self.probes.unknown_ends += u64::from(is_lost);
+        self.orphans.of_probes += u64::from(is_lost && may_be_page_cache && !is_journal);
+        // Before, it is of what was in flight when the log began.
+        let is_unmatched = is_lost && self.probes.sees_ends;
+        let reason = if is_unmatched { Reason::UnmatchedComplete } else { Reason::OtherCompletion };
+        self.count(reason, e.ts, self.location(), || format!("completion of bio 0x{address:x}"));
         Ok(())
+    }
+}
+
+impl Probes {
+    /// Notes the submit of a bio that is no row.
+    pub(super) fn keep_apart(&mut self, address: u64) {
+        if self.apart.len() >= MAX_FILLING {
+            self.apart.clear();
+        }
+        self.apart.insert(address, ());
     }
 }
 
 /// Which of the folios that were given to a bio of this size are in it. Adding the last one may have failed for lack of room. The first ones
 /// may be of a read that used the address before. None if the sizes do not fit.
-fn folios_of(folios: &[Folio], bytes: u64) -> &[Folio] {
+fn folios_of(folios: &[Folio], bytes: u64) -> std::ops::Range<usize> {
+    let whole: u64 = folios.iter().map(|folio| folio.len).sum();
+    if let [first @ .., last] = folios
+        && first.len() >= MIN_FULL
+        && whole - last.len == bytes
+    {
+        return 0..first.len();
+    }
     for failed in 0..=1 {
         let Some(end) = folios.len().checked_sub(failed) else { break };
         let mut sum = 0;
         for begin in (0..end).rev() {
             sum += folios[begin].len;
             if sum == bytes {
-                return &folios[begin..end];
+                return begin..end;
             }
             if sum > bytes {
                 break;
             }
         }
     }
-    &[]
+    0..0
 }
 
 /// The extent of a bio of this size, by its folios.

@@ -21,6 +21,8 @@ pub(super) struct Probes {
     pub(super) flushes: Map<u64, (Slot, u64)>,
     /// By thread: the copies of the next `Original` that it has submitted.
     pub(super) copies: Map<u32, u32>,
+    /// By thread: the bytes of parts without folios that it has submitted since its last bio with folios. btrfs splits them off that.
+    pub(super) parts: Map<u32, u64>,
     /// By flusher thread: the device that it works on, and whether sync() or syncfs() asked for it.
     pub(super) work: Map<u32, (Dev, bool)>,
     /// By thread: sync functions that it is in, whose request other events report.
@@ -29,8 +31,12 @@ pub(super) struct Probes {
     pub(super) open: Vec<(Slot, u64)>,
     /// The length of `open` at which those that have ended are removed.
     sweep_at: usize,
+    /// Bios in flight that are no rows, such as reads and copies, by their address: their ends are known.
+    pub(super) apart: Map<u64, ()>,
     /// Completions of bios that are not known.
     pub(super) unknown_ends: u64,
+    /// A bio has been submitted and completed.
+    pub(super) sees_ends: bool,
     /// Probes report bios, and folios.
     pub(super) sees_bios: bool,
     pub(super) sees_folios: bool,
@@ -73,8 +79,8 @@ impl Pairer {
             Probe::Submit { bio, dev, sector, bytes, role, flags } => {
                 return self.probe_submit(e, bio, (dev, sector), (bytes, flags), role, out);
             }
-            Probe::End { bio, error, remaining, parent } => {
-                return self.probe_end(e, bio, (error, remaining), parent, out);
+            Probe::End { bio, error, remaining, parent, role } => {
+                return self.probe_end(e, bio, (error, remaining), (parent, role), out);
             }
             Probe::WaitStart { site, transaction, dev } => self.probe_wait_start(e, site, transaction, dev),
             Probe::WaitEnd { site } => return self.probe_wait_end(e, site, out),

@@ -12,6 +12,8 @@ use crate::names::{NameId, Names};
 
 /// Page size where an offset is counted in pages. All kernels that the recorder supports have it, apart from some of arm64.
 const PAGE_BYTES: u64 = 4096;
+/// The flag of a bio that shares the pages of another one (`BIO_CLONED`, from Linux 5.3 on). Those that file systems fill have it only on btrfs.
+const BIO_CLONED: u64 = 1 << 1;
 /// The names of a file and of the folders above it.
 const MAX_NAMES: usize = 16;
 /// More than the recorder gives an event.
@@ -206,7 +208,12 @@ impl DynamicEvent {
             Self::End => {
                 let error = number("status").and_then(|status| errno_of_status(i64::from(status as u8)));
                 let remaining = number("remaining").unwrap_or(0) as u32;
-                Probe::End { bio: number("bio")?, error, remaining, parent: number("private").unwrap_or(0) }
+                let is_clone = number("flags").is_some_and(|flags| flags & BIO_CLONED != 0);
+                let role = match fields.symbol("end_io").map(|end| role_of(&end)) {
+                    None if is_clone => Some(BioRole::Copy),
+                    role => role,
+                };
+                Probe::End { bio: number("bio")?, error, remaining, parent: number("private").unwrap_or(0), role }
             }
             Self::WaitStart(site) => {
                 let transaction = number("tid").or_else(|| number("seq")).unwrap_or(0);
