@@ -129,6 +129,7 @@ class Request:
     pid: int
     id: int
     first_event: Event
+    begin: int  # not before the end of the request before it, although an event that was held back may be older
     start: Event | None = None
     end: Event | None = None
     call: Call | None = None
@@ -635,6 +636,7 @@ class Pairing:
         self.in_flight: list[Bio] = []
         # Events that wait for the next event of their threads.
         self.held: list[Held] = []
+        self.replayed: Held | None = None
         # Calls that are call-only requests, in the order in which they returned.
         self.lone_calls: list[Call] = []
         # By process.
@@ -673,7 +675,7 @@ class Pairing:
         for pid in {event.pid for event in whole}:
             self.torn_lines.catch_up(pid, I64)
         for held in self.held:
-            getattr(self, held.event.kind)(held.event)
+            self.replay(held)
         for of_thread in self.without_call.values():
             self.lose_first_call(of_thread)
         # Those that are open at the end of the log. A call of a thread was closed by the next one.
@@ -682,10 +684,11 @@ class Pairing:
             if not call.has_returned:
                 self.lose_exit(call)
         for request in self.requests:
+            first = request.first_event
             if request.start is None:
-                self.losses.add_event("start_missing", request.first_event)
+                self.losses.add("start_missing", first.line, first.text, request.begin)
             if request.end is None:
-                self.losses.add_event("end_missing", request.first_event)
+                self.losses.add("end_missing", first.line, first.text, request.begin)
         for bio in self.bios:
             if bio.submit is None:
                 bio.complete = bio.early_complete
@@ -779,7 +782,7 @@ class Pairing:
                 continue
             self.held.remove(held)
             if not is_damaged:
-                getattr(self, held.event.kind)(held.event)
+                self.replay(held)
                 continue
             self.losses.add_event("damaged_id", held.event)
             repaired = replace(held.event, fields={**held.event.fields, "id": held.request.id})
@@ -788,6 +791,12 @@ class Pairing:
             for bio in held.request.bios:
                 if repaired in bio.folios or bio.submit is repaired:
                     bio.inferred = True
+
+    def replay(self, held: Held) -> None:
+        """Uses a held event whose id is right: it is of the next request of its thread."""
+        self.replayed = held
+        getattr(self, held.event.kind)(held.event)
+        self.replayed = None
 
     def is_damaged(self, held: Held, event: Event) -> bool | None:
         """Whether the id of the held event is damaged; None if it is not known yet."""
@@ -982,7 +991,8 @@ class Pairing:
         if repaired := self.repair_start(event):
             return repaired
         self.close_requests_of_thread(event)
-        request = Request(event.pid, event.fields["id"], event)
+        over = self.replayed.request.closed_ts if self.replayed else None
+        request = Request(event.pid, event.fields["id"], event, max(event.ts, over or 0))
         request.begins_with_bio = event.kind in ("folio", "submit")
         request.orphans_before = self.orphans
         request.start = event if event.kind == "start" else None
@@ -1293,7 +1303,7 @@ def first_in_call(request: Request, requests: list[Request]) -> Request:
 
 def _sync_row(request: Request) -> Row:
     call, start, end, bios = request.call, request.start, request.end, request.bios
-    ts = call.entry.ts if call else (start or request.first_event).ts
+    ts = call.entry.ts if call else start.ts if start else request.begin
     submits = [bio.submit.ts for bio in bios if bio.submit]
     completions = [bio.complete.ts for bio in bios if bio.complete]
     all_submitted = bool(bios) and len(submits) == len(bios)

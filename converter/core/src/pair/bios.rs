@@ -595,7 +595,7 @@ impl Pairer {
             NO_SLOT
         } else {
             // An event that was held back is not of a request that began after it.
-            let existed = |&slot: &Slot| self.replayed.is_none() || self.requests[slot].row.first_event <= e.ts;
+            let existed = |&slot: &Slot| self.replayed.is_none_or(|at| self.requests[slot].row.first_event <= at);
             match self.find_request(self.tasks.id_of(e), id).filter(existed) {
                 Some(slot) => slot,
                 None => self.open_orphan(e, id, out)?,
@@ -680,7 +680,7 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         // A submit that was held back is of no bio that was begun after it.
-        let had_begun = |&slot: &Slot| self.replayed.is_none() || self.bios[slot].row.first_event <= e.ts;
+        let had_begun = |&slot: &Slot| self.replayed.is_none_or(|at| self.bios[slot].row.first_event <= at);
         let filling = self.bios.filling.get(&address).copied().filter(had_begun);
         if filling.is_some() {
             self.bios.filling.remove(&address);

@@ -18,6 +18,8 @@ const MAX_HELD: usize = 64;
 
 pub(super) struct HeldEvent {
     event: Event,
+    /// A request that it begins begins no earlier.
+    from: i64,
     provenance: Provenance,
     task: u32,
     id: u64,
@@ -51,7 +53,8 @@ impl Pairer {
         }
         let Some(request) = self.tasks.open_request(task) else { return false };
         let sync_id = self.requests[request].row.sync_id;
-        self.held.push(HeldEvent { event: *event, provenance: self.provenance, task, id, bio, request, sync_id });
+        let (from, provenance) = (event.ts, self.provenance);
+        self.held.push(HeldEvent { event: *event, from, provenance, task, id, bio, request, sync_id });
         true
     }
 
@@ -90,10 +93,10 @@ impl Pairer {
     }
 
     /// The held event is of the next request of its thread. Requests of a thread do not overlap, but meanwhile events of other threads
-    /// may have extended the request before it, or ended it.
+    /// may have extended the request before it, or ended it. So the next request begins when that was over. The event keeps its time.
     fn leave_request_of(&mut self, held: &mut HeldEvent) {
         if self.has_left(held) {
-            held.event.ts = held.event.ts.max(self.now_before);
+            held.from = held.from.max(self.now_before);
             return;
         }
         let row = &mut self.requests[held.request].row;
@@ -150,7 +153,7 @@ impl Pairer {
 
     fn replay(&mut self, held: &HeldEvent, verdict: Verdict, out: &mut Out<'_>) -> Result<()> {
         let current = std::mem::replace(&mut self.provenance, held.provenance);
-        self.replayed = Some(held.event.ts);
+        self.replayed = Some(held.from);
         let result = self.use_held(held, verdict, out);
         self.replayed = None;
         self.provenance = current;

@@ -611,7 +611,8 @@ impl Pairer {
             process: process.name,
             cgroup: process.cgroup,
             in_flight: (self.requests.in_flight, self.requests.in_flight),
-            ..Request::new(self.requests.take_sync_id(), id, e.ts)
+            // An event that was held back begins the request that follows the one of its thread.
+            ..Request::new(self.requests.take_sync_id(), id, self.replayed.map_or(e.ts, |from| from.max(e.ts)))
         };
         let location = self.location();
         let slot = self.requests.open(row, task_id, location);

@@ -282,7 +282,8 @@ fn parse_call_pairs(event: EventName, data: &[u8]) -> Option<Data<'_>> {
     while let Some(key) = words.next() {
         let value = words.next()?;
         let twice = extras.iter().any(|(k, _)| *k == key) || key == b"ret" && ret.is_some();
-        if twice || EventName::parse(key).is_some() {
+        // `start` is the name of a field too.
+        if twice || key != b"start" && EventName::parse(key).is_some() {
             return None;
         } else if key == b"ret" {
             ret = Some(whole(value, Cursor::signed)?);
