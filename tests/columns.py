@@ -51,18 +51,6 @@ SIGNED = """\
   END AS BIGINT) AS {0}"""
 
 
-# The runs that show no syncs.
-UNSEEN = """
-LEFT JOIN (
-  SELECT DISTINCT run AS unseen
-  FROM _syncline_file_meta
-  WHERE
-    key = 'syncs_recorded'
-    AND value = 'no'
-) AS blind
-  ON unseen = run"""
-
-
 @dataclass(frozen=True)
 class Column:
     """A column as sql/columns.toml declares it."""
@@ -76,7 +64,6 @@ class Column:
     expression: bool = False
     only_with_bio: bool = False
     default: str = ""
-    of_syncs: bool = False
 
     @property
     def comment(self) -> str:
@@ -208,8 +195,6 @@ def duckdb_view(table: str, columns: list[Column]) -> str:
         if c.type == "uint"
         else f"  COALESCE({c.name}, {c.default}) AS {c.name}"
         if c.default
-        else f"  CASE WHEN unseen IS NULL THEN {c.name} END AS {c.name}"
-        if c.of_syncs
         else f"  {c.name}"
         for c in (*columns, Column("run", "text", ""))
     ]
@@ -222,8 +207,6 @@ def duckdb_view(table: str, columns: list[Column]) -> str:
     )
     # As tests/sqlfmt.py formats it: on one line, on two, or an item a line.
     select, source = "SELECT " + ", ".join(i.strip() for i in items), f"FROM _syncline_file_{table}"
-    if any(c.of_syncs for c in columns):
-        source += UNSEEN
     if "\n" in select or len(select) > WIDTH:
         body = "SELECT\n" + ",\n".join(items) + f"\n{source}"
     else:

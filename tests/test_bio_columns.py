@@ -217,7 +217,8 @@ def test_the_file_of_a_bio_without_a_request(
         [f"{tmp_path}/in.log"], f"{tmp_path}/out/", file_tables=[f"{tmp_path}/files.jsonl"]
     )
     (row,) = tables(tmp_path / "out")["bio"]
-    assert row["origin"] == "background"
+    # The log shows no sync.
+    assert row["origin"] is None
     assert (row["ino"], row["path"]) == want
 
 
@@ -258,3 +259,35 @@ def test_the_file_of_background_writeback_of_a_patched_kernel(
 ) -> None:
     (row,) = core(tmp_path, patched(*folios))["bio"]
     assert (row["origin"], row["ino"], row["path"]) == ("background", want, None)
+
+
+def test_no_bio_is_background_where_no_sync_can_be_recorded(tmp_path: Path) -> None:
+    """The file itself says so, not only the SQL table. Nothing else of it changes."""
+    writes = "".join(
+        f"  8,0    1 {2 * at + 1} 0.{at:09d} 7 Q WS {8 * at} + 8 [wl]\n"
+        f"  8,0    1 {2 * at + 2} 0.{at:09d} 0 C WS {8 * at} + 8 [0]\n"
+        for at in range(20_000)
+    )
+    rows = core(tmp_path, writes.encode(), source="blkparse")
+    assert {"syncs_recorded": "no"}.items() <= {r["key"]: r["value"] for r in rows["meta"]}.items()
+    assert [row["sector"] for row in by_id(rows["bio"])] == [8 * at for at in range(20_000)]
+    assert {(row["origin"], row["bytes"], row["tid"]) for row in rows["bio"]} == {(None, 4096, 7)}
+    # A sync of the same thread is over before: its bios are none of a sync.
+    both = ftrace_with_sync()
+    assert [row["origin"] for row in core(tmp_path, both, source="ftrace")["bio"]] == ["background"]
+
+
+def ftrace_with_sync() -> bytes:
+    """A sync without a bio, and then a write of its thread."""
+    events = (
+        (10, "sys_fsync(fd: 0x3)"),
+        (20, "ext4_sync_file_enter: dev 8,0 ino 12 parent 2 datasync 0 "),
+        (30, "ext4_sync_file_exit: dev 8,0 ino 12 ret 0"),
+        (40, "sys_fsync -> 0x0"),
+        (50, "block_bio_queue: 8,0 WS 80 + 8 [wl]"),
+        (60, "block_rq_complete: 8,0 WS () 80 + 8 [0]"),
+        # It begins the next sync, so it was in none.
+        (70, "sys_fsync(fd: 0x3)"),
+        (80, "sys_fsync -> 0x0"),
+    )
+    return "".join(f"  wl-7 [000] ..... 10.{us:06d}: {text}\n" for us, text in events).encode()

@@ -13,13 +13,5 @@ SELECT
   ts_ns, dur_ns, queue_ns, device_ns, requeues, requeue_ns, parts, error, bio,
   dev, below, sector, bytes, folios, ranges, first_offset, last_offset,
   direction, is_request, rwbs, ino, path, tid, pid, comm, process, cgroup,
-  writers, writers_cgroup,
-  CASE WHEN unseen IS NULL THEN origin END AS origin,
-  confidence, incomplete, run
-FROM _syncline_file_bio
-LEFT JOIN (
-  SELECT DISTINCT run AS unseen
-  FROM _syncline_file_meta
-  WHERE key = 'syncs_recorded' AND value = 'no'
-) AS blind
-  ON unseen = run;
+  writers, writers_cgroup, origin, confidence, incomplete, run
+FROM _syncline_file_bio;

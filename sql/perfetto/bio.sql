@@ -58,7 +58,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- First sector. Null if unknown.
   sector LONG,
   -- Total size of the folios that were added to it. Size of the bio if not all
-  -- of its folios are recorded. Null if neither is recorded, or if the log may
+  -- of its folios are recorded. 0 for a flush without data; one with data is a
+  -- write, and has their size. Null if neither is recorded, or if the log may
   -- begin within the bio.
   bytes LONG,
   -- Number of folios. Null if its folios are not recorded, or not all of them.

@@ -60,7 +60,9 @@ def main() -> None:
             found = result.covered.get(entry, [])
             head = f"  {', '.join(entry.facts)} | {' + '.join(entry.missing)} ({entry.scope}) | {', '.join(entry.columns)}"
             total = sum(
-                entry.is_of(loss) for loss in result.tried if loss.recording.facts in entry.facts
+                entry.is_of(loss)
+                for loss in result.tried
+                if not {loss.recording.facts, loss.recording.name}.isdisjoint(entry.facts)
             )
             out.append(f"{head}: {described(found, total) if found else 'NOT SEEN'}")
     unexplained = len({(loss.recording.name, loss.detail) for loss, _ in result.violations})

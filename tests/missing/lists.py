@@ -19,7 +19,7 @@ class Entry:
     """A line of `limits.tsv` or `known.tsv`."""
 
     facts: tuple[str, ...]
-    """Recordings with these facts (`recordings.FACTS`)."""
+    """Recordings with these facts (`recordings.FACTS`), or of these names."""
     missing: tuple[str, ...]
     """Kinds of events (`kinds.PATTERNS`), `beginning`, `rest`, or `id`. Several are missing together."""
     scope: str
@@ -38,7 +38,7 @@ class Entry:
 
     def covers(self, loss: Loss, violation: Violation) -> bool:
         return (
-            loss.recording.facts in self.facts
+            not {loss.recording.facts, loss.recording.name}.isdisjoint(self.facts)
             and self.is_of(loss)
             and any(self._allows(column, violation) for column in self.columns)
         )

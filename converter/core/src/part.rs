@@ -52,6 +52,11 @@ impl Part {
         Err(io::Error::other("another process removes temporary files"))
     }
 
+    /// Its path until it is persisted.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     /// Gives the file its name.
     pub fn persist(self, path: &Path) -> Result<()> {
         self.0.persist(path).map(drop).map_err(|e| Error::Write { path: path.to_owned(), source: e.error })

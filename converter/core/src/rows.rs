@@ -964,8 +964,8 @@ impl Bio {
 
     /// Its size; `None` if neither its folios nor its size are recorded, or if the log may lack some of the folios.
     pub fn bytes(&self) -> Option<i64> {
-        // The block layer says that a flush has no data.
-        let is_flush = self.address == 0 && self.direction() == Direction::Flush;
+        // The block layer and probes say that a flush has no data. The patch may not say how large a bio is whose folios are lost.
+        let is_flush = (self.address == 0 || self.extent.of_probes) && self.direction() == Direction::Flush;
         let is_known = self.extent.folios > 0 || self.extent.bytes > 0 || is_flush;
         (is_known && !self.extent.is_partial && !self.extent.size_unknown).then_some(self.extent.bytes as i64)
     }

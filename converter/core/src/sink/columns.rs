@@ -53,6 +53,8 @@ impl Sink for RequestsParquet {
     }
 }
 
+/// The fact that says `no` if no sync can be in the inputs. Then what belongs to no sync is not known to be background writeback.
+const SYNCS_RECORDED: &str = "syncs_recorded";
 /// Metadata of each table of a folder: the checksums of the rows of all of them. Tables with other checksums are of another conversion.
 const CHECKSUMS: &str = "checksums";
 
@@ -60,6 +62,7 @@ const CHECKSUMS: &str = "checksums";
 pub struct TablesFolder {
     /// `None` once they are complete.
     tables: Option<Tables>,
+    is_temporary: bool,
     place: Option<Place>,
     /// The last field, because fields drop in order: unfinished tables must remove their files before the folder can go.
     above: Option<CreatedFolders>,
@@ -139,7 +142,7 @@ impl TablesFolder {
             commit: table::<Commit>(at, contents)?,
             write_wait: table::<WriteWait>(at, contents)?,
         };
-        Ok(Self { tables: Some(tables), place: Some(place), above })
+        Ok(Self { tables: Some(tables), is_temporary: contents.is_temporary, place: Some(place), above })
     }
 }
 
@@ -216,7 +219,10 @@ impl Sink for TablesFolder {
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let (Some(tables), Some(place)) = (self.tables.take(), self.place.take()) else { return Ok(()) };
         let at = place.folder();
-        let Tables { sync, bio, call, wait, phase, commit, write_wait } = tables;
+        let Tables { sync, mut bio, call, wait, phase, commit, write_wait } = tables;
+        if facts.meta.iter().any(|(key, value)| key == SYNCS_RECORDED && value == "no") {
+            bio = bio.without_values::<Bio>("origin", self.is_temporary)?;
+        }
         let mut tables = vec![
             sync,
             bio,

@@ -1,13 +1,15 @@
 //! One Parquet file. Rows come one at a time, and are written in groups.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parquet::column::writer::ColumnCloseResult;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::errors::Result as ParquetResult;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
@@ -213,6 +215,44 @@ impl Table {
         }
         self.writer.flush().map_err(|source| Error::Write { path: self.path.clone(), source })?;
         Ok(self.writer.inner().crc.sum())
+    }
+
+    /// Writes the rows again, with null in one column: what its values say has turned out not to be known.
+    pub(super) fn without_values<R: Row>(mut self, name: &str, is_temporary: bool) -> Result<Self> {
+        self.end_rows()?;
+        let from = self.writer.inner().file.path();
+        let file = File::open(from).map_err(|source| Error::Read { path: from.display().to_string(), source })?;
+        let mut table = Self::create(&self.path, R::COLUMNS, is_temporary)?;
+        for group in self.writer.flushed_row_groups() {
+            table.copy_group(group, &file, name).map_err(|e| encode(&self.path, &e))?;
+        }
+        Ok(table)
+    }
+
+    /// Copies a group of rows from another file, without the values of a column.
+    fn copy_group(&mut self, group: &RowGroupMetaData, file: &File, without: &str) -> ParquetResult<()> {
+        let rows = group.num_rows() as usize;
+        let mut writer = self.writer.next_row_group()?;
+        for (column, chunk) in self.columns.iter_mut().zip(group.columns()) {
+            if chunk.column_descr().name() != without {
+                let closed = ColumnCloseResult {
+                    bytes_written: chunk.compressed_size() as u64,
+                    rows_written: rows as u64,
+                    metadata: chunk.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                writer.append_column(file, closed)?;
+                continue;
+            }
+            column.encode(rows)?;
+            if let Some((pages, closed)) = column.take_pages()? {
+                writer.append_column(&pages, closed)?;
+            }
+        }
+        writer.close()?;
+        Ok(())
     }
 
     /// Writes the metadata, which end a Parquet file.
