@@ -463,6 +463,96 @@ def test_sizes_that_do_not_fit_give_bytes_and_no_folios(tmp_path: Path) -> None:
     only(rows["sync"], bytes=512, folios=None, ranges=None, confidence="inferred")
 
 
+@pytest.mark.parametrize(
+    ("end", "may_be_of_the_sync"),
+    [
+        # Only writes are recorded, so it is that of a write whose submit was lost.
+        (" flags=0x80", True),
+        (" flags=0x80 end_io=ext4_end_bio+0x0/0x131", True),
+        # A clone, a driver's own bio, the journal: no page cache of a file.
+        (" flags=0x202", False),
+        (" flags=0x80 end_io=crypt_endio+0x0/0x131", False),
+        (" flags=0x80 end_io=end_bio_bh_io_sync+0x0/0x131", False),
+    ],
+)
+def test_an_end_without_a_submit_may_be_of_a_bio_of_the_open_sync(
+    end: str, may_be_of_the_sync: bool, tmp_path: Path
+) -> None:
+    """The folios and the submit of a bio are lost, and its end is not."""
+    case: Case = [
+        (1, enter()),
+        (1, folio(0)),
+        (1, submit(4096)),
+        (9, done()),
+        (9, done(5, end)),
+        (1, leave()),
+        # Nothing of this one is lost.
+        (1, enter()),
+        (1, folio(1)),
+        (1, submit(4096)),
+        (9, done()),
+        (1, leave()),
+    ]
+    first, second = converted(tmp_path, case)["sync"]
+    names = ("bios", "bytes", "writeback_ns", "incomplete")
+    whole = (1, 4096, 1000, None)
+    lacking = (None, None, None, "bio")
+    assert tuple(first[name] for name in names) == (lacking if may_be_of_the_sync else whole)
+    assert tuple(second[name] for name in names) == whole
+
+
+def test_ends_of_reads_and_copies_are_of_no_sync(tmp_path: Path) -> None:
+    """Their submits are recorded, although they are no rows."""
+    case: Case = [
+        (1, enter()),
+        (1, folio(0)),
+        (1, submit(4096)),
+        (1, submit(4096, bio=5, opf=0)),
+        (2, submit(4096, "crypt_endio", bio=6, sector=80)),
+        (2, submit(4096, "clone_endio", bio=7, sector=80)),
+        *((9, done(bio, " flags=0x80")) for bio in (5, 6, 7)),
+        (9, done()),
+        (1, leave()),
+    ]
+    only(converted(tmp_path, case)["sync"], bios=1, bytes=4096, incomplete=None)
+
+
+def test_folios_of_a_bio_whose_submit_and_end_were_lost(tmp_path: Path) -> None:
+    """The address is used again before the sync ends."""
+    filled: Case = [(1, enter()), (1, folio(0))]
+    again: Case = [
+        (2, enter(ino=9)),
+        (2, folio(0, ino=9)),
+        (2, submit(4096, sector=16)),
+        (9, done()),
+        (2, leave()),
+        (1, leave()),
+    ]
+    rows = converted(tmp_path, [*filled, *again])
+    syncs = {row["tid"]: row for row in rows["sync"]}
+    only([syncs[2]], bytes=4096, bios=1, incomplete=None)
+    # Its folio was in a bio, of which nothing else is known.
+    only([syncs[1]], bytes=4096, bios=1, writeback_ns=None, incomplete="bio")
+    assert losses(rows)["never_submitted"] == 1
+    # What is not of its file may be of a bio that another thread submits.
+    rows = converted(tmp_path, [(1, enter()), (1, folio(0, ino=3)), *again])
+    syncs = {row["tid"]: row for row in rows["sync"]}
+    only([syncs[1]], bytes=None, bios=None, incomplete="bio")
+    only([syncs[2]], bytes=4096, bios=1, incomplete=None)
+
+
+def test_the_thread_that_has_filled_a_bio_may_be_in_a_sync(tmp_path: Path) -> None:
+    """Another thread submits it, as on f2fs. The start of the sync was lost."""
+    bio: Case = [(1, folio(0)), (2, submit(4096, "f2fs_write_end_io")), (9, done())]
+    other: Case = [(2, enter(ino=9)), (2, leave())]
+    end: Case = [(1, leave())]
+    assert [row["origin"] for row in converted(tmp_path, [*bio, *other, *end])["bio"]] == [None]
+    # It begins a sync, so it was in none.
+    whole: Case = [(1, enter()), (1, leave())]
+    rows = converted(tmp_path, [*bio, *other, *whole])
+    assert [row["origin"] for row in rows["bio"]] == ["background"]
+
+
 def test_a_bio_of_another_file_is_inferred(tmp_path: Path) -> None:
     rows = converted(
         tmp_path, [(1, enter()), (1, folio(0, ino=8)), (1, submit(4096)), (9, done()), (1, leave())]

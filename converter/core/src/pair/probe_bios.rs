@@ -595,7 +595,8 @@ impl Pairer {
         if is_apart && remaining <= 1 {
             self.probes.apart.remove(&address);
         }
-        let may_be_page_cache = matches!(role, None | Some(BioRole::PageCache | BioRole::MaybePart | BioRole::Original));
+        let may_be_page_cache =
+            matches!(role, None | Some(BioRole::PageCache | BioRole::MaybePart | BioRole::Original));
         let is_journal = !filled.is_empty();
         let is_lost = !is_apart && (may_be_page_cache || role == Some(BioRole::NotPageCache));
         self.probes.unknown_ends += u64::from(is_lost);
