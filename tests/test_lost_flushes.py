@@ -6,11 +6,13 @@ flush begins. The expected values follow from that and from the printed events.
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.reference import flushes
 from tests.test_block_operations import COMPLETED, ISSUED, QUEUED, Event, Rows, rows_of
 
 WL, OTHER, IRQ, WORKER = "wl-559", "wm-560", "swapper/0-0", "kworker/0:1H-90"
@@ -187,3 +189,57 @@ def test_a_sync_whose_only_submit_is_the_first_one_of_the_log_may_have_a_bio(
     assert (first["bios"], first["bytes"], first["incomplete"]) == (None, None, "bio")
     # Nothing is unknown in the second one.
     assert (second["bios"], second["bytes"], second["incomplete"]) == (0, 0, None)
+
+
+# Many flushes, against the truth of tests/reference/flushes.py.
+
+
+def printed(event: flushes.Event) -> Event:
+    """The line of an event. Each bio is asked for by a thread of its own."""
+    if event.name == "asked":
+        return asked(event.us, f"w{event.bio}-{1000 + (event.bio or 0)}")
+    return {"issued": issued, "flushed": flushed, "ended": ended}[event.name](event.us)
+
+
+def wrong(rows: Rows, truth: list[flushes.Truth]) -> list[tuple[Any, ...]]:
+    """Figures of bios that are marked exact and complete, and are not true. `tid` names the bio."""
+    found = []
+    for bio in rows["bio"]:
+        if bio["is_request"] or bio["incomplete"] or bio["confidence"] == "inferred":
+            continue
+        of = truth[bio["tid"] - 1000]
+        true = {"dur_ns": of.ended - of.asked, "queue_ns": of.issued - of.asked}
+        true["device_ns"] = of.ended - of.issued
+        found += [
+            (bio["tid"], name, us, bio[name])
+            for name, us in true.items()
+            if bio[name] not in (None, us * 1000)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_flushes_are_those_of_the_block_layer(seed: int, tmp_path: Path) -> None:
+    events, truth = flushes.flushes(random.Random(seed), 12)
+    rows = rows_of(tmp_path, [printed(event) for event in events])
+    assert wrong(rows, truth) == []
+    known = [bio for bio in rows["bio"] if not bio["is_request"] and bio["dur_ns"] is not None]
+    # Only where a bio comes too late for a flush, its end may not be known.
+    late = any(
+        of.asked < other.issued < of.issued and other.asked < of.asked
+        for of in truth
+        for other in truth
+    )
+    assert len(known) == len(truth) or late
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_flush_that_lacks_an_event_makes_no_figure_wrong(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    events, truth = flushes.flushes(rng, 10)
+    # Events at the beginning say that the log records them all. If the event of a bio is lost, its end looks like that of the next one.
+    can_go = [at for at in range(8, len(events)) if events[at].name != "asked"]
+    for at in sorted(rng.sample(can_go, rng.choice((1, 1, 2))), reverse=True):
+        del events[at]
+    rows = rows_of(tmp_path, [printed(event) for event in events])
+    assert wrong(rows, truth) == []

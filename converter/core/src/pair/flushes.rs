@@ -133,7 +133,11 @@ pub(super) struct Flushes(Map<Dev, Device>);
 
 impl Flushes {
     fn add(&mut self, (dev, sector): (Dev, i64), slot: Slot, flags: BioFlags, is_request: bool) -> Option<Slot> {
-        let in_flight = &mut self.0.entry(dev).or_default().in_flight;
+        let device = self.0.entry(dev).or_default();
+        // Its end may be taken for one that is still to come.
+        let may_follow = device.surplus > 0 && device.running > 0;
+        let is_doubtful = sector <= 0 && (may_follow || device.in_flight.iter().any(|flush| flush.is_doubtful));
+        let in_flight = &mut device.in_flight;
         in_flight.push_back(Flush {
             slot,
             sector: Some(sector).filter(|&sector| sector > 0),
@@ -145,7 +149,7 @@ impl Flushes {
             times_flushed: 0,
             max_times: TIMES_OF_EACH,
             is_overlapped: false,
-            is_doubtful: false,
+            is_doubtful,
         });
         if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front().map(|flush| flush.slot) } else { None }
     }
@@ -452,7 +456,9 @@ impl Pairer {
             return lost.iter().try_for_each(|flush| self.give_up_flush(flush.slot, out));
         }
         let is_soon = device.last_done.is_some_and(|done| ts.saturating_sub(done) <= MAX_KICK_NS);
-        let are_late = is_issue && is_soon && !device.is_asked && !device.has_queues;
+        let is_asked = device.is_asked || device.in_flight.iter().any(|flush| !flush.is_issued && flush.sector.is_none());
+        // One is too late, because the device flushes again for somebody. Of several, ends may be lost.
+        let are_late = is_issue && is_soon && !is_asked && !device.has_queues && ending == ends.len() + 1;
         if are_late {
             let ended = device.take_ending(0..ends.len());
             let issued_again: Vec<Slot> = device.ending().map(|flush| flush.slot).collect();
