@@ -272,7 +272,7 @@ def test_no_bio_is_background_where_no_sync_can_be_recorded(tmp_path: Path) -> N
     assert {"syncs_recorded": "no"}.items() <= {r["key"]: r["value"] for r in rows["meta"]}.items()
     assert [row["sector"] for row in by_id(rows["bio"])] == [8 * at for at in range(20_000)]
     assert {(row["origin"], row["bytes"], row["tid"]) for row in rows["bio"]} == {(None, 4096, 7)}
-    # A sync of the same thread is over before: its bios are none of a sync.
+    # A sync of the same thread is over before the write.
     both = ftrace_with_sync()
     assert [row["origin"] for row in core(tmp_path, both, source="ftrace")["bio"]] == ["background"]
 

@@ -531,7 +531,7 @@ def test_folios_of_a_bio_whose_submit_and_end_were_lost(tmp_path: Path) -> None:
     rows = converted(tmp_path, [*filled, *again])
     syncs = {row["tid"]: row for row in rows["sync"]}
     only([syncs[2]], bytes=4096, bios=1, incomplete=None)
-    # Its folio was in a bio, of which nothing else is known.
+    # Its folio was in a bio, and nothing else is known of that.
     only([syncs[1]], bytes=4096, bios=1, writeback_ns=None, incomplete="bio")
     assert losses(rows)["never_submitted"] == 1
     # What is not of its file may be of a bio that another thread submits.

@@ -4,7 +4,6 @@
 
 use super::bios::EarlyComplete;
 use super::probe_request::{Folio, Owner, ProbeRequest};
-use super::probes::Probes;
 use super::requests::OpenRequest;
 use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
@@ -606,16 +605,6 @@ impl Pairer {
         let reason = if is_unmatched { Reason::UnmatchedComplete } else { Reason::OtherCompletion };
         self.count(reason, e.ts, self.location(), || format!("completion of bio 0x{address:x}"));
         Ok(())
-    }
-}
-
-impl Probes {
-    /// Notes the submit of a bio that is no row.
-    pub(super) fn keep_apart(&mut self, address: u64) {
-        if self.apart.len() >= MAX_FILLING {
-            self.apart.clear();
-        }
-        self.apart.insert(address, ());
     }
 }
 

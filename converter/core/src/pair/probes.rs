@@ -13,6 +13,8 @@ use crate::losses::Reason;
 
 /// How many requests are kept before those that have ended are removed.
 const MIN_SWEEP: usize = 64;
+/// Bios that are no rows and whose ends are awaited.
+const MAX_APART: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(super) struct Probes {
@@ -45,6 +47,14 @@ pub(super) struct Probes {
 }
 
 impl Probes {
+    /// Notes the submit of a bio that is no row.
+    pub(super) fn keep_apart(&mut self, address: u64) {
+        if self.apart.len() >= MAX_APART {
+            self.apart.clear();
+        }
+        self.apart.insert(address, ());
+    }
+
     /// A thread enters or leaves a call, so it is in no sync function.
     pub(super) fn leave(&mut self, task: u32) {
         if !self.ignored.is_empty() {

@@ -206,8 +206,15 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
         },
         8 | 9 => Probe::Submit { bio, dev, sector, bytes: (u64::from(b & 3) + 1) * 512, role, flags },
         10 | 11 => {
-            let role = [None, Some(BioRole::PageCache), Some(BioRole::Copy), Some(BioRole::NotPageCache)][usize::from(c >> 1 & 3)];
-            Probe::End { bio, error: Some(-(i32::from(c) & 1)), remaining: u32::from(b & 3), parent: u64::from(b >> 6), role }
+            let role = [None, Some(BioRole::PageCache), Some(BioRole::Copy), Some(BioRole::NotPageCache)]
+                [usize::from(c >> 1 & 3)];
+            Probe::End {
+                bio,
+                error: Some(-(i32::from(c) & 1)),
+                remaining: u32::from(b & 3),
+                parent: u64::from(b >> 6),
+                role,
+            }
         }
         12 => Probe::WaitStart { site, transaction: 0, dev },
         13 => Probe::WaitEnd { site },
