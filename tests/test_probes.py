@@ -749,7 +749,7 @@ def test_a_flush_is_a_bio_that_writes_nothing(tmp_path: Path) -> None:
         rows["bio"][1:],
         **want,
         queue_ns=None,
-        bytes=None,
+        bytes=0,
         rwbs="FWS",
         incomplete=None,
         origin="sync",
