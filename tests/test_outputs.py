@@ -359,6 +359,41 @@ class TestLinks:
             _core.convert([str(LOG)], f"{tmp_path}/link/a.csv")
         assert not list((tmp_path / "victim").iterdir())
 
+    @pytest.mark.parametrize("output", ["x/new/a", "x/new/"])
+    def test_a_link_that_comes_between_check_and_use_is_not_followed(
+        self, output: str, tmp_path: Path
+    ) -> None:
+        """Another user exchanges a folder for a link and back, again and again."""
+        for name in ("victim", "folder"):
+            (tmp_path / name).mkdir()
+        (tmp_path / "link").symlink_to("victim")
+        os.chown(tmp_path / "link", NOBODY, NOBODY, follow_symlinks=False)
+        program = (
+            "import contextlib, os\n"
+            "while os.getppid() != 1:\n"
+            "  for name in ('link', 'folder'):\n"
+            "    with contextlib.suppress(OSError): os.rename(name, 'x'); os.rename('x', name)\n"
+        )
+        with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path) as other:
+            try:
+                until = time.monotonic() + 3
+                refused = 0
+                while time.monotonic() < until:
+                    try:
+                        if output.endswith("/"):
+                            _core.create_folder(str(tmp_path / output))
+                        else:
+                            _core.write_all([(str(tmp_path / output), b"data")])
+                    except _core.CoreError as error:
+                        refused += "another user made" in str(error)
+                    for name in ("x", "folder"):
+                        shutil.rmtree(tmp_path / name / "new", ignore_errors=True)
+                    assert not list((tmp_path / "victim").iterdir())
+                # The links were met.
+                assert refused
+            finally:
+                other.kill()
+
     def test_links_of_root_and_of_the_caller_of_sudo_are_followed(self, tmp_path: Path) -> None:
         out, link = tmp_path / "out.csv", tmp_path / "link.csv"
         link.symlink_to("out.csv")

@@ -131,7 +131,7 @@ impl Output {
             device(File::create(path).map_err(fail)?)
         } else {
             part::remove_dead(folder(path));
-            let file = Part::create(path, access).map_err(fail)?;
+            let file = Part::create(path, access)?;
             if gzip {
                 Target::Gzip(Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::new(4))))
             } else {

@@ -2,17 +2,18 @@
 //!
 //! Whoever writes one holds a lock on it (flock). What a killed run has left has no lock, so the next run that writes to the folder removes it.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
-use tempfile::{Builder, NamedTempFile, TempDir};
 
 use crate::error::{Error, Result};
-use crate::output_path::{folder, refuse_foreign_links};
+use crate::output_path::{self, Made, folder, open_above};
 
 /// A name is `.NAME.syncline-XXXXXX.part`.
 const MARKER: &str = ".syncline-";
@@ -33,23 +34,56 @@ pub enum Access {
 }
 
 /// A file under a temporary name. It is removed unless `persist` renames it.
-pub struct Part(NamedTempFile);
+pub struct Part {
+    file: File,
+    place: Place,
+}
+
+/// What has a temporary name in an open folder.
+struct Place {
+    folder: OwnedFd,
+    /// `None` once it has its name.
+    temporary: Option<OsString>,
+    last: OsString,
+    is_folder: bool,
+}
+
+impl Place {
+    /// Gives it its name.
+    fn persist(mut self) -> Result<(), Errno> {
+        let Some(temporary) = &self.temporary else { return Ok(()) };
+        renameat(&self.folder, temporary, &self.folder, &self.last)?;
+        self.temporary = None;
+        Ok(())
+    }
+
+    /// The folder of it, whatever happens to its name.
+    fn path(&self) -> PathBuf {
+        Path::new("/proc/self/fd").join(self.folder.as_raw_fd().to_string())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(temporary) = &self.temporary else { return };
+        if self.is_folder {
+            let _ = remove_folder(&self.path().join(temporary));
+        } else {
+            let _ = unlinkat(&self.folder, temporary, AtFlags::empty());
+        }
+    }
+}
 
 impl Part {
     /// Creates a file in the folder of `path`, so that the rename stays in one file system.
-    pub fn create(path: &Path, access: Access) -> io::Result<Self> {
+    pub fn create(path: &Path, access: Access) -> Result<Self> {
         let mode = match access {
             Access::Usual => 0o666,
             Access::Private => 0o600,
         };
-        let prefix = prefix(path);
-        for _ in 0..TRIES {
-            let file = builder(&prefix).permissions(Permissions::from_mode(mode)).tempfile_in(folder(path))?;
-            if lock(file.as_file())? {
-                return Ok(Self(file));
-            }
-        }
-        Err(io::Error::other("another process removes temporary files"))
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (file, place) = temporary(path, |folder, name| openat(folder, name, flags, Mode::from_raw_mode(mode)))?;
+        Ok(Self { file, place })
     }
 
     /// Its path until it is persisted.
@@ -59,58 +93,81 @@ impl Part {
 
     /// Gives the file its name.
     pub fn persist(self, path: &Path) -> Result<()> {
-        self.0.persist(path).map(drop).map_err(|e| Error::Write { path: path.to_owned(), source: e.error })
+        self.place.persist().map_err(|errno| Error::Write { path: path.to_owned(), source: errno.into() })
     }
+
 }
 
 impl Write for Part {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.as_file_mut().write(bytes)
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.as_file_mut().flush()
+        self.file.flush()
     }
 }
 
 /// A folder under a temporary name. It is removed with its files unless `persist` renames it.
 pub struct PartFolder {
-    folder: TempDir,
+    path: PathBuf,
+    place: Place,
     _lock: File,
 }
 
 impl PartFolder {
     /// Creates a folder next to the future `path`.
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let prefix = prefix(path);
-        for _ in 0..TRIES {
-            let folder = builder(&prefix).permissions(Permissions::from_mode(0o777)).tempdir_in(folder(path))?;
-            let opened = File::open(folder.path());
-            if let Ok(opened) = opened
-                && lock(&opened)?
-            {
-                return Ok(Self { folder, _lock: opened });
-            }
-        }
-        Err(io::Error::other("another process removes temporary folders"))
+    pub fn create(path: &Path) -> Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (lock, mut place) = temporary(path, |folder, name| {
+            mkdirat(folder, name, Mode::from_raw_mode(0o777))?;
+            openat(folder, name, flags, Mode::empty())
+        })?;
+        place.is_folder = true;
+        let name = place.temporary.as_deref().unwrap_or_default();
+        Ok(Self { path: folder(path).join(name), place, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// Gives the folder its name. Nothing but an empty folder may have it.
-    pub fn persist(mut self, path: &Path) -> Result<()> {
-        fs::rename(self.folder.path(), path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
-        self.folder.disable_cleanup(true);
-        Ok(())
+    pub fn persist(self, path: &Path) -> Result<()> {
+        self.place.persist().map_err(|errno| Error::Write { path: path.to_owned(), source: errno.into() })
     }
 }
 
-fn builder(prefix: &str) -> Builder<'_, 'static> {
-    let mut builder = Builder::new();
-    builder.prefix(prefix).suffix(SUFFIX).rand_bytes(RANDOM_CHARS);
-    builder
+/// Makes something with a temporary name in the folder of `path`, and locks it.
+fn temporary(
+    path: &Path,
+    create: impl Fn(&OwnedFd, &OsStr) -> Result<OwnedFd, Errno>,
+) -> Result<(File, Place)> {
+    let fail = |source| Error::Write { path: path.to_owned(), source };
+    let (folder, last) = open_above(path, None)?;
+    let mut place = Place { folder, temporary: None, last, is_folder: false };
+    let prefix = prefix(path);
+    for _ in 0..TRIES {
+        let name = OsString::from(format!("{prefix}{}{SUFFIX}", random().map_err(fail)?));
+        let file = match create(&place.folder, &name) {
+            // Of another run, or removed by one before it was opened.
+            Err(Errno::EXIST | Errno::NOENT) => continue,
+            file => File::from(file.map_err(|errno| fail(errno.into()))?),
+        };
+        if lock(&file).map_err(fail)? {
+            place.temporary = Some(name);
+            return Ok((file, place));
+        }
+    }
+    Err(fail(io::Error::other("another process removes temporary files")))
+}
+
+/// Returns characters that no other run chooses.
+fn random() -> io::Result<String> {
+    const CHARS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut bytes = [0; RANDOM_CHARS];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes.iter().map(|byte| char::from(CHARS[usize::from(byte % 32)])).collect())
 }
 
 fn prefix(path: &Path) -> String {
@@ -171,8 +228,8 @@ fn remove_folder(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Folders that did not exist before. They are removed again if they are empty when this is dropped.
-pub struct CreatedFolders(Vec<PathBuf>);
+/// Folders that did not exist before, the ones above first. They are removed again if they are empty when this is dropped.
+pub struct CreatedFolders(Vec<Made>);
 
 impl CreatedFolders {
     /// Creates a folder and the missing ones above it. As root, it makes nothing through a link of another user.
@@ -184,14 +241,9 @@ impl CreatedFolders {
 
     /// Creates one more folder.
     pub fn add(&mut self, folder: &Path) -> Result<()> {
-        refuse_foreign_links(folder)?;
-        let missing = folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
-        let missing: Vec<_> = missing.map(Path::to_owned).collect();
-        let fail = |source| Error::Write { path: folder.to_owned(), source };
-        fs::DirBuilder::new().recursive(true).mode(0o777).create(folder).map_err(fail)?;
-        // Those below come first.
-        self.0.splice(0..0, missing);
-        Ok(())
+        let (above, name) = open_above(folder, Some(&mut self.0))?;
+        let fail = |errno: Errno| Error::Write { path: folder.to_owned(), source: errno.into() };
+        output_path::make(above, &name, &mut self.0).map_err(fail)
     }
 
     /// Keeps the folders, also empty ones.
@@ -202,8 +254,8 @@ impl CreatedFolders {
 
 impl Drop for CreatedFolders {
     fn drop(&mut self) {
-        for folder in &self.0 {
-            let _ = fs::remove_dir(folder);
+        for (above, name) in self.0.iter().rev() {
+            let _ = unlinkat(above, name, AtFlags::REMOVEDIR);
         }
     }
 }

@@ -8,20 +8,17 @@ its name may lead elsewhere at any time.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import stat
-from collections import deque
 from pathlib import Path
 
+from syncline import _core
 from syncline.kinds import MANIFEST
 from syncline.record.errors import RecordError
-from syncline.users import is_trusted, sudo_caller
+from syncline.users import sudo_caller
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# The kernel follows as many symbolic links in one path.
-_MAX_LINKS = 40
 
 
 class RunFolder:
@@ -171,62 +168,13 @@ def _remove_contents(folder: int) -> None:
 
 
 def _open_parent(path: Path) -> tuple[int, str]:
-    """Opens the folder above a folder, and creates those that are missing.
-
-    Each name is looked up in the open folder before it. As root, a symbolic link of another user is
-    not followed.
+    """Opens the folder above a folder, and creates those that are missing. As root, a symbolic link of another user is not followed.
 
     Returns:
         The open folder, and the name in it.
     """
-    names = deque(Path.cwd().joinpath(path).parts)
-    reached = os.open("/", _OPEN)
-    links = 0
     try:
-        while True:
-            name = names.popleft()
-            if name == "/":
-                below = os.open("/", _OPEN)
-            elif (target := _link_target(name, reached, path)) is not None:
-                links += 1
-                if links > _MAX_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-                names.extendleft(reversed(target.parts or (".",)))
-                continue
-            elif not names:
-                return reached, name
-            else:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=reached)
-                below = os.open(name, _OPEN, dir_fd=reached)
-            os.close(reached)
-            reached = below
-            if not names:
-                return reached, "."
-    except BaseException:
-        os.close(reached)
-        raise
-
-
-def _link_target(name: str, folder: int, path: Path) -> Path | None:
-    """Returns the target of a symbolic link; None if `name` is no link, or does not exist.
-
-    Raises:
-        RecordError: another user made it, and this is root.
-    """
-    try:
-        link = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    except FileNotFoundError:
-        return None
-    try:
-        status = os.fstat(link)
-        if not stat.S_ISLNK(status.st_mode):
-            return None
-        if os.geteuid() == 0 and not is_trusted(status.st_uid):
-            raise RecordError(
-                f"cannot write {path}: another user made the symbolic link {name}",
-                "name the folder itself",
-            )
-        return Path(os.readlink("", dir_fd=link))
-    finally:
-        os.close(link)
+        return _core.open_above(str(path))
+    except _core.CoreError as error:
+        message, hint, _ = error.args
+        raise RecordError(message, hint or "") from None
