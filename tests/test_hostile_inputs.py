@@ -377,3 +377,18 @@ def test_a_cell_that_begins_like_a_formula_is_quoted_only_on_request() -> None:
         # A number is no text.
         wanted = [[(quote if text[0] in "=+-@" else "") + text, "-1"] for text in texts]
         assert sorted(rows) == sorted(wanted)
+
+
+def test_convert_quotes_the_same_cells(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    # Names of threads are of up to 15 bytes.
+    log.write_bytes(Path(SMALL1).read_bytes().replace(b" wl ", b" =wl "))
+    for options, wanted in (([], {"=wl"}), (["--csv-safe"], {"'=wl"})):
+        done = run("convert", log, "-o", "-", "--to", "csv", "-q", *options)
+        assert {row["comm"] for row in csv.DictReader(io.StringIO(done.stdout))} == wanted
+        # The trace of it becomes CSV, too.
+        run("convert", log, "-o", tmp_path / "x.pftrace")
+        done = run("convert", tmp_path / "x.pftrace", "-o", "-", "--to", "csv", "-q", *options)
+        assert {row["comm"] for row in csv.DictReader(io.StringIO(done.stdout))} == wanted
+    done = run("convert", log, "-o", tmp_path / "x.jsonl", "--csv-safe")
+    assert "--csv-safe has no effect on jsonl" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import resource
@@ -287,8 +289,87 @@ def test_a_tracer_that_ends_early_is_a_failure_however_it_ends(
     assert wait_for(lambda: recorders.failure() == words)
     recorders.stop(lambda _: None)
     (entry,) = recorders.inputs
-    assert (entry["failure"], entry["known_until_ns"]) == (words, 2000)
+    # It was not seen waiting for events, so nothing says that it had read any buffer to its end.
+    assert (entry["failure"], entry["known_until_ns"]) == (words, recorders._began)
     assert log.read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize("what", ["waits", "busy"])
+def test_a_killed_tracer_is_certain_until_it_last_waited_for_events(
+    what: str, tmp_path: Path
+) -> None:
+    """It reads the buffers of the CPUs one after the other, so its last event says nothing of other CPUs."""
+    now = "time.clock_gettime_ns(time.CLOCK_BOOTTIME)"
+    program = (
+        "import select, time\n"
+        f"print({now}, 7, 'wl', 'fsync', flush=True)\n"
+        f"{'select.epoll().poll(0.6)' if what == 'waits' else ''}\n"
+        f"until = time.monotonic() + 0.6\n"
+        "while time.monotonic() < until: pass\n"
+        f"print({now}, 7, 'wl', 'fsync_exit', flush=True)\n"
+        "import os; os.kill(os.getpid(), 9)\n"
+    )
+    made = tracer.Tracer("x", [sys.executable, "-c", program], tmp_path / "events.log")
+    recorders = Recorders(tracers=[(made, "thesis")])
+    recorders.begin()
+    assert wait_for(recorders.failure)
+    recorders.stop(lambda _: None)
+    until = recorders.inputs[0]["known_until_ns"]
+    first, last = (int(line.split()[0]) for line in made.log.read_text().splitlines())
+    if what == "waits":
+        # It waits for 0.6 s after the first event, and works for 0.6 s before the last one.
+        assert first + 200_000_000 < until < last - 500_000_000
+    else:
+        assert until == recorders._began
+
+
+def test_events_after_the_certain_time_are_not_used(tmp_path: Path) -> None:
+    """The recorder died while it read the buffers: a bio of the second sync is in one that it had not read."""
+    run = tmp_path / "run"
+    run.mkdir()
+    shutil.copy(Path(__file__).parent / "data/thesis/small4.log", run / "events.log")
+    all_of_it = _syncs(run / "events.log")
+    ends = [int(row["ts_ns"]) + int(row["dur_ns"]) for row in all_of_it]
+    # Each of four threads is in a sync when the fifth one has ended.
+    until = sorted(ends)[4]
+    entry = {"file": "events.log", "source": "thesis", "failure": "x", "known_until_ns": until}
+    (run / "manifest.json").write_text(json.dumps({"schema_version": 1, "inputs": [entry]}))
+    wanted = [row for row, end in zip(all_of_it, ends, strict=True) if end <= until]
+    found = _syncs(run)
+    # A bio of the last of the five completes after it.
+    complete = [row for row in found if not row["incomplete"]]
+    assert complete == [row for row in wanted if row["tid"] != "640"]
+    assert len(complete) == 4
+    assert all(int(row["ts_ns"]) <= until for row in found)
+    assert len(wanted) == 5 < len(found)
+    (loss,) = [one for name, one in losses(run).items() if name == "recorder_ended"]
+    assert loss["first_ts_ns"] == until
+    # The low-level log holds them no more: it has no manifest.
+    subprocess.run([BIN / "syncline", "convert", "-q", run, "-o", tmp_path / "low.events.jsonl"], check=True)  # fmt: skip
+    again = _syncs(tmp_path / "low.events.jsonl")
+    assert [row for row in again if not row["incomplete"]] == complete
+
+
+def _syncs(path: Path) -> list[dict[str, str]]:
+    done = subprocess.run(
+        [BIN / "syncline", "convert", "-q", path, "-o", "-", "--to", "csv"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_what_strace_says_is_known_until_its_last_line_was_written(tmp_path: Path) -> None:
+    made = object.__new__(strace.Strace)
+    made.log = tmp_path / "strace.log"
+    # The first call ended last; the last line is torn.
+    made.log.write_text(
+        "7 100.000000 fsync(3</a>) = 0 <2.500000>\n"
+        "8 101.000000 fsync(4</b>) = 0 <0.000100>\n"
+        "8 109.000000 fsy"
+    )
+    assert made.last_time() == 102_500_000_000
 
 
 def test_a_tracer_that_is_stopped_is_no_failure(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ if [[ ${KERNEL:-stock} != patched* ]]; then
   step truth stock jobs/truth.sh "${cases[@]}"
   step dynamic-events stock jobs/dynamic-events.sh
   step record-obstacles stock jobs/record-obstacles.sh
-  step record-ends stock jobs/record-ends.sh
+  for route in dynamic-events bpftrace strace; do step "record-ends-$route" stock jobs/record-ends.sh "$route"; done
   step record-luck stock jobs/record-luck.sh
   step record-luck-bpftrace stock jobs/record-luck.sh bpftrace
   step record-filters stock jobs/record-filters.sh 'dynamic-events bpftrace'

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from syncline.ui import peer
+from syncline.ui import peer, serve
 from syncline.ui.serve import OfflineServer, OnlineServer, PortTaken
 
 from tests.ui import browser
@@ -283,7 +283,43 @@ class TestOnline:
             assert other.trace_path != server.trace_path
             assert Visitor(other.server_port).ask("GET", quote(server.trace_path))[0] == 404
 
-    def test_connections_are_limited(self, server: OnlineServer) -> None:
+    def test_slow_readers_do_not_shut_out_a_browser(self, tmp_path: Path) -> None:
+        trace = tmp_path / "large.pftrace"
+        with trace.open("wb") as file:
+            file.truncate(64 << 20)
+        with (
+            OnlineServer(trace, trace.name, port=0) as server,
+            contextlib.ExitStack() as stack,
+        ):
+            visitor = Visitor(server.server_port)
+            request = (
+                f"GET {quote(server.trace_path)} HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n"
+                "Origin: https://ui.perfetto.dev\r\n\r\n"
+            ).encode()
+            slow = []
+            for _ in range(16):
+                one = stack.enter_context(socket.socket())
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                one.connect(("127.0.0.1", server.server_port))
+                one.sendall(request)
+                # It has got a byte, and will take one more a second.
+                assert one.recv(1) == b"H"
+                slow.append(one)
+            assert len(server.connections) == 16
+            for _ in range(5):
+                time.sleep(1)
+                for one in slow:
+                    one.recv(1)
+            status, _, body = visitor.ask("GET", quote(server.trace_path))
+            assert (status, len(body)) == (200, 64 << 20)
+            # Only one of them has been closed for it.
+            assert len(server.connections) == 15
+
+    def test_connections_are_limited(
+        self, server: OnlineServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # None of them is slow yet, on a busy machine either.
+        monkeypatch.setattr(serve, "_SLOW_AFTER_S", 60)
         address = ("127.0.0.1", server.server_port)
         with contextlib.ExitStack() as stack:
             for _ in range(16):

@@ -1,6 +1,8 @@
 //! `syncline._core`: the core as a Python module. It turns arguments into options, results into dicts, and errors into exceptions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::os::fd::IntoRawFd as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,9 +22,11 @@ use syncline_core::max_loss::MaxLoss;
 use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
 use syncline_core::options::{Options, OutputFormat, Progress};
 use syncline_core::output::{self, Output};
+use syncline_core::output_path;
 use syncline_core::own_trace::Stop;
 use syncline_core::part::CreatedFolders;
-use syncline_core::sink::columns::Contents;
+use syncline_core::sink::columns::{Contents, is_damaged};
+use syncline_core::sink::csv::FORMULA_STARTS;
 use syncline_core::sink::filtered::{Cgroup, Filter};
 use syncline_core::sink::folded::folded_line;
 use syncline_core::sink::perf_script::write_sample;
@@ -170,13 +174,13 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns, known_until): HintsOf) -> 
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `writer_tables` are paths of files with the threads that made files dirty.
 /// `device_names` maps major << 20 | minor to a name such as `sda`, `devices_below` to the numbers of all devices directly below it, `write_caches` to `write back` or `write through`. `limits` says in words what limits each control group. `max_idle_name_bytes` limits the stacks and paths that are kept although
-/// nothing refers to them. A folder of tables that `is_temporary` is not compressed; `needed` names what it has: `TABLE`, `TABLE.COLUMN`, `TABLE.*`.
+/// nothing refers to them. `csv_safe` writes a quote before a text in CSV that a spreadsheet would take for a formula. A folder of tables that `is_temporary` is not compressed; `needed` names what it has: `TABLE`, `TABLE.COLUMN`, `TABLE.*`.
 /// Other tables are empty, apart from that of requests, and other columns null.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), devices_below=BTreeMap::new(), write_caches=BTreeMap::new(), limits=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", csv_safe=false, device_names=BTreeMap::new(), devices_below=BTreeMap::new(), write_caches=BTreeMap::new(), limits=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -193,6 +197,7 @@ fn convert<'py>(
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
+    csv_safe: bool,
     device_names: BTreeMap<u32, String>,
     devices_below: BTreeMap<u32, Vec<u32>>,
     write_caches: BTreeMap<u32, String>,
@@ -245,6 +250,7 @@ fn convert<'py>(
         writer_table,
         symbols: Symbols::new(frames),
         table_contents: Contents { is_temporary, needed },
+        quotes_formulas: csv_safe,
         max_idle_name_bytes: max_idle_name_bytes.unwrap_or(defaults.max_idle_name_bytes),
         ..defaults
     };
@@ -290,7 +296,7 @@ fn with_progress<T: Send>(
 /// Returns a dict of what the conversion that wrote the trace has read and lost. Raises CoreError; its class is `foreign` if the trace is not a
 /// whole trace of this version of Syncline.
 #[pyfunction]
-#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", filter=None, is_temporary=false, needed=None, progress=None))]
+#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", csv_safe=false, filter=None, is_temporary=false, needed=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert_trace<'py>(
     py: Python<'py>,
@@ -300,6 +306,7 @@ fn convert_trace<'py>(
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
+    csv_safe: bool,
     filter: Option<FilterOf>,
     is_temporary: bool,
     needed: Option<HashSet<String>>,
@@ -313,6 +320,7 @@ fn convert_trace<'py>(
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
         table_contents: Contents { is_temporary, needed },
+        quotes_formulas: csv_safe,
         ..Options::default()
     };
     match with_progress(py, progress.as_ref(), |progress| run::convert_trace(&options, output, format, progress))? {
@@ -560,6 +568,24 @@ fn create_folder(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| CreatedFolders::create(&path).map(CreatedFolders::keep)).map_err(|e| raise(&e))
 }
 
+/// Opens the folder above `path`, and creates those that are missing. Returns its descriptor, and the name in it, which is no link.
+///
+/// As root, a link of another user on the path is refused.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn open_above(py: Python<'_>, path: PathBuf) -> PyResult<(i32, OsString)> {
+    let (folder, name) =
+        py.detach(|| output_path::open_above(&path, Some(&mut Vec::new()))).map_err(|e| raise(&e))?;
+    Ok((folder.into_raw_fd(), name))
+}
+
+/// Returns those of the Parquet files that Syncline has written and that have changed since.
+#[pyfunction]
+fn damaged_tables(py: Python<'_>, paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    // What cannot be read is for the reader of the table to say.
+    py.detach(|| paths.into_iter().filter(|path| is_damaged(path).unwrap_or(false)).collect())
+}
+
 /// An output file that is created before its content is known, so that a path that cannot be written is reported before the work.
 #[pyclass(module = "syncline._core")]
 struct OutputFile(Mutex<Option<Output>>);
@@ -606,6 +632,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let sync_calls = Op::ALL.into_iter().filter(|op| *op != Op::Write).map(Op::name);
     module.add("SYNC_CALLS", sync_calls.collect::<Vec<_>>())?;
     module.add("WEIGHTS", Weight::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
+    module.add("FORMULA_STARTS", FORMULA_STARTS)?;
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
     module.add_function(wrap_pyfunction!(convert_trace, module)?)?;
@@ -624,5 +651,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(folded, module)?)?;
     module.add_function(wrap_pyfunction!(write_all, module)?)?;
     module.add_function(wrap_pyfunction!(create_folder, module)?)?;
+    module.add_function(wrap_pyfunction!(open_above, module)?)?;
+    module.add_function(wrap_pyfunction!(damaged_tables, module)?)?;
     module.add_function(wrap_pyfunction!(write, module)?)
 }

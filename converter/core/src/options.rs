@@ -58,6 +58,8 @@ pub struct Options {
     pub workers: usize,
     /// What is written of a folder of tables.
     pub table_contents: Contents,
+    /// In CSV, a quote before each text that a spreadsheet would take for a formula.
+    pub quotes_formulas: bool,
     /// Bytes of stacks and paths that are kept although nothing refers to them.
     pub max_idle_name_bytes: usize,
 }
@@ -89,6 +91,7 @@ impl Default for Options {
             one_of_several: false,
             workers: 0,
             table_contents: Contents::default(),
+            quotes_formulas: false,
             max_idle_name_bytes: 2 << 20,
         }
     }

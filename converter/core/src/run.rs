@@ -252,7 +252,7 @@ fn create_sink(
         )?),
         OutputFormat::Parquet => Box::new(RequestsParquet::create(path)?),
         OutputFormat::Tables => Box::new(TablesFolder::create(path, &options.table_contents)?),
-        OutputFormat::Csv => Box::new(Csv::create(path)?),
+        OutputFormat::Csv => Box::new(Csv::create(path, options.quotes_formulas)?),
         OutputFormat::Jsonl => Box::new(Jsonl::create(path)?),
         OutputFormat::PerfScript => Box::new(PerfScript::create(path, options.weight, options.by)?),
         OutputFormat::Folded => Box::new(Folded::create(path, options.weight, options.by)?),

@@ -11,6 +11,7 @@ from syncline import _core, losses
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import (
     FILTERS,
+    csv_safe,
     example,
     flag,
     offsets,
@@ -66,6 +67,7 @@ FORMATS = list(_ENDINGS)
     show_default="stack",
     help="What the frames of a sample are (.perf, .folded).",
 )
+@csv_safe("a .csv")
 @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
 @offsets
 @reading
@@ -75,6 +77,7 @@ def command(
     to: str | None,
     weight: str | None,
     by: str | None,
+    csv_safe: bool,
     quiet: bool,
     offsets: tuple[tuple[str, int], ...],
     reading: Reading,
@@ -105,13 +108,15 @@ def command(
             f"name the format with --to: {', '.join(FORMATS)}",
         )
     refuse_where(reading)
-    _refuse_unused(output, to, reading, weight=weight, by=by)
+    _refuse_unused(output, to, reading, weight=weight, by=by, csv_safe=csv_safe)
     refuse_inputs(output, [*inputs, reading.marks])
     refuse_terminal(output, to or "")
     reading = with_offsets(reading, inputs, offsets)
     if is_trace:
         _refuse_for_trace(inputs[0], reading)
-    choices = {"to": to, "weight": weight or "count", "by": by or "stack"}
+    choices: dict[str, Any] = {
+        "to": to, "weight": weight or "count", "by": by or "stack", "csv_safe": csv_safe
+    }  # fmt: skip
     with bar("converting") as progress:
         if is_trace:
             summary = convert_trace(
@@ -130,6 +135,7 @@ _NOT_LOW_LEVEL = tuple(name for name in FORMATS if name != "events.jsonl")
 _USED_BY = {
     "--weight": _SAMPLES,
     "--by": _SAMPLES,
+    "--csv-safe": ("csv",),
     "--marks": (*_TRACES, "tables"),
     **dict.fromkeys(FILTERS, _NOT_LOW_LEVEL),
     "--window": _NOT_LOW_LEVEL,

@@ -54,14 +54,18 @@ def table_format(note: str = "") -> Callable[[Callable[..., Any]], Callable[...,
         show_default=True,
         help=f"Output format. {note}".rstrip(),
     )
-    safe = click.option(
+    safe = csv_safe("--format csv", expose_value=False, callback=_quote_formulas)
+    return lambda function: form(safe(function))
+
+
+def csv_safe(when: str, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns `--csv-safe` of a command that writes CSV `when` it is so."""
+    return click.option(
         "--csv-safe",
         is_flag=True,
-        expose_value=False,
-        callback=_quote_formulas,
-        help="With --format csv: a quote before texts that begin with = + - @, which a spreadsheet would run as formulas.",
+        help=f"With {when}: a quote before texts that begin with = + - @, which a spreadsheet would run as formulas.",
+        **options,
     )
-    return lambda function: form(safe(function))
 
 
 def _quote_formulas(_ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncline import _core, interruptible
@@ -18,7 +19,7 @@ from syncline.report.catalogue import read_sql
 
 from . import layout
 from .layout import Entry
-from .store import Store, is_url, open_store
+from .store import FolderStore, Store, is_url, open_store
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,6 +45,9 @@ _THREADS = 16
 # Ends of the reasons that an ingest of the run repairs. A newer schema version and a link say themselves what to do.
 _DAMAGE = ("deleted", "at ingest")
 _REPAIRED = "an ingest of the same run repairs this"
+# More is not compared with its checksums before each report: to read it would take longer than most of them.
+_CHECKED_BYTES = 4 << 30
+_VERIFY = "inspect DATASET --verify does that"
 # Runs that a message names.
 _NAMED = 3
 
@@ -180,6 +184,10 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
         left_out = [f"{_counted(len(problems))} left out: {_first(problems)}"]
     readable, reasons = _readable(store, entries)
     left_out += _left_out(reasons)
+    readable, reasons, unknown = _undamaged(store, readable)
+    left_out += _left_out(reasons)
+    if unknown:
+        left_out.append(unknown)
     if not readable:
         raise InputError(
             f"{store.url}: no run can be read: {'; '.join(left_out) or 'it holds none of these runs'}",
@@ -200,6 +208,37 @@ def _readable(store: Store, entries: list[Entry]) -> tuple[list[Entry], dict[str
         else:
             reasons.setdefault(reason, []).append(entry.partition)
     return readable, reasons
+
+
+def _undamaged(store: Store, entries: list[Entry]) -> tuple[list[Entry], dict[str, list[str]], str]:
+    """Returns the runs without a file that has changed since it was written, the partitions of the others by the reason, and a sentence if that is
+    not known.
+
+    DuckDB does not notice a changed value. Each file holds a checksum of itself.
+    """
+    if not isinstance(store, FolderStore):
+        return entries, {}, ""
+    total = sum(table.bytes for entry in entries for table in entry.tables.values())
+    if total > _CHECKED_BYTES:
+        return entries, {}, f"the files are not compared with their checksums, because they have {total >> 30} GiB: {_VERIFY}"  # fmt: skip
+    files = {
+        Path(store.root, entry.partition, layout.table_name(table)): entry
+        for entry in entries
+        for table in entry.tables
+    }
+    changed = interruptible.call(lambda: _core.damaged_tables([*files]))
+    reasons: dict[str, list[str]] = {}
+    left = set()
+    for file in changed:
+        entry = files[file]
+        if entry.partition not in left:
+            left.add(entry.partition)
+            reasons.setdefault(_corrupt(file.name), []).append(entry.partition)
+    return [entry for entry in entries if entry.partition not in left], reasons, ""
+
+
+def _corrupt(name: str) -> str:
+    return f"{name} is corrupt: it is not what was written at ingest"
 
 
 def unreadable(store: Store, entries: list[Entry]) -> list[str]:
@@ -262,8 +301,7 @@ def damaged(store: Store, entries: list[Entry]) -> tuple[list[Entry], dict[str, 
         if name is None:
             whole.append(entry)
         else:
-            reason = f"{name} is corrupt: it is not what was written at ingest"
-            reasons.setdefault(reason, []).append(entry.partition)
+            reasons.setdefault(_corrupt(name), []).append(entry.partition)
     return whole, reasons
 
 

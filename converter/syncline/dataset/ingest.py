@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from syncline import _core, interruptible, scratch
+from syncline.engine.attach import check_damage
 from syncline.engine.columns import import_duckdb
 from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
@@ -324,8 +325,9 @@ def _convert(path: str, output: str, reading: Reading, progress: Progress | None
         convert_trace(path, output, progress=progress)
     elif kind == "tables":
         Path(output).mkdir()
-        for table in TABLES:
-            file = Path(path, layout.table_name(table))
+        files = [Path(path, layout.table_name(table)) for table in TABLES]
+        check_damage(filter(Path.is_file, files))
+        for file in files:
             if file.is_file():
                 interruptible.call(lambda file=file: shutil.copy(file, output))
     else:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from syncline import _core, interruptible
 from syncline.kinds import TABLE_ENDINGS
 
 from .errors import EngineError
@@ -65,6 +66,7 @@ def attach_runs(
     of_files = [table for table in tables if table in TABLES]
 
     def create_files() -> None:
+        check_damage(file for run in runs for file in run.tables.values())
         _check_checksums(db, runs)
         if not (_has_few_rows(db, runs) and _copied(db, path, runs, of_files, memory_limit)):
             _attach(db, path, runs, of_files, copy=False)
@@ -93,6 +95,18 @@ def create_tables(
     create_files()
     for name in tables:
         _execute(db, sql / f"{name}.sql")
+
+
+def check_damage(files: Iterable[Path]) -> None:
+    """Raises EngineError if a Parquet file that Syncline wrote has changed: DuckDB does not notice a changed value."""
+    ours = [file for file in files if file.name.lower().endswith(TABLE_ENDINGS["parquet"])]
+    damaged = interruptible.call(lambda: _core.damaged_tables(ours))
+    if damaged:
+        more = f", and so {'is' if len(damaged) == 2 else 'are'} {len(damaged) - 1:,} more" if damaged[1:] else ""
+        raise EngineError(
+            f"{damaged[0]}: the file is damaged: it is not what Syncline wrote{more}",
+            "Copy it again from where it is whole, or convert the log again.",
+        )
 
 
 def _check_checksums(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:

@@ -112,7 +112,7 @@ class Recorders:
                 "program": tracer.command,
             }
             if failure := failure or tracer.failure():
-                entry |= {"failure": failure, "known_until_ns": tracer.last_time() or self._began}
+                entry |= {"failure": failure, "known_until_ns": tracer.known_until or self._began}
             if code != 0:
                 entry["exit_code"] = code
                 say(f"warning: {tracer.name} exited with {code}; see {tracer.errors}")

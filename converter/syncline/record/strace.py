@@ -118,15 +118,22 @@ class Strace:
         return False
 
     def last_time(self) -> int | None:
-        """Returns the time of the last line of the log, in ns since 1970."""
-        with self.log.open("rb") as log, contextlib.suppress(ValueError, IndexError):
+        """Returns the time until which the log says all, in ns since 1970: when its last line was written."""
+        with self.log.open("rb") as log:
             size = os.fstat(log.fileno()).st_size
             log.seek(max(0, size - (1 << 16)))
             # The last line may be torn.
-            lines = log.read().rpartition(b"\n")[0].splitlines()
-            seconds, _, micros = lines[-1].split()[1].decode().partition(".")
-            return int(seconds) * 10**9 + int(micros) * 1000
-        return None
+            return max(map(_written_at, log.read().rpartition(b"\n")[0].splitlines()), default=0) or None
+
+
+def _written_at(line: bytes) -> int:
+    """Returns when a call ended, in ns since 1970: its line has its start and its length. 0 if the line has no time."""
+    start = re.match(rb"\d+ +(\d+)\.(\d{6}) ", line)
+    if start is None:
+        return 0
+    took = re.search(rb"<(\d+)\.(\d{6})>$", line)
+    micros = sum(int(one[1]) * 10**6 + int(one[2]) for one in (start, took) if one)
+    return micros * 1000
 
 
 _ENDED = re.compile(rb"\d+ +[\d.]+ \+\+\+ (exited with|killed by) .* \+\+\+\n?$")

@@ -28,6 +28,14 @@ _STOP_IDLE_S = 60.0
 _ENVIRONMENT = {"BPFTRACE_PERF_RB_PAGES": "2048"}
 
 _PR_SET_PDEATHSIG = 1
+# Flag of a process in the kernel (include/linux/sched.h): it is ending.
+_PF_EXITING = 0x4
+# How often the recorder looks whether the tracer has read all of its buffers.
+_LOOK_EVERY_NS = 10**8
+# Between an event and the interrupt that wakes the tracer for it.
+_WOKEN_WITHIN_NS = 5 * 10**7
+# epoll_wait, epoll_pwait and epoll_pwait2.
+_EPOLL = {"x86_64": (232, 281, 441), "aarch64": (22, 441)}
 
 
 def which(name: str) -> str | None:
@@ -60,6 +68,9 @@ class Tracer:
         self.log = log
         self.errors = log.with_name(f"{log.name}.err")
         self._was_stopped = False
+        # CLOCK_BOOTTIME until which the log has all events; 0 before it was known.
+        self.known_until = 0
+        self._looked_ns = 0
         source, out = os.pipe()
         self._copy = LogCopy(source, log)
         with os.fdopen(out, "wb") as pipe, self.errors.open("wb") as err:
@@ -141,8 +152,31 @@ class Tracer:
         if (failed := self._copy.failed) is not None:
             return f"{self.log.name}: {(failed.strerror or '').lower()}"
         if self._was_stopped or self._process.poll() is None:
+            self._look()
             return None
         return how_it_ended(self.name, self._process.returncode)
+
+    def _look(self) -> None:
+        """Notes the time if the tracer waits for events: then it has read those before it.
+
+        What it has read last says less, because it reads the buffers of the CPUs one after the other.
+        """
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        if now - self._looked_ns >= _LOOK_EVERY_NS:
+            self._looked_ns = now
+            if self._waits():
+                self.known_until = now - _WOKEN_WITHIN_NS
+
+    def _waits(self) -> bool:
+        """Returns whether the tracer sleeps until there are new events."""
+        with contextlib.suppress(OSError, ValueError):
+            # `running` if it does not sleep.
+            call = Path(f"/proc/{self.pid}/syscall").read_text().split()[0]
+            # Read afterwards: a process that is killed stays in its call while the kernel detaches its probes, which takes seconds.
+            flags = int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[6])
+            is_exiting = bool(flags & _PF_EXITING)
+            return not is_exiting and int(call) in _EPOLL.get(os.uname().machine, ())
+        return False
 
     def stop(self) -> int:
         """Waits until the tracer has read its buffers, stops it and returns its exit code."""

@@ -9,6 +9,7 @@ import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from syncline import _core
 from syncline.engine import Value
 from syncline.printable import printable
 from syncline.report import Report, Table
@@ -16,8 +17,8 @@ from syncline.report import Report, Table
 __all__ = ["parts", "quote_formulas", "render"]
 
 
-# What a spreadsheet takes for the begin of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What a spreadsheet takes for the begin of a formula, as `convert` knows it too.
+_FORMULA = tuple(_core.FORMULA_STARTS)
 _quotes_formulas = False
 
 

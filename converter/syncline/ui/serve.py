@@ -7,10 +7,11 @@ import errno
 import hmac
 import os
 import secrets
-import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,6 +41,26 @@ _MAX_CONNECTIONS = 16
 _REQUEST_WITHIN_S = 10
 # The UI may be busy with the first part of a large trace while the next one waits.
 _SENT_WITHIN_S = 600
+# If no connection is free, the slowest one that is older and slower than this is closed for a new one. A browser is faster by far, unless its
+# page is busy, and with that nobody is in its way as long as there are free ones.
+_SLOW_AFTER_S = 2.0
+_SLOW_BYTES_PER_S = 1 << 20
+_CLOSED_WITHIN_S = 1.0
+_BLOCK_BYTES = 1 << 18
+
+
+@dataclass
+class _Progress:
+    """A connection: when it was opened, and the bytes of files that were sent."""
+
+    request: Any
+    since: float = field(default_factory=time.monotonic)
+    sent: int = 0
+
+    def rate(self) -> float | None:
+        """Returns the bytes a second; None in its first seconds."""
+        age = time.monotonic() - self.since
+        return self.sent / age if age >= _SLOW_AFTER_S else None
 
 
 class PortTaken(Exception):
@@ -78,6 +99,8 @@ class _Server(ThreadingHTTPServer):
         self.on_refusal: Callable[[int], None] = lambda uid: None
         self._refused: set[int] = set()
         self._free = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        # By the id of the socket.
+        self.connections: dict[int, _Progress] = {}
         try:
             super().__init__((HOST, port), handler)
         except OSError as error:
@@ -131,8 +154,16 @@ class _Server(ThreadingHTTPServer):
         return False
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
+        if self._free.acquire(blocking=False) or (
+            self._close_slowest() and self._free.acquire(timeout=_CLOSED_WITHIN_S)
+        ):
+            self.connections[id(request)] = _Progress(request)
+            try:
+                super().process_request(request, client_address)
+            except BaseException:
+                # No thread could be started.
+                self._release(request)
+                raise
             return
         with contextlib.suppress(OSError):
             request.setblocking(False)
@@ -143,7 +174,22 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._release(request)
+
+    def _release(self, request: Any) -> None:
+        self.connections.pop(id(request), None)
+        self._free.release()
+
+    def _close_slowest(self) -> bool:
+        """Closes the slowest connection if it is too slow. Returns whether there was one."""
+        rates = [(one.rate(), one) for one in list(self.connections.values())]
+        slow = [(rate, one) for rate, one in rates if rate is not None and rate < _SLOW_BYTES_PER_S]
+        if not slow:
+            return False
+        _, slowest = min(slow, key=lambda found: found[0])
+        with contextlib.suppress(OSError):
+            slowest.request.shutdown(socket.SHUT_RDWR)
+        return True
 
     def trace_is_fetched(self) -> None:
         """Records that the whole trace has been sent."""
@@ -184,6 +230,14 @@ class _Handler(SimpleHTTPRequestHandler):
     def _expire(self) -> None:
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        """Sends a file, and notes how far it is."""
+        progress = self.server.connections.get(id(self.request))
+        while block := source.read(_BLOCK_BYTES):
+            outputfile.write(block)
+            if progress is not None:
+                progress.sent += len(block)
 
     def log_message(self, format: str, *args: object) -> None:
         """Prints nothing, because `syncline open` prints what is served."""
@@ -245,7 +299,7 @@ class _Handler(SimpleHTTPRequestHandler):
                 self.send_header(name, value)
             self.end_headers()
             if self.command == "GET":
-                shutil.copyfileobj(file, self.wfile, 1 << 20)
+                self.copyfile(file, self.wfile)
                 self.wfile.flush()
                 self.server.trace_is_fetched()
 

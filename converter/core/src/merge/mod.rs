@@ -271,6 +271,10 @@ impl Merge {
                 }
             }
             (input, lines_before) = (current.index, current.lines);
+            if let Some(&until) = self.known_until.get(&input) {
+                // Some of the events after it are there, and others are not.
+                batch.keep_until(until);
+            }
             current.lines += batch.lines;
         }
         lane.watermark = batch.watermark;

@@ -2,12 +2,14 @@
 
 mod column;
 mod table;
+mod whole;
 pub mod writes;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use self::table::Contents;
+pub use self::whole::is_damaged;
 use self::table::{Cell, Complete, Table};
 use super::{Group, Mark, RunFacts, Sink};
 use crate::error::{Error, Result};
@@ -119,7 +121,6 @@ impl Place {
 impl TablesFolder {
     /// Creates the folder if it does not exist. Replaces its table files. Other files stay unchanged.
     pub fn create(path: &Path, contents: &Contents) -> Result<Self> {
-        let fail = |source| Error::Write { path: path.to_owned(), source };
         refuse_foreign_links(path)?;
         let path = &follow(path)?;
         let (place, above) = if path.exists() {
@@ -128,7 +129,7 @@ impl TablesFolder {
         } else {
             let above = CreatedFolders::create(folder(path))?;
             part::remove_dead(folder(path));
-            let part = PartFolder::create(path).map_err(fail)?;
+            let part = PartFolder::create(path)?;
             (Place::New { part, folder: path.to_owned() }, Some(above))
         };
         let at = place.folder();

@@ -110,6 +110,31 @@ impl Batch {
         self.has_untimed = false;
     }
 
+    /// Removes the events after a time. Notes stay.
+    pub fn keep_until(&mut self, ts: i64) {
+        if self.events.iter().all(|event| event.ts <= ts) {
+            return;
+        }
+        // By index: the number of kept events before it.
+        let mut before = Vec::with_capacity(self.events.len() + 1);
+        let mut kept = 0;
+        for event in &self.events {
+            before.push(kept);
+            kept += u32::from(event.ts <= ts);
+        }
+        before.push(kept);
+        let is_kept = |event: u32| before[event as usize] < before[event as usize + 1];
+        let mut index = 0;
+        self.event_names.retain(|_| {
+            index += 1;
+            is_kept(index - 1)
+        });
+        self.extras.retain(|extra| is_kept(extra.event));
+        self.extras.iter_mut().for_each(|extra| extra.event = before[extra.event as usize]);
+        self.notes.iter_mut().for_each(|note| note.after = before[(note.after as usize).min(before.len() - 1)]);
+        self.events.retain(|event| event.ts <= ts);
+    }
+
     /// Whether the batch has an event that is not merely a torn line.
     pub(super) fn has_whole_events(&self) -> bool {
         self.events.iter().any(|event| !matches!(event.kind, Kind::Torn { .. }))
@@ -261,5 +286,43 @@ impl TornTimes {
             last = event.ts;
         }
         self.last = Some(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_after_a_time_go_with_what_belongs_to_them() {
+        let mut batch = Batch::default();
+        let names: Vec<_> = [&b"a"[..], b"b", b"c"].iter().map(|name| batch.names.intern(name)).collect();
+        // The log of a tracer that reads one buffer after the other: the second event is newer than the third.
+        for (i, ts) in [10, 30, 20].into_iter().enumerate() {
+            batch.events.push(Event {
+                ts,
+                tid: UNKNOWN_TASK,
+                pid: UNKNOWN_TASK,
+                comm: NameId::NONE,
+                line: 0,
+                kind: Kind::Other,
+            });
+            batch.event_names.push(names[i]);
+            batch.extras.push(Extra { event: i as u32, key: names[i], value: names[i] });
+            batch.notes.push(Note {
+                after: i as u32 + 1,
+                line: 0,
+                is_of_original_log: false,
+                kind: NoteKind::LostUncounted,
+            });
+        }
+        batch.keep_until(20);
+        assert_eq!(batch.events.iter().map(|event| event.ts).collect::<Vec<_>>(), [10, 20]);
+        assert_eq!(batch.event_names, [names[0], names[2]]);
+        assert_eq!(batch.extras.iter().map(|extra| (extra.event, extra.key)).collect::<Vec<_>>(), [
+            (0, names[0]),
+            (1, names[2])
+        ]);
+        assert_eq!(batch.notes.iter().map(|note| note.after).collect::<Vec<_>>(), [1, 1, 2]);
     }
 }

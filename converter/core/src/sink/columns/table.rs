@@ -15,6 +15,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
 
 use super::column::Column;
+use super::whole;
 use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::output_path::resolve;
@@ -94,10 +95,15 @@ pub(super) enum Cell<'a> {
 struct Summed {
     file: Part,
     crc: flate2::Crc,
+    /// The metadata at the end of the file, once they begin: they hold the checksum, so they are written last.
+    metadata: Option<Vec<u8>>,
 }
 
 impl Write for Summed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(metadata) = &mut self.metadata {
+            return metadata.write(bytes);
+        }
         let written = self.file.write(bytes)?;
         self.crc.update(&bytes[..written]);
         Ok(written)
@@ -116,6 +122,8 @@ pub(super) struct Table {
     is_needed: Vec<bool>,
     /// Whether it gets rows.
     has_rows: bool,
+    /// Whether it gets a checksum of the whole file.
+    is_summed: bool,
     /// Number of rows that are not encoded.
     waiting: usize,
     /// Number of encoded rows of the current group.
@@ -138,9 +146,8 @@ impl Table {
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(Error::Encode { path: path.clone(), message: "Parquet needs a plain file".into() });
         }
-        let file =
-            Part::create(path, Access::Usual).map_err(|source| Error::Write { path: path.to_owned(), source })?;
-        let file = Summed { file, crc: flate2::Crc::new() };
+        let file = Part::create(path, Access::Usual)?;
+        let file = Summed { file, crc: flate2::Crc::new(), metadata: None };
         let properties = Arc::new(properties(columns, is_temporary));
         let writer =
             schema(columns).and_then(|schema| SerializedFileWriter::new(file, schema, Arc::clone(&properties)));
@@ -151,7 +158,7 @@ impl Table {
             Column::new(kind, Arc::clone(description), Arc::clone(&properties))
         };
         let columns = columns.iter().zip(descriptions).map(column).collect();
-        Ok(Self { path: path.to_owned(), columns, is_needed, has_rows: true, waiting: 0, encoded: 0, writer })
+        Ok(Self { path: path.to_owned(), columns, is_needed, has_rows: true, is_summed: !is_temporary, waiting: 0, encoded: 0, writer })
     }
 
     /// Returns the table as one that stays empty.
@@ -261,8 +268,15 @@ impl Table {
         for (key, value) in meta {
             self.writer.append_key_value_metadata(KeyValue::new(format!("syncline.{key}"), value.to_owned()));
         }
-        let summed = self.writer.into_inner().map_err(|e| encode(&self.path, &e))?;
-        Ok(Complete { file: summed.file, path: self.path })
+        if self.is_summed {
+            self.writer.append_key_value_metadata(whole::placeholder());
+        }
+        self.writer.inner_mut().metadata = Some(Vec::new());
+        let Summed { mut file, crc, metadata } = self.writer.into_inner().map_err(|e| encode(&self.path, &e))?;
+        let mut metadata = metadata.unwrap_or_default();
+        whole::seal(crc, &mut metadata);
+        file.write_all(&metadata).map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        Ok(Complete { file, path: self.path })
     }
 }
 
