@@ -41,7 +41,11 @@ def test_each_changed_byte_is_noticed(files: Path) -> None:
         assert not _core.damaged_tables([file])
         key = data.rindex(b"syncline.checksum")
         writer = data.rindex(b"parquet-rs version")
-        unknown = {*range(key, key + 19), *range(writer, writer + 18), *range(len(data) - 8, len(data))}
+        unknown = {
+            *range(key, key + 19),
+            *range(writer, writer + 18),
+            *range(len(data) - 8, len(data)),
+        }
         for at in range(0, len(data), 1 + len(data) // 300):
             if at not in unknown:
                 file.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])

@@ -646,7 +646,9 @@ def test_a_changed_file_is_found_by_its_checksum(what: str, changed: Path) -> No
         for (start,) in starts:
             data[start : start + 8] = b"\x5a" * 8
     file.write_bytes(data)
-    said = "1 run is left out: syncline_sync.parquet is corrupt: it is not what was written at ingest"
+    said = (
+        "1 run is left out: syncline_sync.parquet is corrupt: it is not what was written at ingest"
+    )
     assert said in run("report", changed, "summary").stdout
     assert rows(changed, "scatter") == truth
     done = fails(3, "report", changed, "summary", "--where", "name = 'parallel4.log'")

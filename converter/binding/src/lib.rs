@@ -574,8 +574,7 @@ fn create_folder(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn open_above(py: Python<'_>, path: PathBuf) -> PyResult<(i32, OsString)> {
-    let (folder, name) =
-        py.detach(|| output_path::open_above(&path, Some(&mut Vec::new()))).map_err(|e| raise(&e))?;
+    let (folder, name) = py.detach(|| output_path::open_above(&path, Some(&mut Vec::new()))).map_err(|e| raise(&e))?;
     Ok((folder.into_raw_fd(), name))
 }
 

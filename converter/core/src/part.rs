@@ -95,7 +95,6 @@ impl Part {
     pub fn persist(self, path: &Path) -> Result<()> {
         self.place.persist().map_err(|errno| Error::Write { path: path.to_owned(), source: errno.into() })
     }
-
 }
 
 impl Write for Part {
@@ -139,10 +138,7 @@ impl PartFolder {
 }
 
 /// Makes something with a temporary name in the folder of `path`, and locks it.
-fn temporary(
-    path: &Path,
-    create: impl Fn(&OwnedFd, &OsStr) -> Result<OwnedFd, Errno>,
-) -> Result<(File, Place)> {
+fn temporary(path: &Path, create: impl Fn(&OwnedFd, &OsStr) -> Result<OwnedFd, Errno>) -> Result<(File, Place)> {
     let fail = |source| Error::Write { path: path.to_owned(), source };
     let (folder, last) = open_above(path, None)?;
     let mut place = Place { folder, temporary: None, last, is_folder: false };

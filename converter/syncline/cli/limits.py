@@ -9,7 +9,8 @@ __all__ = ["check_address_space"]
 
 # Commands that read no input.
 _WITHOUT_INPUT = ("record", "extension-server", "doctor")
-# What DuckDB, the core and their threads reserve before they read an input. With less, they end the process without a message.
+# What DuckDB, the core and their threads reserve before they read an input. With less, they end the process without a message. A text log of
+# 190 MB needed no more; where an input does, its command says so.
 _NEEDED_KB = 1 << 20
 _OF_EACH_CPU_KB = 80 << 10
 
@@ -22,6 +23,6 @@ def check_address_space(command: str) -> None:
     needed = _NEEDED_KB + _OF_EACH_CPU_KB * max(0, len(os.sched_getaffinity(0)) - 2)
     if limit != resource.RLIM_INFINITY and limit >> 10 < needed:
         raise MemoryError(
-            f"the address space is limited to {limit >> 10:,} kB (ulimit -v), and Syncline needs {needed:,} kB",
+            f"the address space is limited to {limit >> 10:,} kB (ulimit -v), and Syncline needs {needed:,} kB to begin with",
             "ulimit -v unlimited; the limit of memory that it keeps to is SYNCLINE_MEMORY=2G",
         )

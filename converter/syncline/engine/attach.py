@@ -102,7 +102,11 @@ def check_damage(files: Iterable[Path]) -> None:
     ours = [file for file in files if file.name.lower().endswith(TABLE_ENDINGS["parquet"])]
     damaged = interruptible.call(lambda: _core.damaged_tables(ours))
     if damaged:
-        more = f", and so {'is' if len(damaged) == 2 else 'are'} {len(damaged) - 1:,} more" if damaged[1:] else ""
+        more = (
+            f", and so {'is' if len(damaged) == 2 else 'are'} {len(damaged) - 1:,} more"
+            if damaged[1:]
+            else ""
+        )
         raise EngineError(
             f"{damaged[0]}: the file is damaged: it is not what Syncline wrote{more}",
             "Copy it again from where it is whole, or convert the log again.",

@@ -123,7 +123,10 @@ class Strace:
             size = os.fstat(log.fileno()).st_size
             log.seek(max(0, size - (1 << 16)))
             # The last line may be torn.
-            return max(map(_written_at, log.read().rpartition(b"\n")[0].splitlines()), default=0) or None
+            return (
+                max(map(_written_at, log.read().rpartition(b"\n")[0].splitlines()), default=0)
+                or None
+            )
 
 
 def _written_at(line: bytes) -> int:

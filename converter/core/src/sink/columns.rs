@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use self::table::Contents;
-pub use self::whole::is_damaged;
 use self::table::{Cell, Complete, Table};
+pub use self::whole::is_damaged;
 use super::{Group, Mark, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::Losses;

@@ -319,10 +319,10 @@ mod tests {
         batch.keep_until(20);
         assert_eq!(batch.events.iter().map(|event| event.ts).collect::<Vec<_>>(), [10, 20]);
         assert_eq!(batch.event_names, [names[0], names[2]]);
-        assert_eq!(batch.extras.iter().map(|extra| (extra.event, extra.key)).collect::<Vec<_>>(), [
-            (0, names[0]),
-            (1, names[2])
-        ]);
+        assert_eq!(
+            batch.extras.iter().map(|extra| (extra.event, extra.key)).collect::<Vec<_>>(),
+            [(0, names[0]), (1, names[2])]
+        );
         assert_eq!(batch.notes.iter().map(|note| note.after).collect::<Vec<_>>(), [1, 1, 2]);
     }
 }

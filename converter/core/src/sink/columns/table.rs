@@ -158,7 +158,16 @@ impl Table {
             Column::new(kind, Arc::clone(description), Arc::clone(&properties))
         };
         let columns = columns.iter().zip(descriptions).map(column).collect();
-        Ok(Self { path: path.to_owned(), columns, is_needed, has_rows: true, is_summed: !is_temporary, waiting: 0, encoded: 0, writer })
+        Ok(Self {
+            path: path.to_owned(),
+            columns,
+            is_needed,
+            has_rows: true,
+            is_summed: !is_temporary,
+            waiting: 0,
+            encoded: 0,
+            writer,
+        })
     }
 
     /// Returns the table as one that stays empty.
