@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub mod pasted;
 
 use self::pasted::{Pasted, Restored};
-use crate::error::{Error, Result};
+use crate::error::{Error, Refused, Result};
 
 /// Small enough that a chunk, its events and the reorder window stay in the cache of one core; large enough that the lock around the reader
 /// costs nothing.
@@ -130,12 +130,21 @@ impl Chunk {
 struct Counting<R> {
     inner: R,
     consumed: Arc<AtomicU64>,
+    /// The size of the file when it was opened; 0 for what has no size.
+    size: u64,
 }
 
 impl<R: Read> Read for Counting<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.consumed.fetch_add(n as u64, Ordering::Relaxed);
+        let consumed = self.consumed.fetch_add(n as u64, Ordering::Relaxed);
+        if n == 0 && !buffer.is_empty() && consumed < self.size {
+            // Otherwise the rest would be lost without a word.
+            return Err(Refused::error(
+                "it became shorter while it was read",
+                "if it is rotated by copying, convert the copy; while something writes to it, convert a copy",
+            ));
+        }
         Ok(n)
     }
 }
@@ -166,7 +175,7 @@ impl Input {
     fn new(path: &str, total_bytes: Option<u64>, raw: Box<dyn Read + Send>) -> Result<Self> {
         let fail = |source| Error::Read { path: path.to_owned(), source };
         let consumed = Arc::new(AtomicU64::new(0));
-        let mut raw = Counting { inner: raw, consumed: Arc::clone(&consumed) };
+        let mut raw = Counting { inner: raw, consumed: Arc::clone(&consumed), size: total_bytes.unwrap_or(0) };
         let mut magic = Vec::with_capacity(4);
         (&mut raw).take(4).read_to_end(&mut magic).map_err(fail)?;
         let (gzip, zstd) = (magic.starts_with(GZIP_MAGIC), magic.starts_with(ZSTD_MAGIC));
@@ -441,6 +450,35 @@ mod tests {
         let mut text = vec![b'x'; 3 * CHUNK_BYTES];
         text.extend_from_slice(b"\nlast");
         assert_eq!(chunks(text.clone()).unwrap().concat(), text);
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_is_no_end_of_a_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.log");
+        // More than the head.
+        let bytes = b"1 2 a line\n".repeat(MAX_HEAD_BYTES / 4);
+        std::fs::write(&path, &bytes).unwrap();
+        let mut reader = ChunkReader::new(Input::open(path.to_str().unwrap()).unwrap());
+        File::options().write(true).open(&path).unwrap().set_len(bytes.len() as u64 / 2).unwrap();
+        let mut chunk = Chunk::default();
+        let error = loop {
+            match reader.next(&mut chunk, |bytes| Some(bytes.len())) {
+                Ok(true) => {}
+                Ok(false) => panic!("it ended without a word"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("it became shorter while it was read"), "{error}");
+        // One that grows is read as far as it was written.
+        std::fs::write(&path, &bytes).unwrap();
+        let mut reader = ChunkReader::new(Input::open(path.to_str().unwrap()).unwrap());
+        File::options().append(true).open(&path).unwrap().write_all(b"1 2 more\n").unwrap();
+        let mut read = 0;
+        while reader.next(&mut chunk, |bytes| Some(bytes.len())).unwrap() {
+            read += chunk.bytes().len();
+        }
+        assert!(read >= bytes.len());
     }
 
     #[test]
