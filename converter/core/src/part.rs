@@ -86,9 +86,9 @@ impl Part {
         Ok(Self { file, place })
     }
 
-    /// Its path until it is persisted.
-    pub fn path(&self) -> &Path {
-        self.0.path()
+    /// Its path until it is persisted, through the open folder.
+    pub fn path(&self) -> PathBuf {
+        self.place.path().join(self.place.temporary.as_deref().unwrap_or_default())
     }
 
     /// Gives the file its name.

@@ -62,7 +62,7 @@ fn tables(options: &Options, text: &[u8], what: u8) {
     let by = By::NAMES[usize::from(what >> 5 & 1)].1;
     let sink: Result<Box<dyn Sink>> = match what & 7 {
         0..=2 => PerfettoTrace::create(out, false, &[], options.max_idle_name_bytes).map(|s| Box::new(s) as _),
-        3 => Csv::create(out).map(|s| Box::new(s) as _),
+        3 => Csv::create(out, false).map(|s| Box::new(s) as _),
         4 => Jsonl::create(out).map(|s| Box::new(s) as _),
         5 => PerfScript::create(out, weight, by).map(|s| Box::new(s) as _),
         _ => Folded::create(out, weight, by).map(|s| Box::new(s) as _),

@@ -237,7 +237,7 @@ impl Table {
     pub(super) fn without_values<R: Row>(mut self, name: &str, is_temporary: bool) -> Result<Self> {
         self.end_rows()?;
         let from = self.writer.inner().file.path();
-        let file = File::open(from).map_err(|source| Error::Read { path: from.display().to_string(), source })?;
+        let file = File::open(&from).map_err(|source| Error::Read { path: from.display().to_string(), source })?;
         let mut table = Self::create(&self.path, R::COLUMNS, is_temporary)?;
         for group in self.writer.flushed_row_groups() {
             table.copy_group(group, &file, name).map_err(|e| encode(&self.path, &e))?;
