@@ -235,7 +235,7 @@ def random_spans(seed: int) -> list[tuple[str, str, int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_depth_merged_and_alone_of_random_intervals(tmp_path: Path, seed: int) -> None:
+def test_depth_merged_and_only_time_of_random_intervals(tmp_path: Path, seed: int) -> None:
     spans = random_spans(seed)
     intervals = table(*spans, columns="g k ts_ns dur_ns")
     # What is open at each instant, one by one.
@@ -254,9 +254,9 @@ def test_depth_merged_and_alone_of_random_intervals(tmp_path: Path, seed: int) -
         assert not instants & union
         union |= instants
     assert union == {key for key, keys in open_at.items() if keys}
-    alone = Counter((g, keys[0]) for (g, _), keys in open_at.items() if len({*keys}) == 1)
-    found = rows(tmp_path, f"SELECT g, k, alone_ns FROM alone!({intervals}, k, (g))")
-    assert {(g, k): ns for g, k, ns in found} == alone
+    only = Counter((g, keys[0]) for (g, _), keys in open_at.items() if len({*keys}) == 1)
+    found = rows(tmp_path, f"SELECT g, k, only_ns FROM only_time!({intervals}, k, (g))")
+    assert {(g, k): ns for g, k, ns in found} == only
 
 
 def test_overlapped(tmp_path: Path) -> None:

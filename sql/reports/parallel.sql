@@ -98,13 +98,13 @@ WITH
   saved AS (
     SELECT
       of!(file, (run, scope, id, comm, path, syncs, time_ns)),
-      alone.alone_ns AS wall_ns,
+      only_time.only_ns AS wall_ns,
       ROW_NUMBER() OVER (
         PARTITION BY file.run, file.scope, file.id, file.comm
-        ORDER BY alone.alone_ns DESC, file.path
+        ORDER BY only_time.only_ns DESC, file.path
       ) AS place
-    FROM alone!(member, path, (run, scope, id, comm)) AS alone
-    JOIN file ON same!(file, alone, (run, scope, id, comm, path))
+    FROM only_time!(member, path, (run, scope, id, comm)) AS only_time
+    JOIN file ON same!(file, only_time, (run, scope, id, comm, path))
     WHERE file.path <> '[unknown file]'
   ),
   part AS (

@@ -552,9 +552,7 @@ impl Plain {
                 Kind::SyncEnd { id, ret, fs, dev, ino, datasync } => {
                     format!("{id} {ret} {:?} {dev} {ino} {datasync:?}", name(fs))
                 }
-                Kind::Probe(Probe::SyncEnter {
-                    path, fs, function, scope, dev, ino, generation, datasync, ..
-                }) => {
+                Kind::Probe(Probe::SyncEnter { path, fs, function, scope, dev, ino, generation, datasync, .. }) => {
                     let texts = [path, fs, function].map(name);
                     format!("{texts:?} {scope:?} {dev} {ino} {generation} {datasync:?}")
                 }

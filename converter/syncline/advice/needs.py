@@ -29,6 +29,7 @@ _OTHERS = {
     "phase:commit wait": _WAITS,
     "phase:earlier commit": _WAITS,
     "phase:cpu wait": "the switches of threads",
+    "sync.cpu_wait_ns": "the switches of threads",
     "journal.tid": "the commits of the journal",
     "journal.transaction_id": "the commits of the journal",
 }

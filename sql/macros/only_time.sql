@@ -3,13 +3,13 @@
 -- If the syncs of a file took no time, and all others did not change, the wall
 -- time would be shorter by what this says of the file.
 --
--- Result: a row for each key that was ever alone, with the columns of `groups`,
+-- Result: a row for each key that ever had it, with the columns of `groups`,
 -- the key, and
---   alone_ns  The time in which at least one of its intervals was open, and
---             none of another key of the group.
+--   only_ns  The time in which at least one of its intervals was open, and
+--            none of another key of the group.
 --
--- Example: SELECT * FROM alone!(syncline_sync, path, (run, pid))
-CREATE PERFETTO MACRO alone(
+-- Example: SELECT * FROM only_time!(syncline_sync, path, (run, pid))
+CREATE PERFETTO MACRO only_time(
   -- Table of intervals with `ts_ns` and `dur_ns`.
   intervals TableOrSubquery,
   -- A column of `intervals`.
@@ -58,12 +58,12 @@ AS
       SELECT
         $groups,
         CAST(_sum / _open AS BIGINT) AS _number,
-        SUM(_gap_ns) AS alone_ns
+        SUM(_gap_ns) AS only_ns
       FROM _state
       WHERE _gap_ns > 0 AND _open > 0 AND _open * _squares = _sum * _sum
       GROUP BY $groups, _sum / _open
     )
-  SELECT of!(_time, ($groups)), _key.$key AS $key, _time.alone_ns
+  SELECT of!(_time, ($groups)), _key.$key AS $key, _time.only_ns
   FROM _time
   JOIN _key ON _key._number = _time._number AND same!(_key, _time, ($groups))
 );
