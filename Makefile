@@ -8,7 +8,7 @@ CORE_SOURCES := $(shell find converter/core converter/binding -name '*.rs' -o -n
 PAGE := converter/syncline/report/page/page.html
 PAGE_SOURCES := $(shell find converter/page -name node_modules -prune -o -type f -print)
 PLUGIN := converter/syncline/ui/plugin/plugin.js
-PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/perfetto sql/plugin sql/reports \( -name node_modules -o -name generated -o -name build \) -prune -o -type f -print)
+PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/macros sql/reports sql/tables/perfetto sql/views/plugin \( -name node_modules -o -name generated -o -name build \) -prune -o -type f -print)
 # All builds of the extension have these settings: after a change of one, cargo compiles pyo3 again.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python3
 export PYO3_BUILD_EXTENSION_MODULE := 1
@@ -39,7 +39,7 @@ page: $(PAGE) ## build the page of `syncline report --html`
 
 plugin: $(PLUGIN) ## build the plugin for the Perfetto UI of `syncline open --offline`
 
-extension-server: $(STAMP) ## write the files of the extension server for the Perfetto UI, after a change of sql/timeline or sql/perfetto
+extension-server: $(STAMP) ## write the files of the extension server for the Perfetto UI, after a change of sql/views/timeline or sql/tables/perfetto
 	$(BIN)/syncline extension-server --out perfetto-ui-plugin/extension-server
 
 plugin-types: ## check the plugin against the sources of named Perfetto releases, which it fetches

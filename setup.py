@@ -89,7 +89,9 @@ BUNDLES = (
         "plugin for the Perfetto UI",
         ROOT / "perfetto-ui-plugin",
         ROOT / "converter" / "syncline" / "ui" / "plugin" / "plugin.js",
-        tuple(ROOT / "sql" / name for name in ("perfetto", "plugin", "reports")),
+        tuple(
+            ROOT / "sql" / name for name in ("macros", "reports", "tables/perfetto", "views/plugin")
+        ),
     ),
 )
 

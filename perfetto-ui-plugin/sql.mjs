@@ -10,10 +10,10 @@ const EXPANDER = new URL('../converter/syncline/engine/macros.py', import.meta.u
 
 const parts = {
   // Modules of tables, by the name of the table without `syncline_`.
-  TABLES: files('perfetto'),
+  TABLES: files('tables/perfetto'),
   // Statements that build what only the plugin uses.
-  OWN_TABLES: files('plugin/tables'),
-  QUERIES: files('plugin'),
+  OWN_TABLES: files('views/plugin/tables'),
+  QUERIES: files('views/plugin'),
   REPORTS: files('reports'),
 };
 // The panel of a sync asks the same of one sync as the report of the slowest ones.

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tests import sqlfmt
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "sql" / "columns.toml"
 NOTE = "Generated from sql/columns.toml by `python -m tests.columns`."
@@ -122,7 +124,7 @@ _DERIVED = ("first_offset", "last_offset", "incomplete")
 
 
 def perfetto(columns: list[Column], text: str) -> str:
-    """A module of sql/perfetto/ with the column list and the SELECT list of its table."""
+    """A module of sql/tables/perfetto/ with the column list and the SELECT list of its table."""
     lines = []
     for name, kind, comment in (
         *((c.name, TYPES[c.type][0], c.comment) for c in columns),
@@ -199,22 +201,13 @@ def duckdb_view(table: str, columns: list[Column]) -> str:
         for c in (*columns, Column("run", "text", ""))
     ]
     head = textwrap.fill(
-        f"{VIEWS[table]}. The columns are those of sql/perfetto/{table}.sql. {NOTE}",
+        f"{VIEWS[table]}. The columns are those of sql/tables/perfetto/{table}.sql. {NOTE}",
         WIDTH,
         initial_indent="-- ",
         subsequent_indent="-- ",
         **_WRAP,
     )
-    # As tests/sqlfmt.py formats it: on one line, on two, or an item a line.
-    select, source = "SELECT " + ", ".join(i.strip() for i in items), f"FROM _syncline_file_{table}"
-    if "\n" in select or len(select) > WIDTH:
-        body = "SELECT\n" + ",\n".join(items) + f"\n{source}"
-    else:
-        body = (
-            f"{select} {source}"
-            if len(select) + 1 + len(source) <= WIDTH
-            else f"{select}\n{source}"
-        )
+    body = "SELECT\n" + ",\n".join(items) + f"\nFROM _syncline_file_{table}"
     return f"{head}\n\nCREATE OR REPLACE VIEW syncline_{table} AS\n{body};\n"
 
 
@@ -304,9 +297,12 @@ def outputs() -> dict[Path, Callable[[str], str]]:
         return lambda _: text
 
     return {
-        **{sql / "perfetto" / f"{t}.sql": partial(perfetto, c) for t, c in tables.items()},
-        **{sql / "duckdb" / f"{t}.sql": whole(duckdb_view(t, tables[t])) for t in VIEWS},
-        sql / "inspect" / "known.sql": whole(known(tables["sync"], groups)),
+        **{
+            sql / "tables" / "perfetto" / f"{t}.sql": partial(perfetto, c)
+            for t, c in tables.items()
+        },
+        **{sql / "tables" / "duckdb" / f"{t}.sql": whole(duckdb_view(t, tables[t])) for t in VIEWS},
+        sql / "commands" / "inspect" / "known.sql": whole(known(tables["sync"], groups)),
         converter / "core" / "src" / "rows" / "columns.rs": whole(rust(tables)),
         converter / "syncline" / "engine" / "file_columns.py": whole(file_columns(tables)),
         converter / "syncline" / "report" / "recorded_by.py": whole(python(tables, groups)),
@@ -328,6 +324,8 @@ def stale() -> dict[Path, str]:
             new = make(old)
         except ValueError as error:
             raise ValueError(f"{path.relative_to(ROOT)}: {error}") from error
+        if path.suffix == ".sql":
+            new = sqlfmt.formatted(new, report=sqlfmt.is_report(path))
         if new != old:
             found[path] = new
     return found

@@ -19,7 +19,7 @@ WIDTH = 80
 
 # Folders whose files consist of a head comment and one SELECT.
 _SELECTS = (
-    *("advice", "answer", "diff", "evidence", "flamegraph"),
+    *("answer", "diff", "evidence", "findings", "flamegraph"),
     *("inspect", "page", "plugin", "reports", "timeline"),
 )
 # A SELECT: a report without its head comment, or the body of a CREATE ... AS.
@@ -138,6 +138,11 @@ def formatted(text: str, *, report: bool) -> str:
         return (_REPORT if report else _BODY).sub(tidy, text)
 
 
+def is_report(file: Path) -> bool:
+    """Returns whether a file consists of a head comment and one SELECT."""
+    return file.parent.name in _SELECTS
+
+
 def files() -> list[Path]:
     return sorted(SQL.rglob("*.sql"))
 
@@ -150,7 +155,7 @@ def complaints(file: Path) -> list[str]:
         for number, line in enumerate(text.splitlines(), 1)
         if len(line) > WIDTH
     ]
-    if formatted(text, report=file.parent.name in _SELECTS) != text:
+    if formatted(text, report=is_report(file)) != text:
         errors.append(f"{file}: not formatted (python tests/sqlfmt.py)")
     return errors
 
@@ -158,7 +163,7 @@ def complaints(file: Path) -> list[str]:
 def main() -> int:
     if "--check" not in sys.argv[1:]:
         for file in files():
-            file.write_text(formatted(file.read_text(), report=file.parent.name in _SELECTS))
+            file.write_text(formatted(file.read_text(), report=is_report(file)))
     errors = [error for file in files() for error in complaints(file)]
     print(*errors, sep="\n", end="\n" if errors else "")
     return 1 if errors else 0

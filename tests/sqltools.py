@@ -362,8 +362,8 @@ _TABLE = re.compile(
 
 
 def perfetto_tables() -> Iterator[PublicTable]:
-    """Yields every table that sql/perfetto/ creates, with its comments."""
-    for file in sorted((SQL / "perfetto").glob("*.sql")):
+    """Yields every table that sql/tables/perfetto/ creates, with its comments."""
+    for file in sorted((SQL / "tables" / "perfetto").glob("*.sql")):
         for match in _TABLE.finditer(file.read_text()):
             columns = []
             comment: list[str] = []

@@ -688,7 +688,7 @@ def test_every_finding_is_described() -> None:
         assert set(finding.needs) <= NAMED, name
         assert finding.not_checked.startswith("it needs ")
         assert ", which " in finding.not_checked
-    files = {path.stem for path in (catalogue.catalogue.sql_root() / "advice").glob("*.sql")}
+    files = {path.stem for path in (catalogue.catalogue.sql_root() / "findings").glob("*.sql")}
     assert files == set(CHECKED)
 
 

@@ -39,10 +39,10 @@ null = "Null if unknown."
 
 """
 FILES = (
-    "sql/perfetto/sync.sql",
+    "sql/tables/perfetto/sync.sql",
     "converter/syncline/engine/file_columns.py",
-    "sql/duckdb/sync.sql",
-    "sql/inspect/known.sql",
+    "sql/tables/duckdb/sync.sql",
+    "sql/commands/inspect/known.sql",
     "converter/core/src/rows/columns.rs",
     "converter/syncline/report/recorded_by.py",
     "docs/reference/tables.md",

@@ -97,7 +97,7 @@ def test_every_report_equals_that_of_the_same_tables_in_a_folder(
         shutil.copytree(one, tmp_path / one.name.removeprefix("run="))
     with (
         open_dataset(str(dataset)) as of_dataset,
-        open_columns(tmp_path, sql=sql_root() / "duckdb") as of_folder,
+        open_columns(tmp_path, sql=sql_root() / "tables" / "duckdb") as of_folder,
     ):
         for name in names():
             found, expected = run_report(of_dataset, name), run_report(of_folder, name)

@@ -259,7 +259,7 @@ def test_queries_give_equal_rows_in_both_engines(run: str, tmp_path: Path) -> No
     both = Both(run, tmp_path)
     try:
         for query in ("blocks", "facts", "group-blocks", "groups"):
-            both.query((SQL / "diff" / f"{query}.sql").read_text())
+            both.query((SQL / "commands" / "diff" / f"{query}.sql").read_text())
     finally:
         both.trace.close()
         both.columns.close()
@@ -268,7 +268,7 @@ def test_queries_give_equal_rows_in_both_engines(run: str, tmp_path: Path) -> No
 def test_groups_match_the_reports(tmp_path: Path) -> None:
     both = Both("crowd", tmp_path)
     try:
-        groups = both.query((SQL / "diff" / "groups.sql").read_text())
+        groups = both.query((SQL / "commands" / "diff" / "groups.sql").read_text())
         files = {row["path"]: row for row in both.report("files")}
     finally:
         both.trace.close()

@@ -401,7 +401,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def opened(path: Path, **options: Any) -> ColumnsEngine:
-    return open_columns(path, sql=sql_root() / "duckdb", **options)
+    return open_columns(path, sql=sql_root() / "tables" / "duckdb", **options)
 
 
 def test_sql_reads_its_input_and_no_other_file(table: Path, tmp_path: Path) -> None:

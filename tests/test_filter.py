@@ -195,7 +195,7 @@ def test_bios_of_file_system_threads_are_background_writeback(tmp_path: Path) ->
     lines = [{"ts_ns": 100 + at, **common, **event} for at, event in enumerate(events)]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     _core.convert([str(log)], f"{tmp_path}/out/")
-    with open_columns(str(tmp_path / "out"), sql=sql_root() / "duckdb") as columns:
+    with open_columns(str(tmp_path / "out"), sql=sql_root() / "tables" / "duckdb") as columns:
         bios = columns.query(
             "SELECT id, origin, bytes, incomplete FROM syncline_bio ORDER BY ts_ns"
         ).rows

@@ -120,7 +120,7 @@ def two_lines(slow: int) -> sqltools.Run:
 @pytest.mark.parametrize(("slow", "found"), [(1, 1), (8, 2)])
 def test_two_lines_are_two_groups(slow: int, found: int, tmp_path: Path) -> None:
     folder = sqltools.write_parquet(two_lines(slow), tmp_path / "run")
-    with open_columns(folder, sql=sql_root() / "duckdb") as engine:
+    with open_columns(folder, sql=sql_root() / "tables" / "duckdb") as engine:
         table = run_report(engine, "groups")
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     assert [row["kind"] for row in rows] == ["group"] * found

@@ -246,7 +246,9 @@ def test_compared_stacks_have_no_addresses(tmp_path: Path, limits: Limits) -> No
         run.add(1000 * number, 500, stack=stack, path="/f", comm="db", bytes=4096, bios=1)
     run.add(40_000, 500, stack="main;write", path="/f", comm="db", bytes=4096, bios=1)
     run.add(41_000, 500, stack=None, path="/f", comm="db", bytes=4096, bios=1)
-    with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
+    with open_columns(
+        write_parquet(run, tmp_path / "run"), sql=sql_root() / "tables" / "duckdb"
+    ) as engine:
         single = html.describe(engine, "x", limits)
         data = html.describe(engine, "x", limits, compared=True)
     assert any(name.startswith("main;0x7f") for name in single["stack_names"])
@@ -389,7 +391,9 @@ def test_text_of_a_log_is_never_markup(tmp_path: Path) -> None:
     run = Run()
     run.add(T, 100, path=HOSTILE, comm=HOSTILE, stack=f"{HOSTILE};f", op=HOSTILE)
     run.mark = [{"mark_id": 1, "ts_ns": T, "dur_ns": 5, "name": HOSTILE}]
-    with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
+    with open_columns(
+        write_parquet(run, tmp_path / "run"), sql=sql_root() / "tables" / "duckdb"
+    ) as engine:
         page = html.page([html.describe(engine, HOSTILE)])
     assert page.count(b"</script>") == html.template().count(b"</script>")
     assert page.count(b"onerror") == 0 or b"<img" not in page

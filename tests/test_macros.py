@@ -10,19 +10,24 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pytest
 from syncline import _core
-from syncline.engine import SqlError, macros
+from syncline.engine import SqlError, macros, open_trace
 from syncline.engine.expanded import expanded, known
 from syncline.inputs import opened
 from syncline.reading import Reading
-from syncline.report.run import run_query
+from syncline.report import names
+from syncline.report.run import run_query, run_report
 
 from tests.coretools import ROOT
 
+SYNCLINE = Path(sys.executable).parent / "syncline"
 LOG = ROOT / "tests" / "data" / "strace" / "failed.log"
+FULL = ROOT / "tests" / "data" / "dynamic-events" / "ext4-both.txt.gz"
 
 
 def library(tmp_path: Path, **bodies: str) -> dict[str, macros.Macro]:
@@ -268,3 +273,41 @@ def test_overlapped(tmp_path: Path) -> None:
     only = table(("a", 0, 10), columns="g ts_ns dur_ns")
     found = rows(tmp_path, f"SELECT id, has_overlap FROM overlapped!({intervals}, id, {only}, (g)) ORDER BY id")  # fmt: skip
     assert found == [(1, 0), (2, 0), (3, 0)]
+
+
+def printed(*arguments: str) -> str:
+    done = subprocess.run(
+        [SYNCLINE, "sql", *arguments], capture_output=True, text=True, check=True
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize("report", names())
+def test_the_sql_of_a_report_runs_without_syncline(tmp_path: Path, report: str) -> None:
+    """What `syncline sql` prints runs in an engine that knows nothing of Syncline, with the rows of `syncline report`."""
+    folder, trace = f"{tmp_path}/it's/", tmp_path / "x.pftrace"
+    _core.convert([str(FULL)], folder)
+    _core.convert([str(FULL)], str(trace))
+    with opened(folder, Reading()) as engine:
+        expected = run_report(engine, report).rows
+    with duckdb.connect() as db:
+        rows = db.execute(printed("--tables", folder, report)).fetchall()
+    assert [tuple(map(near, row)) for row in rows] == [tuple(map(near, row)) for row in expected]
+    with open_trace(trace, engine="embedded") as plain:
+        rows = plain.query(printed("--for", "perfetto", report)).rows
+    assert [tuple(map(near, row)) for row in rows] == [tuple(map(near, row)) for row in expected]
+
+
+def near(value: object) -> object:
+    """Returns a value that compares equal in both engines: DuckDB has numbers of a type of its own."""
+    return float(f"{float(value):.9g}") if isinstance(value, int | float | Decimal) else value
+
+
+def test_sql_lists_the_macros_and_reads_its_input() -> None:
+    listed = printed("--list")
+    assert all(f"{one.signature} " in listed for one in known().values())
+    done = subprocess.run(
+        [SYNCLINE, "sql", "--for", "spark", "-"],
+        input="SELECT share!(1, 2)", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "SELECT ( CAST(1 AS DOUBLE) / NULLIF(2, 0) )\n"

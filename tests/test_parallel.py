@@ -20,7 +20,7 @@ Scope = tuple[str, int | None, str | None]
 
 
 def report(folder: Path) -> list[Row]:
-    with open_columns(folder, sql=sql_root() / "duckdb") as engine:
+    with open_columns(folder, sql=sql_root() / "tables" / "duckdb") as engine:
         found = run_report(engine, "parallel")
     return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 

@@ -316,9 +316,9 @@ class Both:
         trace = sqltools.write_trace(self.run, folder / f"{name}.pftrace")
         columns = sqltools.write_parquet(self.run, folder / name)
         self.trace = open_trace(
-            trace, engine="embedded", packages=[(NAMESPACE, sql_root() / "perfetto")]
+            trace, engine="embedded", packages=[(NAMESPACE, sql_root() / "tables" / "perfetto")]
         )
-        self.columns = open_columns(columns, sql=sql_root() / "duckdb")
+        self.columns = open_columns(columns, sql=sql_root() / "tables" / "duckdb")
 
     def engines(self) -> tuple[Engine, ColumnsEngine]:
         return self.trace, self.columns
@@ -622,7 +622,7 @@ def test_phases_add_up(both) -> None:
 
 def test_phases_of_a_log_without_phases_are_those_of_its_columns(tmp_path: Path) -> None:
     folder = sqltools.write_parquet(waits(), tmp_path, tables=["sync", "meta"])
-    with open_columns(folder, sql=sql_root() / "duckdb") as engine:
+    with open_columns(folder, sql=sql_root() / "tables" / "duckdb") as engine:
         rows = run_report(engine, "phases").rows
     # r1 and r2: 10 + 40, 30 + 20, 50 + 30. r3 and r4 have no bio.
     assert [row[5:8] for row in rows if row[1] == "ext4"] == [
@@ -743,7 +743,7 @@ def test_nothing_complete_gives_counts_and_no_latency(both) -> None:
 def test_metrics_of_a_missing_column_are_null(tmp_path: Path) -> None:
     log = tmp_path / "few.csv"
     log.write_text("sync_id,ts_ns,bytes,bios\n1,5,4096,1\n2,9,0,0\n")
-    with open_columns(log, sql=sql_root() / "duckdb") as engine:
+    with open_columns(log, sql=sql_root() / "tables" / "duckdb") as engine:
         rows = {row[:2]: (row[2], *row[4:]) for row in run_report(engine, "summary").rows}
     assert rows["attribution_share", "exact"] == (None, 0, 2)
     assert rows["unique_files", "all"] == (None, 0, 2)
@@ -777,7 +777,7 @@ def test_the_writeback_of_a_file_is_unknown_if_only_empty_syncs_have_one(tmp_pat
         "1,5,4096,1,/cut,,end\n2,9,0,0,/cut,0,\n"
         "3,12,4096,1,/part,,end\n4,15,4096,1,/part,30,\n5,20,0,0,/empty,0,\n"
     )
-    with open_columns(log, sql=sql_root() / "duckdb") as engine:
+    with open_columns(log, sql=sql_root() / "tables" / "duckdb") as engine:
         table = run_report(engine, "files")
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     known = {row["path"]: row["writeback_sum_ns"] for row in rows}
@@ -841,7 +841,7 @@ def test_bounds_of_the_latency_buckets(tmp_path: Path, ns: int, bucket: tuple[in
     run = Run()
     run.add(T, ns, syscall_ns=ns, writeback_ns=None)
     folder = sqltools.write_parquet(run, tmp_path)
-    with open_columns(folder, sql=sql_root() / "duckdb") as engine:
+    with open_columns(folder, sql=sql_root() / "tables" / "duckdb") as engine:
         (row,) = run_report(engine, "latency").rows
     assert row[1:3] == bucket
 
@@ -968,7 +968,7 @@ def test_empty_of_a_run_without_an_empty_sync(tmp_path: Path) -> None:
     run.add(T + 200, 100, bios=1, bytes=4096, path="/g")
     run.add(T + 400, 100, bios=1, bytes=4096, path="/g")
     folder = sqltools.write_parquet(run, tmp_path)
-    with open_columns(folder, sql=sql_root() / "duckdb") as engine:
+    with open_columns(folder, sql=sql_root() / "tables" / "duckdb") as engine:
         table = run_report(engine, "empty")
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     # Who syncs most comes first.
@@ -1009,7 +1009,7 @@ def test_a_high_level_log_answers_as_the_folder_does(
     pair = both(run)
     log = sqltools.write_file(pair.run.sync, FILES["sync"], tmp_path / f"a log{suffix}")
     assert is_columns(log)
-    with open_columns(log, sql=sql_root() / "duckdb") as engine:
+    with open_columns(log, sql=sql_root() / "tables" / "duckdb") as engine:
         query = "SELECT * FROM syncline_sync ORDER BY sync_id"
         assert run_query(engine, query).rows == pair.query(query)
         # The run has a failure of a call, which the log does not hold, and phases.
@@ -1042,7 +1042,7 @@ def test_a_high_level_log_answers_as_the_folder_does(
 def test_a_log_may_lack_columns(tmp_path: Path) -> None:
     log = tmp_path / "few.csv"
     log.write_text("sync_id,ts_ns,bytes,bios,path\n1,5,4096,1,007\n2,9,0,0,\n")
-    with open_columns(log, sql=sql_root() / "duckdb") as engine:
+    with open_columns(log, sql=sql_root() / "tables" / "duckdb") as engine:
         query = "SELECT sync_id, path, syscall_ns, run FROM syncline_sync ORDER BY sync_id"
         # A path stays text, whatever it looks like.
         assert run_query(engine, query).rows == [(1, "007", None, ""), (2, None, None, "")]
@@ -1062,7 +1062,7 @@ def test_runs_are_not_mixed(both, tmp_path: Path) -> None:
     sqltools.write_file(one.run.sync, FILES["sync"], tmp_path / "b.csv")
     (tmp_path / "notes.txt").write_text("not a run")
     assert is_columns(tmp_path)
-    with open_columns(tmp_path, sql=sql_root() / "duckdb") as engine:
+    with open_columns(tmp_path, sql=sql_root() / "tables" / "duckdb") as engine:
         rows = run_query(
             engine, "SELECT run, COUNT(*) FROM syncline_sync GROUP BY run ORDER BY run"
         ).rows
@@ -1092,7 +1092,7 @@ def test_runs_are_not_mixed(both, tmp_path: Path) -> None:
 def test_marks_of_several_runs(tmp_path: Path) -> None:
     for name in ("a", "b"):
         sqltools.write_parquet(marked(), tmp_path / name)
-    with open_columns(tmp_path, sql=sql_root() / "duckdb") as engine:
+    with open_columns(tmp_path, sql=sql_root() / "tables" / "duckdb") as engine:
         marks = run_report(engine, "marks")
         assert [(row[1], row[4], row[-1]) for row in marks.rows] == [
             (name, syncs, run)
@@ -1105,7 +1105,7 @@ def test_marks_of_several_runs(tmp_path: Path) -> None:
 
 def test_a_run_without_some_tables(tmp_path: Path) -> None:
     sqltools.write_parquet(one_run(), tmp_path, tables=["sync", "meta"])
-    with open_columns(tmp_path, sql=sql_root() / "duckdb") as engine:
+    with open_columns(tmp_path, sql=sql_root() / "tables" / "duckdb") as engine:
         assert run_query(engine, "SELECT COUNT(*) FROM syncline_bio").rows == [(0,)]
 
 
@@ -1133,7 +1133,7 @@ def test_inputs_that_are_not_a_run_are_rejected(
     elif text is not None:
         path.write_text(text)
     with pytest.raises(EngineError) as caught:
-        open_columns(path, sql=sql_root() / "duckdb")
+        open_columns(path, sql=sql_root() / "tables" / "duckdb")
     assert message in caught.value.message
     assert caught.value.hint
 
@@ -1143,7 +1143,7 @@ def test_the_engine_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
     folder = sqltools.write_parquet(Run(), tmp_path / "run")
-    engine = open_columns(folder, sql=sql_root() / "duckdb")
+    engine = open_columns(folder, sql=sql_root() / "tables" / "duckdb")
     assert list(scratch.iterdir())
     engine.close()
     engine.close()
@@ -1152,7 +1152,7 @@ def test_the_engine_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         engine.query("SELECT 1")
     shutil.rmtree(folder)
     with pytest.raises(EngineError):
-        open_columns(folder, sql=sql_root() / "duckdb")
+        open_columns(folder, sql=sql_root() / "tables" / "duckdb")
     assert not list(scratch.iterdir())
 
 
@@ -1175,7 +1175,7 @@ def test_a_foreign_trace_is_not_an_empty_run(tmp_path: Path) -> None:
     trace = sqltools.write_trace(Run(meta={}), tmp_path / "foreign.pftrace")
     with (
         open_trace(
-            trace, engine="embedded", packages=[(NAMESPACE, sql_root() / "perfetto")]
+            trace, engine="embedded", packages=[(NAMESPACE, sql_root() / "tables" / "perfetto")]
         ) as engine,
         pytest.raises(EngineError, match="not written by Syncline"),
     ):
@@ -1249,7 +1249,9 @@ def test_every_frame_has_a_row(both) -> None:
         assert frames == ([*whole[:256], "[deeper frames]"] if stack in deep else whole)
 
 
-@pytest.mark.parametrize("file", sorted((SQL / "perfetto").glob("*.sql")), ids=lambda f: f.stem)
+@pytest.mark.parametrize(
+    "file", sorted((SQL / "tables" / "perfetto").glob("*.sql")), ids=lambda f: f.stem
+)
 def test_modules_follow_the_stdlib_conventions(file: Path) -> None:
     text = re.sub(r"--[^\n]*", "", file.read_text())
     assert file.read_text().startswith("-- "), "no comment at the head of the module"

@@ -28,7 +28,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         sqltools.write_trace(RUNS[request.param](), path)
     else:
         READING.convert([str(DATA / request.param)], str(path))
-    package = (sqltools.NAMESPACE, sql_root() / "perfetto")
+    package = (sqltools.NAMESPACE, sql_root() / "tables" / "perfetto")
     with open_trace(path, engine="embedded", packages=[package]) as opened:
         yield opened
 

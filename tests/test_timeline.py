@@ -51,7 +51,7 @@ def seen(
 
 
 def rows(engine: Engine, name: str) -> Rows:
-    """The rows of a SELECT of sql/timeline/, on tables that were built as in a UI without the modules."""
+    """The rows of a SELECT of sql/views/timeline/, on tables that were built as in a UI without the modules."""
     sql = timeline.select(name)
     engine.query(timeline.inlined([sql]))
     result = engine.query(sql)
@@ -92,7 +92,7 @@ def processor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def name_of(engine: Engine, statement: str, table: str, values: str) -> str:
-    """Runs a statement of sql/timeline/ on one row of values instead of the rows of a table."""
+    """Runs a statement of sql/views/timeline/ on one row of values instead of the rows of a table."""
     sql = timeline.select(statement).rstrip().removesuffix(";")
     if table == "syncline_bio":
         none = "(SELECT 0 AS sync_id, NULL AS path, NULL AS process, NULL AS comm)"
@@ -337,7 +337,7 @@ def test_the_address_says_what_to_show_first() -> None:
 
 
 def test_every_select_is_used() -> None:
-    files = {file.stem for file in (sql_root() / "timeline").glob("*.sql")}
+    files = {file.stem for file in (sql_root() / "views" / "timeline").glob("*.sql")}
     steps = {step[1] for macro in MACROS for step in macro.steps}
     assert steps | {"first-view"} == files
 

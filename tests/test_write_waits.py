@@ -426,10 +426,11 @@ def test_the_report_says_for_whose_work_a_write_waited(converted: Converted, cas
     assert row["in_sync"] == (0 if kind == "inode lock" else row["waits"])
     # The plugin lists these syncs.
     with opened(str(trace_of(run)), Reading(), "embedded") as sql:
-        run_query(sql, read_sql("plugin/tables", "slices"))
+        run_query(sql, read_sql("views/plugin/tables", "slices"))
         listed = {
             wait["wait_id"]: run_query(
-                sql, read_sql("plugin", "write-syncs").replace("$wait_id", str(wait["wait_id"]))
+                sql,
+                read_sql("views/plugin", "write-syncs").replace("$wait_id", str(wait["wait_id"])),
             ).as_dicts()
             for wait in one.tables["write_wait"]
         }

@@ -65,7 +65,7 @@ def _python(_root: Path) -> Finding:
 def _sql(_root: Path) -> Finding:
     from syncline.report.catalogue import sql_root
 
-    package = sql_root() / "perfetto"
+    package = sql_root() / "tables" / "perfetto"
     if not (package / "summary.textproto").is_file():
         return Finding("missing", f"{package} is incomplete", "Install Syncline again.")
     return Finding("ok", f"{package} (dev.syncline, for Perfetto's own tools)")

@@ -200,7 +200,9 @@ def _open_trace(path: str, engine: str) -> Any:
     from syncline.report.catalogue import sql_root
     from syncline.report.run import NAMESPACE
 
-    return open_trace(path, engine=engine, packages=[(NAMESPACE, sql_root() / "perfetto")])
+    return open_trace(
+        path, engine=engine, packages=[(NAMESPACE, sql_root() / "tables" / "perfetto")]
+    )
 
 
 def _open_dataset(path: str, where: str | None, engine: str, allow_files: bool) -> Any:
@@ -221,4 +223,6 @@ def _open_columns(path: str, allow_files: bool, named: frozenset[str] | None = N
     from syncline.engine.columns import open_columns
     from syncline.report.catalogue import sql_root
 
-    return open_columns(path, sql=sql_root() / "duckdb", allow_files=allow_files, named=named)
+    return open_columns(
+        path, sql=sql_root() / "tables" / "duckdb", allow_files=allow_files, named=named
+    )

@@ -16,7 +16,7 @@ Tables = dict[str, list[Row]]
 # sync_id (None: not of a request), from, until.
 Part = tuple[int | None, int | None, int | None]
 
-PATTERNS = Path(__file__).parents[2] / "sql" / "advice" / "rebuildable.tsv"
+PATTERNS = Path(__file__).parents[2] / "sql" / "findings" / "rebuildable.tsv"
 
 
 def _commits(tables: Tables) -> list[Row]:

@@ -78,7 +78,7 @@ class Inputs:
         log.write_bytes(made.log)
         self.tables = folder / "made"
         Reading().convert([str(log)], f"{self.tables}/")
-        self.engine: ColumnsEngine = open_columns(self.tables, sql=sql_root() / "duckdb")
+        self.engine: ColumnsEngine = open_columns(self.tables, sql=sql_root() / "tables" / "duckdb")
         # Ten files and four threads are named. The others share one row.
         limits = Limits(requests=10, points=200, stacks=9, ladder=((10, 4, 1),))
         self.pages = {}
@@ -650,7 +650,7 @@ class Waiting:
 
     def __init__(self, folder: Path) -> None:
         tables = write_parquet(waiting(), folder / "waiting")
-        self.engine: ColumnsEngine = open_columns(tables, sql=sql_root() / "duckdb")
+        self.engine: ColumnsEngine = open_columns(tables, sql=sql_root() / "tables" / "duckdb")
         self.pages = {}
         for name, limits in (
             ("all", Limits()),
@@ -835,7 +835,9 @@ class Phased:
     def __init__(self, folder: Path) -> None:
         recording = DATA.parent / "dynamic-events" / "ext4.dat.gz"
         Reading().convert([str(recording)], f"{folder}/tables/")
-        self.engine: ColumnsEngine = open_columns(folder / "tables", sql=sql_root() / "duckdb")
+        self.engine: ColumnsEngine = open_columns(
+            folder / "tables", sql=sql_root() / "tables" / "duckdb"
+        )
         self.pages = {}
         for name, limits in (
             ("all", Limits()),
@@ -1033,7 +1035,9 @@ def test_text_of_a_log_is_not_executed(tmp_path: Path) -> None:
         }
     ]
     out = tmp_path / "hostile.html"
-    with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
+    with open_columns(
+        write_parquet(run, tmp_path / "run"), sql=sql_root() / "tables" / "duckdb"
+    ) as engine:
         side = html.describe(engine, HOSTILE)
     # The steps show every field that holds text.
     for sides, name in (([side], "one"), ([side, side], "two")):
@@ -1062,7 +1066,9 @@ def test_text_of_a_log_is_not_executed(tmp_path: Path) -> None:
 
 def test_a_page_without_requests_says_so(tmp_path: Path) -> None:
     out = tmp_path / "empty.html"
-    with open_columns(write_parquet(Run(), tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
+    with open_columns(
+        write_parquet(Run(), tmp_path / "run"), sql=sql_root() / "tables" / "duckdb"
+    ) as engine:
         side = html.describe(engine, "empty")
     for sides in ([side], [side, side]):
         out.write_bytes(html.page(sides))

@@ -3,7 +3,7 @@
 
 const LEADS = [1, 2, 5];
 
-// Must number the buckets as sql/page/request.sql does.
+// Must number the buckets as sql/views/page/request.sql does.
 export function latencyBucket(value) {
   if (value < 1) return 0;
   const digits = String(value);

@@ -1,6 +1,6 @@
 """Lists the findings, and parses the head comment of each.
 
-A finding is a file of sql/advice/: a SELECT of its evidence, whose head comment is that of a report. Some of its paragraphs
+A finding is a file of sql/findings/: a SELECT of its evidence, whose head comment is that of a report. Some of its paragraphs
 begin with a name, `Seen:` for example; `Finding` describes them. All findings have the same columns.
 """
 
@@ -111,7 +111,7 @@ def load(name: str) -> Finding:
 
 def delays() -> str:
     """Returns the SQL of the table that findings on bystanders read."""
-    return _filled(_COMMENT.sub("", catalogue.read_sql("evidence", "delays")))
+    return _filled(_COMMENT.sub("", catalogue.read_sql("findings/evidence", "delays")))
 
 
 def _needs(description: str) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def _needs(description: str) -> tuple[str, ...]:
 
 
 def _folder() -> Path:
-    return catalogue.sql_root() / "advice"
+    return catalogue.sql_root() / "findings"
 
 
 def _filled(sql: str) -> str:

@@ -214,7 +214,7 @@ def _select(finding: Finding) -> str:
 
 
 def _run(engine: SqlEngine, finding: Finding, name: str) -> Table:
-    sql = catalogue.read_sql("evidence", name)
+    sql = catalogue.read_sql("findings/evidence", name)
     return run_query(engine, sql.replace("SELECT :evidence", _select(finding)))
 
 

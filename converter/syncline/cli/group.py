@@ -18,6 +18,7 @@ COMMANDS = (
     "report",
     "advise",
     "query",
+    "sql",
     "flamegraph",
     "diff",
     "baseline",

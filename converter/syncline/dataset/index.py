@@ -424,7 +424,7 @@ def _chosen(entries: list[Entry], where: str) -> set[str]:
 
 def create_runs(db: duckdb.DuckDBPyConnection, entries: list[Entry]) -> None:
     """Creates the table `syncline_run`."""
-    db.execute(read_sql("dataset", "run"))
+    db.execute(read_sql("commands/dataset", "run"))
     own = [name for name, *_ in db.execute("DESCRIBE syncline_run").fetchall()]
     facts = sorted({key for entry in entries for key in entry.facts})
     for fact in facts:

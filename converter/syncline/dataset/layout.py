@@ -63,7 +63,7 @@ _INT = 2**63
 # Tables whose rows differ between runs, and are the same in all forms of one run.
 _OF_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "mark")
 
-# Columns of sql/dataset/run.sql.
+# Columns of sql/commands/dataset/run.sql.
 TAKEN = frozenset(
     (
         *("run", "name", "host", "day", "started_ns", "duration_ns", "source", "recorder"),

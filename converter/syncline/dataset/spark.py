@@ -192,12 +192,12 @@ class SparkEngine:
             schema = ", ".join(f"{column} STRING" for column in columns)
             self._view(name, self._spark.createDataFrame(rows[name], schema))
         for name in VIEWS:
-            if (sql_root() / "spark" / f"{name}.sql").is_file():
+            if (sql_root() / "tables" / "spark" / f"{name}.sql").is_file():
                 interruptible.call(
-                    lambda name=name: self._rows(expanded(read_sql("spark", name), "spark"))
+                    lambda name=name: self._rows(expanded(read_sql("tables/spark", name), "spark"))
                 )
             else:
-                self.query(read_sql("duckdb", name))
+                self.query(read_sql("tables/duckdb", name))
         self._create_runs(selection)
 
     def _types(self) -> dict[str, dict[str, str]]:
@@ -234,7 +234,9 @@ class SparkEngine:
 
     def _create_runs(self, selection: Selection) -> None:
         glot = package("sqlglot")
-        (statement,) = (one for one in glot.parse(read_sql("dataset", "run"), read="duckdb") if one)
+        (statement,) = (
+            one for one in glot.parse(read_sql("commands/dataset", "run"), read="duckdb") if one
+        )
         columns = {column.name: type_of(column.kind) for column in statement.this.expressions}
         facts = sorted({key for entry in selection.entries for key in entry.facts})
         rows = [index.row_of(entry, list(columns), facts) for entry in selection.entries]

@@ -84,7 +84,7 @@ def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:
             node.replace(exp.cast(node.copy(), "double"))
     for node in [*statement.find_all(exp.Anonymous)]:
         if node.name.lower() == "percentile":
-            # The macro of sql/duckdb/macros.sql. Spark's function takes a share.
+            # The macro of sql/tables/duckdb/macros.sql. Spark's function takes a share.
             share = node.expressions[1]
             share.replace(exp.Div(this=exp.cast(share.copy(), "double"), expression=exp.Literal.number(100)))  # fmt: skip
     return statement

@@ -127,7 +127,9 @@ def files_of(store: Store, entries: list[Entry], table: str) -> list[str]:
 
 
 def _attach(db: duckdb.DuckDBPyConnection, store: Store, selection: Selection) -> None:
-    create_tables(db, sql_root() / "duckdb", lambda: _create_files(db, store, selection.entries))
+    create_tables(
+        db, sql_root() / "tables" / "duckdb", lambda: _create_files(db, store, selection.entries)
+    )
     index.create_runs(db, selection.entries)
 
 

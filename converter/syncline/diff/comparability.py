@@ -71,9 +71,9 @@ def glance(engine: Any, name: str, summary: Iterable[tuple[Any, ...]]) -> Side:
     run = Run(name)
     for metric, scope, value, unit, known, syncs in summary:
         run.figures[metric, scope] = Figure(value, unit, known, syncs)
-    for fact, value in run_query(engine, read_sql("diff", "facts")).rows:
+    for fact, value in run_query(engine, read_sql("commands/diff", "facts")).rows:
         run.facts.setdefault(str(fact), []).append("" if value is None else str(value))
-    stacks = run_query(engine, read_sql("page", "stack")).rows
+    stacks = run_query(engine, read_sql("views/page", "stack")).rows
     names = comparable_stacks(str(stack) for stack, *_ in stacks)
     nameless = sum(int(syncs) for stack, syncs, _ in stacks if has_nameless(names[str(stack)]))
     run.facts["nameless.stack"] = [str(nameless)]

@@ -88,7 +88,7 @@ def add_blocks(run: Run, engine: SqlEngine) -> None:
 
 @cache
 def _sql(name: str) -> str:
-    return read_sql("diff", name)
+    return read_sql("commands/diff", name)
 
 
 def _add(groups: dict[str, Group], name: str, sums: Group) -> None:

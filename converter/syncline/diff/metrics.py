@@ -63,7 +63,7 @@ NO_DIRECTION = (
     "*_max",
 )
 
-# Metrics that sql/diff/blocks.sql computes for each block of time. BLOCK_SUMS add up over the blocks.
+# Metrics that sql/commands/diff/blocks.sql computes for each block of time. BLOCK_SUMS add up over the blocks.
 BLOCK_SUMS = (
     "syncs",
     "failed_syncs",
@@ -105,7 +105,7 @@ def grows(metric: str) -> bool:
     return not metric.endswith(_PER_REQUEST)
 
 
-# A row of sql/diff/groups.sql, or the sum of several rows.
+# A row of sql/commands/diff/groups.sql, or the sum of several rows.
 Group = Mapping[str, float]
 
 # Metric of a group -> (unit, column, column that it is divided by or None for a sum).

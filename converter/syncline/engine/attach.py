@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Views that are derived from other tables.
 DERIVED = frozenset({"syncline_stack", "syncline_parallel", "syncline_sync_call"})
-# Each is the name of a file in sql/duckdb/, and, after `syncline_`, of a table of docs/reference/tables.md.
+# Each is the name of a file in sql/tables/duckdb/, and, after `syncline_`, of a table of docs/reference/tables.md.
 VIEWS = (*TABLES, "stack", "sync_call", "parallel")
 
 # If the tables have no more rows than this together, DuckDB copies them into memory, and one thread runs the queries. Otherwise each query
@@ -54,7 +54,7 @@ def attach_runs(
         db: an empty database.
         path: the INPUT, for messages.
         runs: the files.
-        sql: the folder `sql/duckdb`.
+        sql: the folder `sql/tables/duckdb`.
         memory_limit: bytes that the database may use.
         absent: tables that no SQL will name. They are not created.
 
@@ -85,7 +85,7 @@ def create_tables(
 
     Args:
         db: an empty database.
-        sql: the folder `sql/duckdb`.
+        sql: the folder `sql/tables/duckdb`.
         create_files: creates `_syncline_file_TABLE` of each table. It may fill `_syncline_lacks` and `_syncline_log`.
         tables: those to create, without `syncline_`.
     """
@@ -111,6 +111,34 @@ def check_damage(files: Iterable[Path]) -> None:
             f"{damaged[0]}: the file is damaged: it is not what Syncline wrote{more}",
             "Copy it again from where it is whole, or convert the log again.",
         )
+
+
+def script(sql: Path, folder: str) -> str:
+    """Returns SQL that creates the tables in a DuckDB of the user's own.
+
+    Args:
+        sql: the folder `sql/tables/duckdb`.
+        folder: a folder of Parquet files that this version has written.
+    """
+    texts = [(sql / "macros.sql").read_text(encoding="utf-8")]
+    for table, columns in FACTS.items():
+        names = ", ".join(f"{name} VARCHAR" for name in columns)
+        texts.append(f"CREATE OR REPLACE TABLE {table}({names});\n")
+    for table in TABLES:
+        names = ", ".join(f'"{name}"' for name in FILE_COLUMNS[table])
+        file = as_literal(f"{folder.rstrip('/')}/syncline_{table}.parquet")
+        texts.append(
+            f"CREATE OR REPLACE VIEW _syncline_file_{table} AS SELECT {names}, '' AS run FROM read_parquet({file});\n"
+        )
+    texts += [
+        expanded((sql / f"{name}.sql").read_text(encoding="utf-8"), "duckdb") for name in VIEWS
+    ]
+    return "".join(texts)
+
+
+def as_literal(text: str) -> str:
+    """Returns a text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _check_checksums(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:

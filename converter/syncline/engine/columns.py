@@ -293,7 +293,7 @@ def open_columns(
     Args:
         path: an output of `syncline convert`: `DIR/`, `X.parquet`, `X.csv`, `X.jsonl` (the last two
             also compressed), or a folder of these. Each of them is a run.
-        sql: the folder `sql/duckdb`.
+        sql: the folder `sql/tables/duckdb`.
         memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
         allow_files: SQL may read and write other files too, and load extensions of DuckDB.
         named: the files hold only these tables and columns, as `reads` returns them; None if they hold all.

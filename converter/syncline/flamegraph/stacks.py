@@ -1,8 +1,9 @@
-"""Reads the stacks of a flame graph, aggregated by SQL (sql/flamegraph/) on any engine."""
+"""Reads the stacks of a flame graph, aggregated by SQL (sql/commands/flamegraph/) on any engine."""
 
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class Weight:
     known: str
 
 
-# All weights. A new weight needs a line here, two columns in sql/flamegraph/by.sql, and its name in the options of
+# All weights. A new weight needs a line here, two columns in sql/commands/flamegraph/by.sql, and its name in the options of
 # cli/flamegraph.py, which a test compares with these. (The HTML page has its own list, `WEIGHTS` in views/flame.js, and
 # `convert -o X.folded` uses the list of the core.)
 WEIGHTS = {
@@ -153,8 +154,9 @@ def read(engine: SqlEngine, by: str, *, compared: bool = False) -> Stacks:
 
 def query(by: str) -> str:
     """Returns the SQL of a flame graph."""
-    sql = read_sql("flamegraph", "by")
-    return sql.replace("  :keys", "  " + ", ".join(BY[by].keys))
+    sql = read_sql("commands/flamegraph", "by")
+    # Not in the head comment, which says what it is.
+    return re.sub(r"(?<!-- ):keys\b", ", ".join(BY[by].keys), sql)
 
 
 def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:

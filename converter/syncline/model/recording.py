@@ -160,7 +160,7 @@ def read(
 
 
 def _rows(engine: SqlEngine, name: str) -> list[dict[str, Any]]:
-    return run_query(engine, catalogue.read_sql("model", name)).as_dicts()
+    return run_query(engine, catalogue.read_sql("commands/model", name)).as_dicts()
 
 
 def _refuse_unissued(requests: list[dict[str, Any]], syncs: list[dict[str, Any]]) -> None:

@@ -74,7 +74,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """The figures. Times are in ns; a row has the columns of its SQL in sql/answer/ or sql/reports/.
+    """The figures. Times are in ns; a row has the columns of its SQL in sql/commands/answer/ or sql/reports/.
 
     `phases`: time by phase, the longest first, then those of LAST; empty if no phase is recorded.
     `worst`: up to three files with the name of a thread.
@@ -137,7 +137,12 @@ class Answer:
 def statements() -> list[str]:
     """Returns the SQL that `read` runs."""
     reports = [catalogue.load(name).sql for name in _REPORTS]
-    return [*map(_sql, _FILES), _DEVICES, catalogue.read_sql("inspect", "failures"), *reports]
+    return [
+        *map(_sql, _FILES),
+        _DEVICES,
+        catalogue.read_sql("commands/inspect", "failures"),
+        *reports,
+    ]
 
 
 def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> Answer:
@@ -188,7 +193,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         unfollowed=_rows(engine, _sql("unfollowed"))[0],
         of_kernel=_rows(engine, _sql("of-kernel")),
         limits=_limits(engine),
-        runs=_rows(engine, catalogue.read_sql("dataset", "extent"))[0]
+        runs=_rows(engine, catalogue.read_sql("commands/dataset", "extent"))[0]
         if engine.is_dataset
         else None,
     )
@@ -299,7 +304,7 @@ def with_unknown(phases: Mapping[str, Any], time_ns: Any) -> dict[str, Any]:
 
 
 def _sql(name: str) -> str:
-    return catalogue.with_kernel_threads(catalogue.read_sql("answer", name))
+    return catalogue.with_kernel_threads(catalogue.read_sql("commands/answer", name))
 
 
 def _rows(engine: SqlEngine, sql: str) -> list[dict[str, Any]]:

@@ -102,8 +102,8 @@ def read_sql(folder: str, name: str) -> str:
 
 
 def rows_of_tsv(name: str) -> list[list[str]]:
-    """Returns the columns of each line of a .tsv file of sql/advice/."""
-    lines = (sql_root() / "advice" / name).read_text(encoding="utf-8").splitlines()
+    """Returns the columns of each line of a .tsv file of sql/findings/."""
+    lines = (sql_root() / "findings" / name).read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
 

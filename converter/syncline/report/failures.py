@@ -25,7 +25,7 @@ def by_kind(counts: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
     """Returns for each kind the number of failures, and the errors, the most frequent first.
 
     Args:
-        counts: the rows of sql/inspect/failures.sql: what, error or None, number.
+        counts: the rows of sql/commands/inspect/failures.sql: what, error or None, number.
     """
     kinds: dict[str, dict[str, Any]] = {}
     for what, error, number in counts:

@@ -2,7 +2,7 @@
 
 A page holds every request of a run with up to `Limits.requests` requests. For a larger run it holds counts and
 sums by bin of time, file and thread, as fine as `Limits.cells` allows, and a sample of the requests. The SQL of
-sql/page/ computes all of it; this module does not loop over requests.
+sql/views/page/ computes all of it; this module does not loop over requests.
 """
 
 from __future__ import annotations
@@ -286,8 +286,8 @@ def _first(engine: SqlEngine, report: str, count: int) -> Table:
 
 
 def _sql(name: str, **parameters: int | str) -> str:
-    """Returns the SQL of a file in sql/page/ with its parameters filled in: numbers, pairs of numbers, or a column."""
-    body = re.sub(r"^--[^\n]*\n", "", catalogue.read_sql("page", name), flags=re.M)
+    """Returns the SQL of a file in sql/views/page/ with its parameters filled in: numbers, pairs of numbers, or a column."""
+    body = re.sub(r"^--[^\n]*\n", "", catalogue.read_sql("views/page", name), flags=re.M)
     return _PARAMETER.sub(lambda match: str(parameters[match[1]]), body)
 
 
@@ -296,7 +296,7 @@ def _run(engine: SqlEngine, name: str, **parameters: int | str) -> Table:
 
 
 def _materialise(engine: SqlEngine, table: str, name: str, **parameters: int | str) -> None:
-    """Creates a table with the result of a file in sql/page/."""
+    """Creates a table with the result of a file in sql/views/page/."""
     keep(engine, table, _sql(name, **parameters))
 
 

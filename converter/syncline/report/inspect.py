@@ -137,7 +137,7 @@ _OF_BIOS = ("before_submit_ns", "after_complete_ns")
 _WORD = re.compile(r"\w+")
 _TABLE = re.compile(r"\bsyncline_(\w+)")
 _COMMENT = re.compile(r"--[^\n]*")
-# A line of sql/inspect/known.sql.
+# A line of sql/commands/inspect/known.sql.
 _COUNTED = re.compile(r"\s*COUNT\((\w+)\) AS \w+,")
 # Tables that are computed from the requests.
 _OF_REQUESTS = {"sync", "parallel", "phase", "stack"}
@@ -265,7 +265,7 @@ def _known_for(name: str) -> str:
     _, used = uses(name)
     columns = used.union(*NEEDS.get(name, ()))
     columns |= {INSTEAD[name, column] for column in used if (name, column) in INSTEAD}
-    lines = catalogue.read_sql("inspect", "known").splitlines()
+    lines = catalogue.read_sql("commands/inspect", "known").splitlines()
     return "\n".join(
         line for line in lines if not (counted := _COUNTED.match(line)) or counted[1] in columns
     )
@@ -297,7 +297,7 @@ def _reports(
 
 
 def _records(engine: SqlEngine, name: str) -> list[dict[str, Any]]:
-    return run_query(engine, catalogue.read_sql("inspect", name)).as_dicts()
+    return run_query(engine, catalogue.read_sql("commands/inspect", name)).as_dicts()
 
 
 # Column -> (number of requests with a value, number of requests to which it applies).

@@ -151,11 +151,11 @@ def read_failures(engine: SqlEngine) -> list[dict[str, Any]]:
 
 
 def _failures() -> str:
-    return catalogue.read_sql("inspect", "failures")
+    return catalogue.read_sql("commands/inspect", "failures")
 
 
 def _edges() -> str:
-    return catalogue.read_sql("inspect", "edges")
+    return catalogue.read_sql("commands/inspect", "edges")
 
 
 def _values_of(key: str) -> str:

@@ -38,7 +38,9 @@ class SqlEngine(Protocol):
 
 def modules() -> list[str]:
     """Returns the names of the tables without `syncline_`."""
-    return sorted(file.stem for file in (catalogue.sql_root() / "perfetto").glob("*.sql"))
+    return sorted(
+        file.stem for file in (catalogue.sql_root() / "tables" / "perfetto").glob("*.sql")
+    )
 
 
 def named(statements: Iterable[str]) -> frozenset[str]:
@@ -50,7 +52,7 @@ def named(statements: Iterable[str]) -> frozenset[str]:
         new = reads(expanded(sql, "duckdb")) - found
         found |= new
         views = {name.removeprefix("syncline_") for name in new & DERIVED}
-        waiting += [catalogue.read_sql("duckdb", view) for view in sorted(views)]
+        waiting += [catalogue.read_sql("tables/duckdb", view) for view in sorted(views)]
     # A table of requests must have these.
     return found | {f"syncline_sync.{column}" for column in REQUIRED}
 

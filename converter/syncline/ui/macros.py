@@ -21,7 +21,7 @@ Command = dict[str, str | list[str]]
 class Macro:
     """Commands under one name.
 
-    `steps`: the last part of the id of a command (`AddDebugSliceTrack`), the file of sql/timeline/ that it shows, and
+    `steps`: the last part of the id of a command (`AddDebugSliceTrack`), the file of sql/views/timeline/ that it shows, and
     its other arguments.
     """
 

@@ -1,4 +1,4 @@
-"""The SQL of sql/timeline/ and of the tables that it reads, in the forms in which the Perfetto UI takes it."""
+"""The SQL of sql/views/timeline/ and of the tables that it reads, in the forms in which the Perfetto UI takes it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ _COMMENT = re.compile(r"^ *--.*\n", re.M)
 
 
 def select(name: str) -> str:
-    """Returns the SELECT of a file of sql/timeline/, without comments and without a semicolon."""
-    return _packed(expanded(read_sql("timeline", name), "perfetto")).rstrip().removesuffix(";")
+    """Returns the SELECT of a file of sql/views/timeline/, without comments and without a semicolon."""
+    return (
+        _packed(expanded(read_sql("views/timeline", name), "perfetto")).rstrip().removesuffix(";")
+    )
 
 
 def modules() -> dict[str, str]:
     """Returns the SQL of each module of the tables by its name, such as `dev.syncline.sync`."""
-    return read_package(NAMESPACE, sql_root() / "perfetto")
+    return read_package(NAMESPACE, sql_root() / "tables" / "perfetto")
 
 
 def included(statements: Iterable[str]) -> str:

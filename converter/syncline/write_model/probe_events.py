@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["from_table"]
 
-# By the reasons of sql/write_model/outcomes.sql.
+# By the reasons of sql/commands/write_model/outcomes.sql.
 _NOT_USED = {
     "loss": "calls during which events were lost",
     "no return": "calls whose return is not in the recording",
@@ -48,21 +48,25 @@ def from_table(connection: duckdb.DuckDBPyConnection, chosen: Filter, lost: int)
             "leave out the other filters",
         )
     connection.execute(
-        f"CREATE TEMP TABLE outcomes AS {read_sql('write_model', 'outcomes')}",
+        f"CREATE TEMP TABLE outcomes AS {read_sql('commands/write_model', 'outcomes')}",
         {"comm": chosen.comm, "path": chosen.path, "device": chosen.device},
     )
-    unused = connection.execute(read_sql("write_model", "unused")).fetchall()
+    unused = connection.execute(read_sql("commands/write_model", "unused")).fetchall()
     notes = [f"not used: {_NOT_USED[reason]} ({number:,})" for reason, number in unused]
     if lost:
         notes.insert(0, f"the recorder lost {lost:,} events, so writes may be missing")
-    rows = connection.execute(read_sql("write_model", "used")).fetchall()
+    rows = connection.execute(read_sql("commands/write_model", "used")).fetchall()
     found = [_write(*row) for row in rows]
     if not any(one.kind != "sync" for one in found):
         raise InputError("no write can be used" + (f": {'; '.join(notes)}" if notes else ""), "use another filter, or none")  # fmt: skip
-    ((file_systems,),) = connection.execute(read_sql("write_model", "file_systems")).fetchall()
+    ((file_systems,),) = connection.execute(
+        read_sql("commands/write_model", "file_systems")
+    ).fetchall()
     if file_systems > 1:
         notes.append(f"the writes are to {file_systems} file systems, and the model has one device: --device selects one")  # fmt: skip
-    ((background, hard),) = connection.execute(read_sql("write_model", "limits")).fetchall()
+    ((background, hard),) = connection.execute(
+        read_sql("commands/write_model", "limits")
+    ).fetchall()
     limits = None if background is None else (background, hard)
     return Writes(found, notes, limits_bytes=limits)
 

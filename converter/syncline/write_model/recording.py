@@ -18,7 +18,7 @@ from .writes import Writes, read_csv
 
 __all__ = ["read"]
 
-# The fields of a low-level log of strace that sql/write_model/calls.sql uses.
+# The fields of a low-level log of strace that sql/commands/write_model/calls.sql uses.
 _TYPES = {
     "ts_ns": "BIGINT", "tid": "BIGINT", "pid": "BIGINT", "event": "VARCHAR", "args": "VARCHAR", "text": "VARCHAR",
     "path": "VARCHAR", "ret": "BIGINT", "dur_ns": "BIGINT", "unfinished": "BIGINT", "resumed": "BIGINT",
@@ -122,6 +122,6 @@ def _of_calls(log: Path) -> Writes:
             f"CREATE TABLE events AS FROM read_json(?, format = 'newline_delimited', columns = {{{columns}}})",
             [str(log)],
         )
-        result = connection.execute(read_sql("write_model", "calls"))
+        result = connection.execute(read_sql("commands/write_model", "calls"))
         names = [column[0] for column in result.description]
         return from_calls(dict(zip(names, row, strict=True)) for row in result.fetchall())

@@ -406,7 +406,7 @@ def _size(args: str) -> int | None:
 
 
 def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
-    """Returns the writes of calls, which `sql/write_model/calls.sql` selects, in the order of the log.
+    """Returns the writes of calls, which `sql/commands/write_model/calls.sql` selects, in the order of the log.
 
     Raises:
         InputError: no write to a file is in the log.

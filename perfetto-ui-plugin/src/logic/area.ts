@@ -94,7 +94,7 @@ export async function readArea(db: Database, area: AreaSelection, own: OwnTracks
   });
 }
 
-/** Makes the view of rows of sql/plugin/. */
+/** Makes the view of rows of sql/views/plugin/. */
 export function areaView({all, total, phases, files, threads, stacks, writes}: Tables): AreaView {
   const syncs = num(total['syncs']) ?? 0;
   const known = num(total['known']) ?? 0;

@@ -49,7 +49,7 @@ export class Database {
     private readonly hasModules = false,
   ) {}
 
-  /** Runs a file of sql/plugin/. */
+  /** Runs a file of sql/views/plugin/. */
   query(name: string, parameters: Parameters = {}): Promise<Row[]> {
     return this.run(withParameters(QUERIES[name]!, parameters));
   }
@@ -60,7 +60,7 @@ export class Database {
     return rows(this.engine, sql);
   }
 
-  /** Builds a table of sql/plugin/tables/ again, with other parameters. */
+  /** Builds a table of sql/views/plugin/tables/ again, with other parameters. */
   async rebuild(name: string, parameters: Parameters): Promise<void> {
     const sql = withParameters(OWN_TABLES[name]!, parameters);
     await this.build(sql);

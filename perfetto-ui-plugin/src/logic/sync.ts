@@ -94,7 +94,7 @@ export async function readSync(db: Database, syncId: number, bioId: number | nul
   return syncView(row, phases, bios, waits, others, bystanders, bioId);
 }
 
-/** Makes the view of rows of sql/plugin/. */
+/** Makes the view of rows of sql/views/plugin/. */
 export function syncView(
   row: Row,
   phases: readonly Row[],

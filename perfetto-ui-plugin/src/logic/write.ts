@@ -37,7 +37,7 @@ export async function readWrite(db: Database, waitId: number): Promise<WriteView
   return row === undefined ? null : writeView(row, await db.query('write-syncs', of));
 }
 
-/** Makes the view of rows of sql/plugin/. */
+/** Makes the view of rows of sql/views/plugin/. */
 export function writeView(row: Row, syncs: readonly Row[]): WriteView {
   const wait = text(row['wait'])!;
   return {

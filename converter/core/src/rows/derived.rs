@@ -1,5 +1,5 @@
 //! What a trace does not repeat: columns that follow from the slice of a row, its track, its call, its bios, or from what the trace says once
-//! for all rows. The writer of a trace, its reader and the SQL in sql/perfetto/ use these rules.
+//! for all rows. The writer of a trace, its reader and the SQL in sql/tables/perfetto/ use these rules.
 //!
 //! The writer leaves out a value only if the rules derive the same one. If they derive a value, or may derive one from what the trace says
 //! later, where the row has none, the row is written in full, and nothing is derived in it.

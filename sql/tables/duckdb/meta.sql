@@ -1,4 +1,4 @@
--- Facts about the run. The columns are those of sql/perfetto/meta.sql.
+-- Facts about the run. The columns are those of sql/tables/perfetto/meta.sql.
 
 CREATE OR REPLACE VIEW syncline_meta AS
 SELECT key, value, run FROM _syncline_file_meta

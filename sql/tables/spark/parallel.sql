@@ -1,5 +1,5 @@
 -- Number of requests that were in flight at the same time as each request, for
--- Spark. The columns are those of sql/perfetto/parallel.sql.
+-- Spark. The columns are those of sql/tables/perfetto/parallel.sql.
 
 CREATE OR REPLACE TEMPORARY VIEW syncline_parallel AS
 WITH

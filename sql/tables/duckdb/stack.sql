@@ -1,5 +1,5 @@
 -- User stacks, split into frames. The columns are those of
--- sql/perfetto/stack.sql.
+-- sql/tables/perfetto/stack.sql.
 
 CREATE OR REPLACE VIEW syncline_stack AS
 WITH

@@ -1,4 +1,4 @@
--- Waits of writes. The columns are those of sql/perfetto/write_wait.sql.
+-- Waits of writes. The columns are those of sql/tables/perfetto/write_wait.sql.
 -- Generated from sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_write_wait AS

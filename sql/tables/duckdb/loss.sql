@@ -1,4 +1,4 @@
--- Losses. The columns are those of sql/perfetto/loss.sql. Generated from
+-- Losses. The columns are those of sql/tables/perfetto/loss.sql. Generated from
 -- sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_loss AS

@@ -1,5 +1,6 @@
--- Waits of sync requests. The columns are those of sql/perfetto/wait.sql.
--- Generated from sql/columns.toml by `python -m tests.columns`.
+-- Waits of sync requests. The columns are those of
+-- sql/tables/perfetto/wait.sql. Generated from sql/columns.toml by `python -m
+-- tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_wait AS
 SELECT

@@ -1,4 +1,4 @@
--- Marks. The columns are those of sql/perfetto/mark.sql. Generated from
+-- Marks. The columns are those of sql/tables/perfetto/mark.sql. Generated from
 -- sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_mark AS

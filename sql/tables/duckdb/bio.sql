@@ -1,5 +1,5 @@
--- Block I/O. The columns are those of sql/perfetto/bio.sql. Generated from
--- sql/columns.toml by `python -m tests.columns`.
+-- Block I/O. The columns are those of sql/tables/perfetto/bio.sql. Generated
+-- from sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_bio AS
 SELECT
