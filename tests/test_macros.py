@@ -11,6 +11,9 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
+
+
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -311,3 +314,124 @@ def test_sql_lists_the_macros_and_reads_its_input() -> None:
         input="SELECT share!(1, 2)", capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "SELECT ( CAST(1 AS DOUBLE) / NULLIF(2, 0) )\n"
+
+
+def test_islands(tmp_path: Path) -> None:
+    # In a: 0-10 holds 2-4 and touches 10-12, and 13-14 is apart; in null: 5-6; in b: a begin of null, and 3-4.
+    intervals = table(
+        ("a", 0, 10), ("a", 2, 4), ("a", 10, 12), ("a", 13, 14), (None, 5, 6), ("b", None, None), ("b", 3, 4),
+        columns="g x y",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT g, x, island FROM islands!({intervals}, x, y, (g)) ORDER BY g NULLS FIRST, x NULLS FIRST")  # fmt: skip
+    assert found == [
+        (None, 5, 0),
+        ("a", 0, 0), ("a", 2, 0), ("a", 10, 0), ("a", 13, 1),
+        ("b", None, 0), ("b", 3, 0),
+    ]  # fmt: skip
+
+
+def test_islands_of_random_intervals(tmp_path: Path) -> None:
+    random.seed(3)
+    spans = [(random.choice("xy"), at, at + random.randrange(1, 5)) for at in random.choices(range(100), k=40)]  # fmt: skip
+    sql = f"SELECT g, MIN(x), MAX(y) FROM islands!({table(*spans, columns='g x y')}, x, y, (g)) GROUP BY g, island ORDER BY 1, 2"
+    found = rows(tmp_path, sql)
+    for group in "xy":
+        covered = {at for g, begin, end in spans if g == group for at in range(begin, end)}
+        # An island has no gap, and the next one begins after a gap.
+        islands = [(begin, end) for g, begin, end in found if g == group]
+        assert {at for begin, end in islands for at in range(begin, end)} == covered
+        assert all(end < begin for (_, end), (begin, _) in pairwise(islands))
+
+
+def test_weighted_depth(tmp_path: Path) -> None:
+    # In a: 0-10 of weight 1 and 4-6 of weight 5, then nothing until 20-21; one without a length and two of unknown.
+    intervals = table(
+        ("a", 0, 10, 1), ("a", 4, 2, 5), ("a", 20, 1, 1), ("a", 8, 0, 9), ("a", 1, None, 9), ("a", None, 1, 9),
+        # What ends makes room for what begins at the same moment. A weight of null counts 0.
+        (None, 0, 5, 1), (None, 5, 5, None),
+        columns="g ts_ns dur_ns w",
+    )  # fmt: skip
+    sql = f"SELECT g, ts_ns, dur_ns, depth, weight FROM weighted_depth!({intervals}, w, (g)) ORDER BY g NULLS FIRST, ts_ns"
+    assert rows(tmp_path, sql) == [
+        (None, 0, 5, 1, 1), (None, 5, 5, 1, 0),
+        ("a", 0, 4, 1, 1), ("a", 4, 2, 2, 6), ("a", 6, 4, 1, 1), ("a", 10, 10, 0, 0), ("a", 20, 1, 1, 1),
+    ]  # fmt: skip
+
+
+def test_weighted_depth_of_random_intervals(tmp_path: Path) -> None:
+    random.seed(5)
+    spans = [(random.choice("xy"), random.randrange(50), random.randrange(9), random.randrange(4)) for _ in range(50)]  # fmt: skip
+    sql = f"SELECT * FROM weighted_depth!({table(*spans, columns='g ts_ns dur_ns w')}, w, (g)) ORDER BY 1, 2"
+    found = rows(tmp_path, sql)
+    for group in "xy":
+        own = [span for span in spans if span[0] == group and span[2]]
+        seen = {at: (depth, w) for g, ts, dur, depth, w in found if g == group for at in range(ts, ts + dur)}  # fmt: skip
+        assert sorted(seen) == [*range(min(s[1] for s in own), max(s[1] + s[2] for s in own))]
+        for at, (depth, weight) in seen.items():
+            is_open = [w for _, ts, dur, w in own if ts <= at < ts + dur]
+            assert (depth, weight) == (len(is_open), sum(is_open))
+
+
+def test_latest_until(tmp_path: Path) -> None:
+    moments = table(("a", 1, 10), ("a", 2, 4), ("b", 3, 9), (None, 4, 9), columns="g id at_ns")
+    # Until 10, a has facts at 5 and 10, of which the earlier has the greater value; the next is too late.
+    facts = table(
+        ("a", 5, 8), ("a", 10, 3), ("a", 11, 99), ("a", None, 99), (None, 9, None), ("c", 1, 1),
+        columns="g at_ns value_ns",
+    )  # fmt: skip
+    sql = f"SELECT g, id, at_ns, fact_ns, value_ns FROM latest_until!({moments}, {facts}, (id), (g)) ORDER BY id"
+    assert rows(tmp_path, sql) == [
+        ("a", 1, 10, 10, 8),
+        ("a", 2, 4, None, None),
+        ("b", 3, 9, None, None),
+        (None, 4, 9, 9, None),
+    ]
+
+
+def test_latest_until_of_random_facts(tmp_path: Path) -> None:
+    random.seed(11)
+    moments = [(random.choice("xy"), at, random.randrange(60)) for at in range(30)]
+    facts = [(random.choice("xy"), random.randrange(60), random.randrange(60)) for _ in range(20)]
+    sql = f"SELECT id, fact_ns, value_ns FROM latest_until!({table(*moments, columns='g id at_ns')}, {table(*facts, columns='g at_ns value_ns')}, (id), (g)) ORDER BY id"
+    for (group, _, at), (_, fact, value) in zip(moments, rows(tmp_path, sql), strict=True):
+        known = [one for one in facts if one[0] == group and one[1] <= at]
+        assert fact == max((one[1] for one in known), default=None)
+        assert value == max((one[2] for one in known), default=None)
+
+
+def test_overlaps(tmp_path: Path) -> None:
+    # A moment at 5 is in 0-10, and in what begins there; not in what ends there, nor in another group.
+    one = table(("a", 1, 5, 1), ("a", 2, 20, 9), (None, 3, 0, 9), ("a", 4, 0, None), columns="g x ts_ns dur_ns")  # fmt: skip
+    other = table(
+        ("a", 6, 0, 10), ("a", 7, 5, 1), ("a", 8, 0, 5), ("b", 9, 0, 99), (None, 10, 0, 99), ("a", 11, 25, 99), ("a", 12, 2, None),
+        columns="g y ts_ns dur_ns",
+    )  # fmt: skip
+    sql = f"SELECT g, x, y, from_ns, until_ns FROM overlaps!({one}, {other}, (x), (y), (g)) ORDER BY x, y"
+    assert rows(tmp_path, sql) == [
+        ("a", 1, 6, 5, 6),
+        ("a", 1, 7, 5, 6),
+        ("a", 2, 11, 25, 29),
+    ]
+
+
+def test_overlaps_of_random_intervals(tmp_path: Path) -> None:
+    # Some are longer than a slot of DuckDB's body, and begin in another one.
+    random.seed(13)
+
+    def spans(number: int) -> list[tuple[str, int, int, int]]:
+        return [(random.choice("xy"), at, random.randrange(1 << 30), random.randrange(1, 1 << 28)) for at in range(number)]  # fmt: skip
+
+    ours, theirs = spans(20), spans(25)
+    sql = f"SELECT x, y, from_ns, until_ns FROM overlaps!({table(*ours, columns='g x ts_ns dur_ns')}, {table(*theirs, columns='g y ts_ns dur_ns')}, (x), (y), (g)) ORDER BY x, y"
+    assert rows(tmp_path, sql) == [
+        (x, y, max(a, c), min(a + b, c + d))
+        for g, x, a, b in ours
+        for h, y, c, d in theirs
+        if g == h and max(a, c) < min(a + b, c + d)
+    ]
+
+
+def test_earlier_and_later(tmp_path: Path) -> None:
+    sql = "SELECT {0}!(1, 2), {0}!(2, 1), {0}!(NULL, 1), {0}!(1, NULL), {0}!(NULL, NULL)"
+    assert rows(tmp_path, sql.format("earlier")) == [(1, 1, 1, 1, None)]
+    assert rows(tmp_path, sql.format("later")) == [(2, 2, 1, 1, None)]

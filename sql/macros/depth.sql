@@ -17,22 +17,6 @@ CREATE PERFETTO MACRO depth(
 RETURNS TableOrSubquery
 AS
 (
-  WITH
-    _open AS (SELECT $groups, ts_ns, dur_ns FROM $intervals WHERE dur_ns > 0),
-    _edge AS (
-      SELECT $groups, ts_ns, 1 AS _step FROM _open
-      UNION ALL
-      SELECT $groups, ts_ns + dur_ns, -1 FROM _open
-    ),
-    -- Edges at the same time are added together: only the last one has a gap.
-    _state AS (
-      SELECT
-        $groups,
-        ts_ns,
-        LEAD(ts_ns) OVER _in_order - ts_ns AS dur_ns,
-        CAST(SUM(_step) OVER _in_order AS BIGINT) AS depth
-      FROM _edge
-      WINDOW _in_order AS (PARTITION BY $groups ORDER BY ts_ns)
-    )
-  SELECT $groups, ts_ns, dur_ns, depth FROM _state WHERE dur_ns > 0
+  SELECT $groups, ts_ns, dur_ns, depth
+  FROM weighted_depth!($intervals, 1, ($groups))
 );

@@ -15,32 +15,15 @@ CREATE PERFETTO MACRO merged(
 RETURNS TableOrSubquery
 AS
 (
-  WITH
-    _reached AS (
-      SELECT
-        $groups,
-        ts_ns,
-        ts_ns + dur_ns AS _end_ns,
-        MAX(ts_ns + dur_ns) OVER (
-          PARTITION BY $groups
-          ORDER BY ts_ns
-          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS _reach_ns
+  SELECT $groups, MIN(ts_ns) AS ts_ns, MAX(_end_ns) - MIN(ts_ns) AS dur_ns
+  FROM islands!(
+    (
+      SELECT $groups, ts_ns, ts_ns + dur_ns AS _end_ns
       FROM $intervals
       WHERE dur_ns > 0
     ),
-    _numbered AS (
-      SELECT
-        *,
-        -- A gap before it begins a new one.
-        SUM(CASE WHEN _reach_ns >= ts_ns THEN 0 ELSE 1 END) OVER (
-          PARTITION BY $groups
-          ORDER BY ts_ns
-          ROWS UNBOUNDED PRECEDING
-        ) AS _number
-      FROM _reached
-    )
-  SELECT $groups, MIN(ts_ns) AS ts_ns, MAX(_end_ns) - MIN(ts_ns) AS dur_ns
-  FROM _numbered
-  GROUP BY $groups, _number
+    ts_ns, _end_ns,
+    ($groups)
+  )
+  GROUP BY $groups, island
 );

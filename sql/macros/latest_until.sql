@@ -1,0 +1,58 @@
+-- What has happened until each of some moments: when the last fact was, and the
+-- greatest value of all facts until then.
+--
+-- A flush is a fact at its end, with its begin as value. Then this finds the
+-- latest begin of a flush that has ended when a sync ends.
+--
+-- Result: a row a moment, with the columns of `groups` and `keys`, and
+--   at_ns     The moment.
+--   fact_ns   When the last fact of the group until then was. A fact at the
+--             moment itself counts. Null if there is none.
+--   value_ns  The greatest value of these facts. Null if none has one.
+--   Facts without a time do not count.
+--
+-- Example: SELECT sync_id, value_ns AS flush_begin_ns
+--   FROM latest_until!(sync_end, flush, (sync_id), (run, dev))
+CREATE PERFETTO MACRO latest_until(
+  -- Table of moments with `at_ns`, and the columns of `keys` and `groups`.
+  moments TableOrSubquery,
+  -- Table of facts with `at_ns`, `value_ns` and the columns of `groups`.
+  facts TableOrSubquery,
+  -- Columns of `moments` by which the caller knows a moment.
+  keys ColumnNameList,
+  -- Columns of both tables. Null is a value like any other.
+  groups ColumnNameList
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _moment AS (SELECT $groups, $keys, at_ns FROM $moments),
+    _point AS (
+      SELECT
+        _moment.*,
+        1 AS _is_moment,
+        CAST(NULL AS BIGINT) AS _fact_ns,
+        CAST(NULL AS BIGINT) AS _value_ns
+      FROM _moment
+      UNION ALL
+      SELECT
+        of!(_fact, ($groups)),
+        of!(_none, ($keys)),
+        at_ns, 0, at_ns, value_ns
+      FROM $facts AS _fact
+      LEFT JOIN (SELECT $keys FROM _moment LIMIT 0) AS _none ON TRUE
+      WHERE at_ns IS NOT NULL
+    ),
+    _seen AS (
+      SELECT
+        *,
+        MAX(_fact_ns) OVER _until AS fact_ns,
+        MAX(_value_ns) OVER _until AS value_ns
+      FROM _point
+      WINDOW _until AS (PARTITION BY $groups ORDER BY at_ns)
+    )
+  SELECT $groups, $keys, at_ns, fact_ns, value_ns
+  FROM _seen
+  WHERE _is_moment = 1
+);

@@ -1,0 +1,106 @@
+-- How many intervals are open at once, over time, and the sum of their weights.
+--
+-- What ends makes room for what begins at the same moment, so an interval
+-- without a length is never open.
+--
+-- Result: a row for each time between two moments at which one begins or ends,
+--   with the columns of `groups` and
+--   ts_ns   Its start.
+--   dur_ns  Its length, more than 0.
+--   depth   How many intervals are open. 0 between two of them; there is no row
+--           before the first one and after the last one.
+--   weight  The sum of their weights. Null counts 0.
+--   An interval whose begin or length is null does not count.
+--
+-- Example: SELECT run, MAX(depth)
+--   FROM weighted_depth!(syncline_sync, 1, (run)) GROUP BY run
+CREATE PERFETTO MACRO weighted_depth(
+  -- Table of intervals with `ts_ns` and `dur_ns`.
+  intervals TableOrSubquery,
+  -- A whole number for each interval: a column, or an expression of columns.
+  weight Expr,
+  -- Columns of `intervals`. Null is a value like any other.
+  groups ColumnNameList
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _step AS (
+      SELECT $groups, ts_ns, 1 AS _opened, $weight AS _weight
+      FROM $intervals
+      WHERE dur_ns > 0
+      UNION ALL
+      SELECT $groups, ts_ns + dur_ns, -1, -($weight)
+      FROM $intervals
+      WHERE dur_ns > 0
+    ),
+    _swept AS (
+      SELECT
+        $groups,
+        ts_ns,
+        (LEAD(ts_ns) OVER _in_order) - ts_ns AS dur_ns,
+        CAST(SUM(_opened) OVER _in_order AS BIGINT) AS depth,
+        CAST(COALESCE(SUM(_weight) OVER _in_order, 0) AS BIGINT) AS weight
+      FROM _step
+      WINDOW
+        _in_order AS (
+          PARTITION BY $groups
+          ORDER BY ts_ns
+          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        )
+    )
+  -- Of the steps at one moment, the last one has the time that follows.
+  SELECT * FROM _swept WHERE dur_ns > 0
+);
+
+-- Engine: duckdb. A window of 4 * 10^6 steps takes 2.9 s of CPU by columns of
+-- text, and 1.2 s by the number of the group.
+CREATE PERFETTO MACRO weighted_depth(
+  intervals TableOrSubquery,
+  weight Expr,
+  groups ColumnNameList
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _interval AS MATERIALIZED (
+      SELECT $groups, ts_ns, dur_ns, $weight AS _weight
+      FROM $intervals
+      WHERE dur_ns > 0
+    ),
+    _group AS (
+      SELECT $groups, ROW_NUMBER() OVER () AS _number
+      FROM _interval
+      GROUP BY $groups
+    ),
+    _numbered AS MATERIALIZED (
+      SELECT _group._number, of!(_interval, (ts_ns, dur_ns, _weight))
+      FROM _interval
+      JOIN _group ON same!(_group, _interval, ($groups))
+    ),
+    _step AS (
+      SELECT _number, ts_ns, 1 AS _opened, _weight FROM _numbered
+      UNION ALL
+      SELECT _number, ts_ns + dur_ns, -1, -_weight FROM _numbered
+    ),
+    _swept AS (
+      SELECT
+        _number, ts_ns,
+        (LEAD(ts_ns) OVER _in_order) - ts_ns AS dur_ns,
+        CAST(SUM(_opened) OVER _in_order AS BIGINT) AS depth,
+        CAST(COALESCE(SUM(_weight) OVER _in_order, 0) AS BIGINT) AS weight
+      FROM _step
+      WINDOW
+        _in_order AS (
+          PARTITION BY _number
+          ORDER BY ts_ns
+          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        )
+    )
+  SELECT of!(_group, ($groups)), ts_ns, dur_ns, depth, weight
+  FROM _swept
+  JOIN _group ON _group._number = _swept._number
+  WHERE dur_ns > 0
+);
