@@ -43,61 +43,23 @@
 --   log_bytes    bytes  Their size.
 --   run          text   Name of the run, if the input holds several.
 WITH
-  waiting AS MATERIALIZED (
+  -- Waits of syncs for the journal. Where waits are not recorded, some are
+  -- inferred, and others are missing.
+  waiting AS (
     SELECT
       wait.run AS run,
       wait.sync_id AS sync_id,
-      wait.wait AS kind,
+      wait.wait AS wait,
+      wait.commit_id AS commit_id,
       wait.transaction_id AS transaction_id,
-      wait.ts_ns AS begin_ns,
+      wait.ts_ns AS ts_ns,
       wait.ts_ns + wait.dur_ns AS end_ns,
       sync.dev AS dev
     FROM syncline_wait AS wait
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
-    WHERE
-      wait.wait <> 'flush'
-      -- Where waits are not recorded, some are inferred, others missing.
-      AND wait.confidence IS DISTINCT FROM 'inferred'
-  ),
-  -- The syncs that waited for each commit of a journal's thread, and the device
-  -- of their files.
-  waited AS (
-    SELECT
-      wait.run AS run,
-      wait.commit_id AS commit_id,
-      COUNT(DISTINCT wait.sync_id) AS syncs,
-      MIN(sync.dev) AS dev
-    FROM syncline_wait AS wait
-    JOIN syncline_sync AS sync
-      ON sync.run = wait.run
-      AND sync.sync_id = wait.sync_id
-    WHERE
-      wait.commit_id IS NOT NULL
-      AND wait.confidence IS DISTINCT FROM 'inferred'
-    GROUP BY wait.run, wait.commit_id
-  ),
-  -- What was submitted in each commit whose end is known.
-  wrote AS (
-    SELECT
-      journal.run AS run,
-      journal.commit_id AS commit_id,
-      COUNT(*) AS bios,
-      SUM(bio.bytes) AS bytes,
-      SUM(CASE WHEN bio.rwbs LIKE '%M%' THEN 1 ELSE 0 END) AS log_bios,
-      SUM(CASE WHEN bio.rwbs LIKE '%M%' THEN bio.bytes ELSE 0 END) AS log_bytes
-    FROM syncline_journal AS journal
-    JOIN syncline_bio AS bio
-      ON bio.run = journal.run
-      AND bio.commit_id = journal.commit_id
-    WHERE
-      journal.dur_ns IS NOT NULL
-      AND bio.rwbs IS NOT NULL
-      AND bio.direction = 'write'
-    GROUP BY journal.run, journal.commit_id
-    -- A kernel that does not mark what it writes to the journal marks none.
-    HAVING SUM(CASE WHEN bio.rwbs LIKE '%M%' THEN 1 ELSE 0 END) > 0
+    WHERE wait.wait <> 'flush' AND wait.confidence IS DISTINCT FROM 'inferred'
   ),
   -- The runs whose syncs have known waits for the journal.
   seen AS (
@@ -105,114 +67,65 @@ WITH
     FROM syncline_sync
     WHERE journal_ns IS NOT NULL
   ),
-  by_journal AS (
+  -- The syncs that waited for each commit of a journal's thread, and the device
+  -- of their files.
+  waited AS (
+    SELECT run, commit_id, COUNT(DISTINCT sync_id) AS syncs, MIN(dev) AS dev
+    FROM waiting
+    GROUP BY run, commit_id
+  ),
+  -- When the others began is not known.
+  recorded AS (
+    SELECT * FROM syncline_journal WHERE incomplete IS DISTINCT FROM 'start'
+  ),
+  made AS (
     SELECT
-      'commit' AS kind,
-      journal.comm AS comm,
+      journal.run AS run,
+      journal.kind AS kind,
+      journal.commit_id AS commit_id,
       COALESCE(journal.dev, waited.dev) AS dev,
       COALESCE(
         journal.started_by,
         CASE WHEN seen.run IS NOT NULL THEN 'unknown' END
       ) AS started_by,
-      CAST(NULL AS TEXT) AS status,
-      CAST(NULL AS TEXT) AS reason,
       COALESCE(waited.syncs, seen.none) AS syncs,
       journal.ts_ns AS at_ns,
-      journal.dur_ns AS dur_ns,
-      journal.locking_ns AS locking_ns,
-      journal.flushing_ns AS flushing_ns,
-      journal.logging_ns AS logging_ns,
-      wrote.bios - wrote.log_bios AS data_bios,
-      wrote.bytes - wrote.log_bytes AS data_bytes,
-      wrote.log_bios AS log_bios,
-      wrote.log_bytes AS log_bytes,
-      journal.run AS run
-    FROM syncline_journal AS journal
+      journal.dur_ns AS dur_ns
+    FROM recorded AS journal
     LEFT JOIN waited
       ON waited.run = journal.run
       AND waited.commit_id = journal.commit_id
-    LEFT JOIN wrote
-      ON wrote.run = journal.run
-      AND wrote.commit_id = journal.commit_id
     LEFT JOIN seen ON seen.run = journal.run
-    WHERE
-      journal.kind = 'commit'
-      -- Of the others it is not known when they began.
-      AND journal.incomplete IS DISTINCT FROM 'start'
-  ),
-  by_fast AS (
+    WHERE journal.kind = 'commit'
+    UNION ALL
     SELECT
-      'fast commit' AS kind,
-      NULL AS comm,
-      journal.dev AS dev,
-      journal.started_by AS started_by,
-      journal.status AS status,
-      journal.reason AS reason,
-      CASE WHEN journal.sync_id IS NULL THEN 0 ELSE 1 END AS syncs,
-      journal.ts_ns AS at_ns,
-      journal.dur_ns AS dur_ns,
-      NULL AS locking_ns,
-      NULL AS flushing_ns,
-      NULL AS logging_ns,
-      wrote.bios - wrote.log_bios AS data_bios,
-      wrote.bytes - wrote.log_bytes AS data_bytes,
-      wrote.log_bios AS log_bios,
-      wrote.log_bytes AS log_bytes,
-      journal.run AS run
-    FROM syncline_journal AS journal
-    LEFT JOIN wrote
-      ON wrote.run = journal.run
-      AND wrote.commit_id = journal.commit_id
-    WHERE
-      journal.kind = 'fast commit'
-      AND journal.incomplete IS DISTINCT FROM 'start'
-  ),
-  by_sync AS (
+      run, kind, commit_id, dev, started_by,
+      CASE WHEN sync_id IS NULL THEN 0 ELSE 1 END,
+      ts_ns, dur_ns
+    FROM recorded
+    WHERE kind = 'fast commit'
+    UNION ALL
+    -- By threads of syncs, without a record of the journal.
     SELECT
-      CASE kind WHEN 'commit' THEN 'own commit' ELSE kind END AS kind,
-      NULL AS comm,
-      dev,
-      'sync' AS started_by,
-      NULL AS status,
-      NULL AS reason,
-      1 AS syncs,
-      begin_ns AS at_ns,
-      end_ns - begin_ns AS dur_ns,
-      NULL AS locking_ns,
-      NULL AS flushing_ns,
-      NULL AS logging_ns,
-      NULL AS data_bios,
-      NULL AS data_bytes,
-      NULL AS log_bios,
-      NULL AS log_bytes,
-      run
+      run,
+      CASE wait WHEN 'commit' THEN 'own commit' ELSE wait END,
+      NULL, dev, 'sync', 1, ts_ns,
+      end_ns - ts_ns
     FROM waiting
     WHERE
-      kind = 'commit'
-      OR (kind = 'fast commit' AND run NOT IN (SELECT run FROM by_fast))
-  ),
-  by_wait AS (
+      wait = 'commit'
+      OR (wait = 'fast commit'
+      AND run NOT IN (SELECT run FROM recorded WHERE kind = 'fast commit'))
+    UNION ALL
+    -- Transactions that syncs waited for, of a journal without any record.
     SELECT
-      'log force' AS kind,
-      NULL AS comm,
-      dev,
-      'sync' AS started_by,
-      NULL AS status,
-      NULL AS reason,
-      COUNT(DISTINCT sync_id) AS syncs,
-      MIN(begin_ns) AS at_ns,
-      MAX(end_ns) - MIN(begin_ns) AS dur_ns,
-      NULL AS locking_ns,
-      NULL AS flushing_ns,
-      NULL AS logging_ns,
-      NULL AS data_bios,
-      NULL AS data_bytes,
-      NULL AS log_bios,
-      NULL AS log_bytes,
-      run
+      run, 'log force', NULL, dev, 'sync',
+      COUNT(DISTINCT sync_id),
+      MIN(ts_ns),
+      MAX(end_ns) - MIN(ts_ns)
     FROM waiting
     WHERE
-      kind = 'commit wait'
+      wait = 'commit wait'
       AND transaction_id IS NOT NULL
       AND NOT EXISTS (
         SELECT 1
@@ -222,16 +135,41 @@ WITH
           AND journal.kind = 'commit'
           AND (journal.dev IS NULL OR journal.dev = waiting.dev)
       )
-    GROUP BY dev, transaction_id, run
+    GROUP BY run, dev, transaction_id
   ),
-  made AS (
-    SELECT * FROM by_journal
-    UNION ALL
-    SELECT * FROM by_fast
-    UNION ALL
-    SELECT * FROM by_sync
-    UNION ALL
-    SELECT * FROM by_wait
+  -- What was submitted in each commit whose end is known. The journal marks its
+  -- bios as metadata.
+  wrote AS (
+    SELECT
+      bio.run AS run,
+      bio.commit_id AS commit_id,
+      SUM(1 - is_log) AS data_bios,
+      SUM((1 - is_log) * bytes) AS data_bytes,
+      SUM(is_log) AS log_bios,
+      SUM(is_log * bytes) AS log_bytes
+    FROM (
+      SELECT *, CAST(rwbs LIKE '%M%' AS INTEGER) AS is_log FROM syncline_bio
+    ) AS bio
+    JOIN syncline_journal AS journal
+      ON journal.run = bio.run
+      AND journal.commit_id = bio.commit_id
+      AND journal.dur_ns IS NOT NULL
+    WHERE bio.rwbs IS NOT NULL AND bio.direction = 'write'
+    GROUP BY bio.run, bio.commit_id
+    -- A kernel that does not mark what it writes to the journal marks none.
+    HAVING SUM(is_log) > 0
+  ),
+  described AS (
+    SELECT
+      made.*,
+      CASE made.kind WHEN 'commit' THEN journal.comm END AS comm,
+      of!(journal, (status, reason, locking_ns, flushing_ns, logging_ns)),
+      of!(wrote, (data_bios, data_bytes, log_bios, log_bytes))
+    FROM made
+    LEFT JOIN syncline_journal AS journal
+      ON journal.run = made.run
+      AND journal.commit_id = made.commit_id
+    LEFT JOIN wrote ON wrote.run = made.run AND wrote.commit_id = made.commit_id
   ),
   ranked AS (
     SELECT
@@ -240,7 +178,7 @@ WITH
         PARTITION BY run, kind, comm, dev, started_by, status, reason
         ORDER BY dur_ns DESC NULLS LAST, at_ns
       ) AS place
-    FROM made
+    FROM described
   )
 SELECT
   kind, comm, dev, started_by, status, reason,

@@ -30,32 +30,42 @@
 --   share    share  Part of the bytes of all kinds.
 --   run      text   Name of the run, if the input holds several.
 WITH
-  waiting AS MATERIALIZED (
-    SELECT DISTINCT
-      wait.run AS run,
-      wait.commit_id AS commit_id,
-      wait.sync_id AS sync_id,
-      sync.dev AS dev,
-      sync.ino AS ino
-    FROM syncline_wait AS wait
+  -- The syncs that waited for each commit, and their files.
+  waiting AS (
+    SELECT DISTINCT wait.run, wait.commit_id, sync.sync_id, sync.dev, sync.ino
+    FROM (
+      SELECT run, commit_id, sync_id FROM syncline_wait
+      UNION ALL
+      SELECT run, commit_id, sync_id
+      FROM syncline_journal
+      WHERE kind = 'fast commit'
+    ) AS wait
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
     WHERE wait.commit_id IS NOT NULL
-    UNION ALL
-    SELECT journal.run, journal.commit_id, journal.sync_id, sync.dev, sync.ino
-    FROM syncline_journal AS journal
-    JOIN syncline_sync AS sync
-      ON sync.run = journal.run
-      AND sync.sync_id = journal.sync_id
-    WHERE journal.kind = 'fast commit'
   ),
-  own_file AS (SELECT DISTINCT run, commit_id, dev, ino FROM waiting),
-  waited AS (SELECT DISTINCT run, commit_id FROM waiting),
+  waited AS (
+    SELECT DISTINCT waiting.run, waiting.commit_id
+    FROM waiting
+    JOIN syncline_journal AS journal
+      ON journal.run = waiting.run
+      AND journal.commit_id = waiting.commit_id
+    WHERE journal.dur_ns IS NOT NULL
+  ),
+  -- The file system may be on another device than its bios, so a file is known
+  -- by its inode.
+  own_file AS (
+    SELECT DISTINCT waiting.run, waiting.commit_id, waiting.ino
+    FROM waiting
+    JOIN syncline_journal AS journal
+      ON journal.run = waiting.run
+      AND journal.commit_id = waiting.commit_id
+    WHERE waiting.dev = COALESCE(journal.dev, waiting.dev)
+  ),
   commit_bio AS (
     SELECT
-      journal.run AS run,
-      journal.commit_id AS commit_id,
+      bio.*,
       CASE
         -- Of metadata, or with a flush or FUA, as the block that ends a commit.
         WHEN bio.rwbs LIKE '%M%'
@@ -63,40 +73,24 @@ WITH
         WHEN own_file.ino IS NOT NULL THEN 'own file'
         WHEN bio.ino IS NOT NULL THEN 'other file'
         ELSE 'unknown'
-      END AS kind,
-      bio.path AS path,
-      bio.writers AS writers,
-      bio.bytes AS bytes
-    FROM syncline_journal AS journal
-    JOIN waited
-      ON waited.run = journal.run
-      AND waited.commit_id = journal.commit_id
-    JOIN syncline_bio AS bio
-      ON bio.run = journal.run
-      AND bio.commit_id = journal.commit_id
+      END AS kind
+    FROM syncline_bio AS bio
+    JOIN waited ON waited.run = bio.run AND waited.commit_id = bio.commit_id
     LEFT JOIN own_file
-      ON own_file.run = journal.run
-      AND own_file.commit_id = journal.commit_id
+      ON own_file.run = bio.run
+      AND own_file.commit_id = bio.commit_id
       AND own_file.ino = bio.ino
-      -- The file system may be on another device than its bios.
-      AND own_file.dev = COALESCE(journal.dev, own_file.dev)
-    WHERE
-      journal.dur_ns IS NOT NULL
-      AND bio.sync_id IS NULL
-      AND bio.direction = 'write'
+    WHERE bio.sync_id IS NULL AND bio.direction = 'write'
   ),
-  by_commit AS MATERIALIZED (
+  by_commit AS (
     SELECT
       run, commit_id, kind,
-      CASE WHEN kind = 'other file' THEN path END AS path,
-      CASE WHEN kind = 'other file' THEN writers END AS writers,
+      CASE kind WHEN 'other file' THEN path END AS path,
+      CASE kind WHEN 'other file' THEN writers END AS writers,
       COUNT(*) AS bios,
       SUM(bytes) AS bytes
     FROM commit_bio
-    GROUP BY
-      run, commit_id, kind,
-      CASE WHEN kind = 'other file' THEN path END,
-      CASE WHEN kind = 'other file' THEN writers END
+    GROUP BY 1, 2, 3, 4, 5
   ),
   written AS (
     SELECT
@@ -109,16 +103,13 @@ WITH
   ),
   served AS (
     SELECT
-      by_commit.run AS run,
-      by_commit.kind AS kind,
-      by_commit.path AS path,
-      by_commit.writers AS writers,
+      of!(by_commit, (run, kind, path, writers)),
       COUNT(DISTINCT waiting.sync_id) AS syncs
     FROM by_commit
     JOIN waiting
       ON waiting.run = by_commit.run
       AND waiting.commit_id = by_commit.commit_id
-    GROUP BY by_commit.run, by_commit.kind, by_commit.path, by_commit.writers
+    GROUP BY of!(by_commit, (run, kind, path, writers))
   ),
   found AS (
     SELECT
@@ -135,23 +126,17 @@ WITH
     GROUP BY run
     UNION ALL
     SELECT
-      written.kind, written.path, written.writers, served.syncs,
-      written.commits, written.bios, written.bytes, written.run
+      of!(written, (kind, path, writers)),
+      served.syncs,
+      of!(written, (commits, bios, bytes, run))
     FROM written
-    JOIN served
-      ON served.run = written.run
-      AND served.kind = written.kind
-      AND served.path IS NOT DISTINCT FROM written.path
-      AND served.writers IS NOT DISTINCT FROM written.writers
-  ),
-  shared AS (
-    SELECT *, SUM(bytes) OVER (PARTITION BY run) AS all_bytes FROM found
+    JOIN served ON same!(served, written, (run, kind, path, writers))
   )
 SELECT
   kind, path, writers, syncs, commits, bios, bytes,
-  CAST(bytes AS DOUBLE) / NULLIF(all_bytes, 0) AS share,
+  share!(bytes, SUM(bytes) OVER (PARTITION BY run)) AS share,
   run
-FROM shared
+FROM found
 ORDER BY
   run,
   CASE kind
