@@ -228,76 +228,27 @@ WITH
       issue_ns, dev, place
     FROM commit_bio
   ),
-  -- A bio that was redirected is at two devices. Two bios that were redirected
-  -- meet at the devices below.
-  bio_place AS NOT MATERIALIZED (
-    SELECT
-      run, bio_id,
-      sync_id AS other_id,
-      place,
-      FALSE AS is_above,
-      issue_ns AS ts_ns,
-      complete_ns - issue_ns AS dur_ns,
-      issue_ns, complete_ns
-    FROM bio
-    UNION ALL
-    SELECT
-      run, bio_id, sync_id, dev, TRUE, issue_ns,
-      complete_ns - issue_ns,
-      issue_ns, complete_ns
-    FROM bio
-    WHERE below IS NOT NULL
-  ),
-  wait_place AS (
-    SELECT waiting.*, place AS at_place, FALSE AS wait_is_above
-    FROM waiting
-    WHERE place IS NOT NULL
-    UNION ALL
-    SELECT *, dev, TRUE FROM waiting WHERE place <> dev
-    UNION ALL
-    -- Which of its devices it waits for is not known.
-    SELECT waiting.*, own_place.place, FALSE
-    FROM waiting
-    JOIN own_place USING (run, sync_id)
-    WHERE waiting.place IS NULL
-  ),
-  -- Bios that were at a device of the request while it was in flight.
-  near AS (
-    SELECT *
-    FROM overlaps!(
-      (
-        SELECT slow.*, own_place.place
-        FROM slow
-        JOIN own_place USING (run, sync_id)
-      ),
-      bio_place,
-      (sync_id),
-      (bio_id, other_id, is_above, issue_ns, complete_ns),
-      (run, place)
-    )
-  ),
-  other AS (
-    SELECT
-      of!(near, (run, sync_id, bio_id, is_above)),
-      near.place AS at_place,
-      near.issue_ns AS ts_ns,
-      near.complete_ns - near.issue_ns AS dur_ns
-    FROM near
-    LEFT JOIN commit_bio USING (run, sync_id, bio_id)
-    WHERE
-      near.other_id IS DISTINCT FROM near.sync_id
-      AND commit_bio.bio_id IS NULL
-  ),
   ahead AS (
-    SELECT *
-    FROM overlaps!(
-      wait_place,
-      (SELECT *, ts_ns AS issue_ns FROM other),
-      (before_ns, wait_is_above),
-      (bio_id, is_above, issue_ns),
-      (run, sync_id, at_place)
-    )
-    WHERE issue_ns < before_ns AND NOT (wait_is_above AND is_above)
+    SELECT found.*
+    FROM ahead_at_device!(
+      (
+        SELECT run, sync_id, ts_ns, dur_ns, before_ns, dev, place
+        FROM waiting
+        WHERE place IS NOT NULL
+        UNION ALL
+        -- Which of its devices it waits for is not known.
+        SELECT
+          of!(waiting, (run, sync_id, ts_ns, dur_ns, before_ns)),
+          NULL, own_place.place
+        FROM waiting
+        JOIN own_place USING (run, sync_id)
+        WHERE waiting.place IS NULL
+      ),
+      bio
+    ) AS found
+    LEFT JOIN own_bio USING (run, sync_id, bio_id)
+    LEFT JOIN commit_bio USING (run, sync_id, bio_id)
+    WHERE own_bio.bio_id IS NULL AND commit_bio.bio_id IS NULL
   ),
   -- The bios that were ahead, and whose they are.
   bystander AS (
