@@ -431,6 +431,31 @@ def test_overlaps_of_random_intervals(tmp_path: Path) -> None:
     ]
 
 
+def test_ahead_at_device(tmp_path: Path) -> None:
+    # Both syncs wait from 10 to 20 for what was issued at 15: 1 for a bio of A that was redirected to B, and 2 for
+    # one of A that was not, or of which that is not recorded.
+    waits = table(
+        ("r", 1, 10, 10, 15, "A", "B"), ("r", 2, 10, 10, 15, "A", "A"),
+        columns="run sync_id ts_ns dur_ns before_ns dev place",
+    )  # fmt: skip
+    bios = table(
+        ("r", 1, "C", "B", 5, 12),  # Is at B until 12.
+        ("r", 2, "A", None, 14, 30),  # Was not redirected, so it may be at B too.
+        ("r", 3, "A", "D", 5, 30),  # Is at D, and not at B.
+        ("r", 4, "B", None, 15, 30),  # Is not before.
+        ("r", 5, "B", None, 9, 30),
+        ("r", 6, "A", "B", 12, 13),
+        ("r", 7, "B", None, 5, 10),  # Is done when the wait begins.
+        ("s", 8, "B", None, 9, 30),  # Is of another run.
+        columns="run bio_id dev below issue_ns complete_ns",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT sync_id, bio_id, from_ns, until_ns FROM ahead_at_device!({waits}, {bios}) ORDER BY 1, 2")  # fmt: skip
+    assert found == [
+        (1, 1, 10, 12), (1, 2, 14, 20), (1, 5, 10, 20), (1, 6, 12, 13),
+        (2, 2, 14, 20), (2, 3, 10, 20), (2, 6, 12, 13),
+    ]  # fmt: skip
+
+
 def test_earlier_and_later(tmp_path: Path) -> None:
     sql = "SELECT {0}!(1, 2), {0}!(2, 1), {0}!(NULL, 1), {0}!(1, NULL), {0}!(NULL, NULL)"
     assert rows(tmp_path, sql.format("earlier")) == [(1, 1, 1, 1, None)]
