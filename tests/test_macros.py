@@ -317,7 +317,7 @@ def test_sql_lists_the_macros_and_reads_its_input() -> None:
 
 
 def test_islands(tmp_path: Path) -> None:
-    # In a: 0-10 holds 2-4 and touches 10-12, and 13-14 is apart; in null: 5-6; in b: a begin of null, and 3-4.
+    # In a: 0-10 holds 2-4 and touches 10-12, and 13-14 is on the next one; in null: 5-6; in b: a begin of null, and 3-4.
     intervals = table(
         ("a", 0, 10), ("a", 2, 4), ("a", 10, 12), ("a", 13, 14), (None, 5, 6), ("b", None, None), ("b", 3, 4),
         columns="g x y",
@@ -374,7 +374,7 @@ def test_weighted_depth_of_random_intervals(tmp_path: Path) -> None:
 
 def test_latest_until(tmp_path: Path) -> None:
     moments = table(("a", 1, 10), ("a", 2, 4), ("b", 3, 9), (None, 4, 9), columns="g id at_ns")
-    # Until 10, a has facts at 5 and 10, of which the earlier has the greater value; the next is too late.
+    # Until 10, a has facts at 5 and 10; the earlier one has the greater value, and the next one is too late.
     facts = table(
         ("a", 5, 8), ("a", 10, 3), ("a", 11, 99), ("a", None, 99), (None, 9, None), ("c", 1, 1),
         columns="g at_ns value_ns",
@@ -433,7 +433,7 @@ def test_overlaps_of_random_intervals(tmp_path: Path) -> None:
 
 def test_ahead_at_device(tmp_path: Path) -> None:
     # Both syncs wait from 10 to 20 for what was issued at 15: 1 for a bio of A that was redirected to B, and 2 for
-    # one of A that was not, or of which that is not recorded.
+    # one of A whose redirection is not recorded, if there was any.
     waits = table(
         ("r", 1, 10, 10, 15, "A", "B"), ("r", 2, 10, 10, 15, "A", "A"),
         columns="run sync_id ts_ns dur_ns before_ns dev place",
