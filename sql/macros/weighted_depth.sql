@@ -65,7 +65,7 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    _interval AS MATERIALIZED (
+    _interval AS NOT MATERIALIZED (
       SELECT $groups, ts_ns, dur_ns, $weight AS _weight
       FROM $intervals
       WHERE dur_ns > 0
