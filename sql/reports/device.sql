@@ -64,6 +64,7 @@
 --   bio_id      id     That bio.
 --   run         text   Name of the run, if the input holds several.
 WITH
+  -- Each reader takes a few columns: kept, 700,000 bios take 0.9 GB, not 0.6.
   bio AS NOT MATERIALIZED (
     SELECT
       *,
@@ -151,7 +152,7 @@ WITH
     GROUP BY run, dev, part, of_comm
   ),
   -- What the device is busy with: requests, and the flushes before them.
-  work AS NOT MATERIALIZED (
+  work AS (
     SELECT run, dev, part, of_comm, ts_ns, dur_ns, 1 AS requests FROM request
     UNION ALL
     SELECT run, dev, part, of_comm, ts_ns, queue_ns - COALESCE(requeue_ns, 0), 0

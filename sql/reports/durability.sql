@@ -48,6 +48,8 @@
 --   sync_id      id     The first one.
 --   run          text   Name of the run, if the input holds several.
 WITH
+  -- Each reader takes a few columns of these two: kept, 700,000 bios take 0.4
+  -- GB, not 0.2.
   good AS NOT MATERIALIZED (
     SELECT *, COALESCE(start_ns, ts_ns) AS begin_ns, ts_ns + dur_ns AS end_ns
     FROM syncline_sync
