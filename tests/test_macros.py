@@ -11,8 +11,6 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
-
-
 from itertools import pairwise
 from pathlib import Path
 
