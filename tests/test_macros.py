@@ -458,3 +458,134 @@ def test_earlier_and_later(tmp_path: Path) -> None:
     sql = "SELECT {0}!(1, 2), {0}!(2, 1), {0}!(NULL, 1), {0}!(1, NULL), {0}!(NULL, NULL)"
     assert rows(tmp_path, sql.format("earlier")) == [(1, 1, 1, 1, None)]
     assert rows(tmp_path, sql.format("later")) == [(2, 2, 1, 1, None)]
+
+
+def test_device_name(tmp_path: Path) -> None:
+    # No recorder names devices in this log.
+    meta = table(
+        ("device_name.8:0", "sda", "a"), ("device_name.8:1", "sdb", "b"), ("other.8:0", "x", "a"),
+        columns="key value run",
+    )  # fmt: skip
+    bios = table(("a", "8:0"), ("b", "8:0"), ("a", None), ("b", "8:1"), columns="run dev")
+    sql = f"WITH syncline_meta AS {meta} SELECT run, dev, device_name!(bio) FROM {bios} AS bio ORDER BY run, dev NULLS LAST"
+    assert rows(tmp_path, sql) == [
+        ("a", "8:0", "sda"), ("a", None, None), ("b", "8:0", None), ("b", "8:1", "sdb"),
+    ]  # fmt: skip
+
+
+def test_file_name(tmp_path: Path) -> None:
+    syncs = table(
+        (1, "/a", 7, "8:0", None), (2, None, 7, "8:0", None), (3, None, 7, None, None),
+        (4, None, None, "8:0", "several files"), (5, None, None, None, None),
+        columns="number path ino dev what",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT file_name!(sync) FROM {syncs} AS sync ORDER BY number")
+    assert [name for (name,) in found] == [
+        "/a", "inode 7 on 8:0", "[unknown file]", "[several files]", "[unknown file]",
+    ]  # fmt: skip
+
+
+def test_whole_and_empty_syncs(tmp_path: Path) -> None:
+    # The last one has no bio that is recorded, and may have had one before its start or after its end.
+    syncs = table(
+        (1, None, 0, 0), (2, None, 0, None), (3, None, 2, 0), (4, None, 0, -5), (5, "bio", 0, 0),
+        (6, None, None, 0), (7, "start", 0, 0), (8, "end", 0, None),
+        columns="number incomplete bios ret",
+    )  # fmt: skip
+    found = rows(
+        tmp_path,
+        f"SELECT number FROM {syncs} AS sync WHERE is_whole!(sync) ORDER BY number",
+    )
+    assert [number for (number,) in found] == [1, 2, 3, 4, 5, 6]
+    found = rows(tmp_path, f"SELECT is_empty!(sync) FROM {syncs} AS sync ORDER BY number")
+    assert [is_empty for (is_empty,) in found] == [1, 1, 0, 0, 1, None, 0, 0]
+
+
+def test_writeback_sum(tmp_path: Path) -> None:
+    syncs = table(
+        # Only empty syncs; a known one with bios; one with bios that is not known; both; nothing known.
+        ("a", 0, 0), ("a", 0, 0), ("b", 0, 0), ("b", 2, 9), ("c", 0, 0), ("c", 2, None),
+        ("d", 2, None), ("d", 1, 4), ("e", None, None),
+        columns="g bios writeback_ns",
+    )  # fmt: skip
+    found = rows(
+        tmp_path,
+        f"SELECT g, writeback_sum!(sync) FROM {syncs} AS sync GROUP BY g ORDER BY g",
+    )
+    assert found == [("a", 0), ("b", 9), ("c", None), ("d", 4), ("e", None)]
+
+
+def test_sum_where(tmp_path: Path) -> None:
+    # No row meets the condition, all do, one does, one of unknown value does; a condition of null is not met.
+    values = table(
+        ("a", 0, 5), ("b", 1, 5), ("b", 1, 6), ("c", 0, 5), ("c", 1, 7), ("d", 1, None), ("d", 0, 3),
+        ("e", None, 4),
+        columns="g met value",
+    )  # fmt: skip
+    sql = f"SELECT g, sum_where!(value, met = 1) FROM {values} AS t GROUP BY g ORDER BY g"
+    assert rows(tmp_path, sql) == [("a", 0), ("b", 11), ("c", 7), ("d", None), ("e", 0)]
+
+
+def test_distribution(tmp_path: Path) -> None:
+    # The values 0, 10, ..., 1000: position p of 100 holds 10 p. One value only. None in c, which has no row.
+    many = [("a", 10 * n) for n in range(101)]
+    values = table(*many, ("a", None), ("b", 7), ("c", None), (None, 3), (None, 5), columns="g x")
+    sql = f"SELECT * FROM distribution!({values}, x, (g)) ORDER BY g NULLS LAST"
+    found = rows(tmp_path, sql)
+    assert found == [
+        ("a", 101, 50_500, 500.0, 1_000, 500.0, 900.0, 990.0, pytest.approx(999)),
+        ("b", 1, 7, 7.0, 7, 7.0, 7.0, 7.0, 7.0),
+        (None, 2, 8, 4.0, 5, 4.0, pytest.approx(4.8), pytest.approx(4.98), pytest.approx(4.998)),
+    ]
+
+
+def test_decimal_buckets(tmp_path: Path) -> None:
+    found = rows(tmp_path, "SELECT lower, upper FROM decimal_buckets!() ORDER BY lower")
+    assert found[:7] == [(0, 1), (1, 2), (2, 5), (5, 10), (10, 20), (20, 50), (50, 100)]
+    assert found[-1] == (5 * 10**17, 10**18)
+    assert all(before[1] == after[0] for before, after in pairwise(found))
+
+
+def test_decimal_floor_is_the_bound_of_the_bucket(tmp_path: Path) -> None:
+    random.seed(7)
+    edges = [lead * 10**power + step for power in range(18) for lead in (1, 2, 5) for step in (-1, 0, 1)]  # fmt: skip
+    numbers = sorted({0, *edges, *(random.randrange(10 ** random.randrange(1, 18)) for _ in range(100))})  # fmt: skip
+    # A number is in the bucket with the largest bound that it reaches.
+    bounds = [0, *(lead * 10**power for power in range(18) for lead in (1, 2, 5))]
+    values = " UNION ALL ".join(f"SELECT CAST({n} AS BIGINT) AS n" for n in numbers)
+    found = rows(tmp_path, f"SELECT n, decimal_floor!(n) FROM ({values}) AS t ORDER BY n")
+    assert found == [(n, max(bound for bound in bounds if bound <= n)) for n in numbers]
+
+
+def test_syncs_of_marks(tmp_path: Path) -> None:
+    # A sync belongs to the marks during which it begins: 10 begins mark 1, 20 ends it. Nothing begins in mark 3.
+    marks = table(
+        ("r", 1, 10, 10), ("r", 2, 15, 10), ("r", 3, 40, 5), ("s", 1, 0, 100),
+        columns="run mark_id ts_ns dur_ns",
+    )  # fmt: skip
+    syncs = table(
+        *(("r", n, ts, None, None, None, None, None, None, None) for n, ts in enumerate((9, 10, 19, 20, 45))),
+        columns="run sync_id ts_ns dur_ns incomplete bios ret bytes syscall_ns writeback_ns",
+    )  # fmt: skip
+    sql = (
+        f"WITH syncline_mark AS {marks}, syncline_sync_call AS {syncs}"
+        " SELECT run, mark_id, sync_id FROM syncs_of_marks!() ORDER BY run, mark_id, sync_id"
+    )
+    assert rows(tmp_path, sql) == [
+        ("r", 1, 1), ("r", 1, 2), ("r", 2, 2), ("r", 2, 3), ("r", 3, None), ("s", 1, None),
+    ]  # fmt: skip
+
+
+def test_time_of_phases(tmp_path: Path) -> None:
+    # Request 1 is in a phase twice; the same number in another run is another request.
+    phases = table(
+        ("a", 1, "cpu", 5), ("a", 1, "device", 7), ("a", 1, "cpu", 2), ("a", 2, "cpu", 0), ("b", 1, "cpu", 9),
+        columns="run sync_id phase dur_ns",
+    )  # fmt: skip
+    sql = (
+        f"WITH syncline_phase AS {phases}"
+        " SELECT run, sync_id, phase, dur_ns FROM time_of_phases!() ORDER BY run, sync_id, phase"
+    )
+    assert rows(tmp_path, sql) == [
+        ("a", 1, "cpu", 7), ("a", 1, "device", 7), ("a", 2, "cpu", 0), ("b", 1, "cpu", 9),
+    ]  # fmt: skip

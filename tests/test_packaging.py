@@ -110,7 +110,7 @@ def test_the_wheel_contains_the_program_and_nothing_else(wheel: Path) -> None:
     ]
     assert {
         f"syncline/sql/{file.relative_to(ROOT / 'sql')}"
-        for ending in ("sql", "tsv", "textproto")
+        for ending in ("sql", "tsv")
         for file in (ROOT / "sql").rglob(f"*.{ending}")
         # The plugin contains these.
         if "plugin" not in file.parts

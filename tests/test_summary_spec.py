@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from perfetto.trace_processor.platform import PlatformDelegate
 from perfetto.trace_processor.protos import ProtoFactory
 from syncline.engine import Engine, open_trace
 from syncline.report import run_report, sql_root
+from syncline.ui import summary_spec
 
-from tests import sqltools, summary_spec
+from tests import sqltools
 from tests.coretools import DATA
 from tests.difftools import READING
+from tests.test_commands import run
 from tests.test_sql import RUNS, same
 
 REAL = ("parallel4.log", "small4.log", "empty.log", "odsync.log", "sqlite_wal_full.log", "sync.log")
@@ -41,7 +44,7 @@ def value(of: Any) -> Any:
 
 def bundles(engine: Engine, ids: list[str] | None = None) -> dict[str, Any]:
     """Returns the bundles of `trace_summary`, by the id of the first metric of each."""
-    spec = summary_spec.FILE.read_text()
+    spec = summary_spec.text()
     summary = engine.trace_processor.trace_summary([spec], ids)
     return {bundle.specs[0].id: bundle for bundle in summary.metric_bundles}
 
@@ -50,15 +53,27 @@ def metrics(bundle: Any) -> list[str]:
     return [spec.id for spec in bundle.specs]
 
 
-def test_it_is_up_to_date_with_the_reports() -> None:
-    assert summary_spec.FILE.read_text() == summary_spec.text(), "python -m tests.summary_spec"
+def test_the_command_writes_it_and_says_how_to_use_it(tmp_path: Path) -> None:
+    out = tmp_path / "summary.textproto"
+    done = run("summary-spec", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert out.read_text() == summary_spec.text()
+    assert (
+        f"--add-sql-package {sql_root() / 'tables' / 'perfetto'}@dev.syncline TRACE {out}"
+        in done.stderr
+    )
+
+
+def test_perfetto_gets_no_macro_of_syncline() -> None:
+    """A native trace processor does not know the macros that the reports are written with."""
+    assert not re.findall(r"\w!\(", summary_spec.text())
 
 
 def test_it_parses_with_the_protos_of_pypi() -> None:
     # The embedded engine is older than PyPI's package. text_format rejects unknown fields.
     protos = ProtoFactory(PlatformDelegate())
     kind = protos.descriptor_pool.FindMessageTypeByName("perfetto.protos.TraceSummarySpec")
-    spec = text_format.Parse(summary_spec.FILE.read_text(), message_factory.GetMessageClass(kind)())
+    spec = text_format.Parse(summary_spec.text(), message_factory.GetMessageClass(kind)())
     assert spec.metric_template_spec[0].id_prefix == "syncline"
 
 

@@ -66,7 +66,7 @@ def _sql(_root: Path) -> Finding:
     from syncline.report.catalogue import sql_root
 
     package = sql_root() / "tables" / "perfetto"
-    if not (package / "summary.textproto").is_file():
+    if not (package / "sync_call.sql").is_file():
         return Finding("missing", f"{package} is incomplete", "Install Syncline again.")
     return Finding("ok", f"{package} (dev.syncline, for Perfetto's own tools)")
 

@@ -16,53 +16,44 @@
 WITH RECURSIVE
   amount AS (
     SELECT bytes, COUNT(*) AS syncs
-    FROM syncline_sync
-    WHERE
-      bytes IS NOT NULL
-      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
+    FROM syncline_sync AS sync
+    WHERE bytes IS NOT NULL AND is_whole!(sync)
     GROUP BY bytes
-  ),
-  power AS (
-    SELECT CAST(1 AS BIGINT) AS lower_bytes
-    UNION ALL
-    SELECT lower_bytes * 2 FROM power WHERE lower_bytes < 1125899906842624
   ),
   bucket AS (
     SELECT CAST(0 AS BIGINT) AS lower_bytes, CAST(1 AS BIGINT) AS upper_bytes
     UNION ALL
-    SELECT lower_bytes, lower_bytes * 2 FROM power
+    SELECT upper_bytes, upper_bytes * 2
+    FROM bucket
+    WHERE upper_bytes <= 1125899906842624
   ),
-  bound AS (
+  total AS (
     SELECT
       SUM(syncs) AS syncs,
       SUM(bytes * syncs) AS bytes,
-      MIN(CASE WHEN bytes > 0 THEN bytes END) AS least,
+      MIN(NULLIF(bytes, 0)) AS least,
       MAX(bytes) AS most
     FROM amount
   ),
   filled AS (
     SELECT
-      bucket.lower_bytes, bucket.upper_bytes,
-      COALESCE(SUM(amount.syncs), 0) AS syncs,
-      COALESCE(SUM(amount.bytes * amount.syncs), 0) AS bytes
+      lower_bytes, upper_bytes,
+      COALESCE(SUM(syncs), 0) AS syncs,
+      COALESCE(SUM(bytes * syncs), 0) AS bytes
     FROM bucket
-    LEFT JOIN amount
-      ON amount.bytes >= bucket.lower_bytes
-      AND amount.bytes < bucket.upper_bytes
-    GROUP BY bucket.lower_bytes, bucket.upper_bytes
+    LEFT JOIN amount ON bytes >= lower_bytes AND bytes < upper_bytes
+    GROUP BY lower_bytes, upper_bytes
   )
 SELECT
-  filled.lower_bytes, filled.upper_bytes,
+  lower_bytes, upper_bytes,
   CAST(filled.syncs AS BIGINT) AS syncs,
-  CAST(filled.syncs AS DOUBLE) / bound.syncs AS share,
-  CAST(SUM(filled.syncs) OVER (ORDER BY filled.lower_bytes) AS DOUBLE)
-  / bound.syncs AS cumulative,
+  share!(filled.syncs, total.syncs) AS share,
+  share!(SUM(filled.syncs) OVER below, total.syncs) AS cumulative,
   CAST(filled.bytes AS BIGINT) AS bytes,
-  CAST(filled.bytes AS DOUBLE) / NULLIF(bound.bytes, 0) AS bytes_share
+  share!(filled.bytes, total.bytes) AS bytes_share
 FROM filled
-CROSS JOIN bound
+CROSS JOIN total
 -- Empty buckets in between are kept: a gap is a finding.
-WHERE
-  filled.syncs > 0
-  OR (filled.upper_bytes > bound.least AND filled.lower_bytes <= bound.most)
-ORDER BY filled.lower_bytes;
+WHERE filled.syncs > 0 OR (upper_bytes > least AND lower_bytes <= most)
+WINDOW below AS (ORDER BY lower_bytes)
+ORDER BY lower_bytes;

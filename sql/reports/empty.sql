@@ -18,46 +18,30 @@
 --   latency_sum_ns  ns     Sum of the syscall latencies of the empty syncs.
 --   stack           text   User stack, frames joined by `;`, outermost first.
 WITH
-  request AS (
-    SELECT
-      comm, op, path, stack, syscall_ns,
-      CASE WHEN bios = 0 AND COALESCE(ret, 0) >= 0 THEN 1 ELSE 0 END AS empty
-    FROM syncline_sync_call
-    WHERE
-      bios IS NOT NULL
-      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
-  ),
-  caused AS (
+  caller AS (
     SELECT
       comm, op, path, stack,
-      SUM(empty) AS empty,
+      SUM(is_empty!(sync)) AS empty,
       COUNT(*) AS syncs,
-      -- 0 without empty syncs; null if none of them has a known latency.
-      CASE
-        WHEN SUM(empty) = 0 THEN 0
-        ELSE SUM(CASE WHEN empty = 1 THEN syscall_ns END)
-      END AS latency_sum_ns
-    FROM request
+      sum_where!(syscall_ns, is_empty!(sync) = 1) AS latency_ns
+    FROM syncline_sync_call AS sync
+    WHERE bios IS NOT NULL AND is_whole!(sync)
     GROUP BY comm, op, path, stack
-  ),
-  total AS (SELECT SUM(empty) AS empty FROM caused)
+  )
 SELECT
-  caused.comm, caused.op, caused.path,
-  CAST(caused.empty AS BIGINT) AS empty,
-  caused.syncs,
-  CAST(caused.empty AS DOUBLE) / caused.syncs AS empty_share,
-  -- Without a constant 0, which is an integer in SQLite only.
-  CAST(caused.empty AS DOUBLE)
-  / CASE WHEN total.empty > 0 THEN total.empty ELSE 1 END AS share,
-  CAST(caused.latency_sum_ns AS BIGINT) AS latency_sum_ns,
-  caused.stack
-FROM caused
-CROSS JOIN total
+  comm, op, path,
+  CAST(empty AS BIGINT) AS empty,
+  syncs,
+  share!(empty, syncs) AS empty_share,
+  COALESCE(share!(empty, SUM(empty) OVER ()), 0.0) AS share,
+  CAST(latency_ns AS BIGINT) AS latency_sum_ns,
+  stack
+FROM caller
 ORDER BY
-  caused.empty DESC,
-  COALESCE(caused.latency_sum_ns, 0) DESC,
-  caused.syncs DESC,
-  caused.comm NULLS LAST,
-  caused.op NULLS LAST,
-  caused.path NULLS LAST,
-  caused.stack NULLS LAST;
+  empty DESC,
+  COALESCE(latency_ns, 0) DESC,
+  syncs DESC,
+  comm NULLS LAST,
+  op NULLS LAST,
+  path NULLS LAST,
+  stack NULLS LAST;

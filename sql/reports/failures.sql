@@ -59,42 +59,35 @@ WITH
       (-516, 'ERESTART_RESTARTBLOCK')
   ),
   failure AS (
-    SELECT
-      1 AS place,
-      'sync' AS what,
-      ret AS number,
-      op, path, dev, comm, ts_ns, run
+    SELECT 'sync' AS what, ret AS number, op, path, dev, comm, ts_ns, run
     FROM syncline_sync
     WHERE ret < 0
     UNION ALL
-    SELECT 2, 'call', ret, op, NULL, NULL, comm, ts_ns, run
+    SELECT 'call', ret, op, NULL, NULL, comm, ts_ns, run
     FROM syncline_call
     WHERE unmatched AND ret < 0
     UNION ALL
-    SELECT 3, 'bio', error, NULL, NULL, dev, comm, ts_ns, run
+    SELECT 'bio', error, NULL, NULL, dev, comm, ts_ns, run
     FROM syncline_bio
     WHERE error < 0
   )
 SELECT
-  failure.what,
+  what,
   COALESCE(name.error, CAST(failure.number AS TEXT)) AS error,
-  failure.op, failure.path, failure.dev, failure.comm,
+  op, path, dev, comm,
   COUNT(*) AS failed,
-  MIN(failure.ts_ns) AS first_ts_ns,
-  MAX(failure.ts_ns) AS last_ts_ns,
-  failure.run
+  MIN(ts_ns) AS first_ts_ns,
+  MAX(ts_ns) AS last_ts_ns,
+  run
 FROM failure
 LEFT JOIN name ON name.number = failure.number
-GROUP BY
-  failure.place, failure.what,
-  COALESCE(name.error, CAST(failure.number AS TEXT)),
-  failure.op, failure.path, failure.dev, failure.comm, failure.run
+GROUP BY 1, 2, op, path, dev, comm, run
 ORDER BY
-  failure.place,
-  COUNT(*) DESC,
+  CASE what WHEN 'sync' THEN 1 WHEN 'call' THEN 2 ELSE 3 END,
+  failed DESC,
   2,
-  failure.op NULLS LAST,
-  failure.path NULLS LAST,
-  failure.dev NULLS LAST,
-  failure.comm NULLS LAST,
-  failure.run;
+  op NULLS LAST,
+  path NULLS LAST,
+  dev NULLS LAST,
+  comm NULLS LAST,
+  run;

@@ -29,7 +29,7 @@
 --                        a number, of so many requests of the group.
 --   run           text   Name of the run, if the input holds several.
 WITH
-  request AS NOT MATERIALIZED (
+  request AS (
     SELECT
       run, sync_id, op, fs, dev,
       ts_ns + dur_ns - start_ns AS time_ns,
@@ -38,259 +38,123 @@ WITH
     FROM syncline_sync
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
-  -- Numbers take less memory than names. No group is empty: HAVING makes DuckDB
-  -- expect fewer groups than requests, and so keep the groups in memory when it
-  -- joins both.
-  total AS MATERIALIZED (
+  total AS (
     SELECT
       run, op, fs, dev,
-      CAST(DENSE_RANK() OVER (ORDER BY run) AS INTEGER) AS run_id,
-      CAST(ROW_NUMBER() OVER (ORDER BY run, op, fs, dev) AS INTEGER) AS sum_id,
       COUNT(*) AS syncs,
       SUM(time_ns) AS time_ns,
       COUNT(journal_ns) + COUNT(flush_ns) AS waits_known,
       COUNT(cpu_wait_ns) AS cpu_known
     FROM request
     GROUP BY run, op, fs, dev
-    HAVING COUNT(*) > 0
   ),
-  number AS MATERIALIZED (SELECT DISTINCT run, run_id FROM total),
-  recorded AS MATERIALIZED (SELECT DISTINCT run, phase FROM syncline_phase),
-  -- A run without phases has what the columns of its requests say.
-  of_columns(phase, kind_id) AS (
-    VALUES
-      ('before submit', -1),
-      ('writeback', -2),
-      ('after completion', -3),
-      ('residue', -4)
-  ),
-  -- Two joins by one name each are faster than one by both.
-  name AS MATERIALIZED (
-    SELECT phase, CAST(ROW_NUMBER() OVER (ORDER BY phase) AS INTEGER) AS kind_id
-    FROM (SELECT DISTINCT phase FROM recorded) AS found
-    UNION ALL
-    SELECT phase, kind_id FROM of_columns
+  with_phases AS (SELECT DISTINCT run FROM syncline_phase),
+  column_phase(phase) AS (
+    VALUES ('before submit'), ('writeback'), ('after completion'), ('residue')
   ),
   spent AS (
-    SELECT run_id, kind_id, sync_id, CAST(SUM(dur_ns) AS BIGINT) AS dur_ns
-    FROM syncline_phase AS found
-    JOIN number ON number.run = found.run
-    JOIN name ON name.phase = found.phase AND name.kind_id > 0
-    GROUP BY run_id, kind_id, sync_id
-  ),
-  owner AS NOT MATERIALIZED (
-    SELECT
-      request.run, run_id, sum_id, sync_id, request.time_ns, before_submit_ns,
-      writeback_ns, after_complete_ns
-    FROM request
-    JOIN total
-      ON total.run = request.run
-      AND total.op IS NOT DISTINCT FROM request.op
-      AND total.fs IS NOT DISTINCT FROM request.fs
-      AND total.dev IS NOT DISTINCT FROM request.dev
-  ),
-  pair AS MATERIALIZED (
-    SELECT sum_id, kind_id, dur_ns
-    FROM spent
-    JOIN owner ON owner.run_id = spent.run_id AND owner.sync_id = spent.sync_id
+    SELECT of!(request, (run, op, fs, dev)), phase, dur_ns
+    FROM time_of_phases!() AS recorded
+    JOIN request
+      ON request.run = recorded.run
+      AND request.sync_id = recorded.sync_id
     UNION ALL
+    -- A run without phases has what the columns of its requests say.
     SELECT
-      sum_id, kind_id,
+      run, op, fs, dev, phase,
       CASE
-        WHEN kind_id = -1 THEN before_submit_ns
-        WHEN kind_id = -2 THEN writeback_ns
-        WHEN kind_id = -3 THEN after_complete_ns
+        WHEN phase = 'before submit' THEN before_submit_ns
+        WHEN phase = 'writeback' THEN writeback_ns
+        WHEN phase = 'after completion' THEN after_complete_ns
         WHEN after_complete_ns >= 0 THEN 0
         ELSE time_ns
       END
-    FROM owner
-    CROSS JOIN of_columns
+    FROM request
+    CROSS JOIN column_phase
     WHERE
-      run NOT IN (SELECT run FROM recorded)
-      AND (kind_id = -4 OR after_complete_ns >= 0)
-  ),
-  -- An engine keeps all values of a percentile in memory. So the values are
-  -- counted in slices first, and then one by one in the slices that hold it.
-  slice AS MATERIALIZED (
-    SELECT
-      sum_id, kind_id,
-      dur_ns - dur_ns % 65536 AS slice_start,
-      COUNT(CASE WHEN dur_ns > 0 THEN 1 END) AS pairs,
-      SUM(dur_ns) AS time_ns,
-      MAX(CASE WHEN dur_ns > 0 THEN dur_ns END) AS max_ns
-    FROM pair
-    GROUP BY sum_id, kind_id, 3
-  ),
-  sums AS MATERIALIZED (
-    SELECT
-      sum_id, kind_id,
-      SUM(pairs) AS with_phase,
-      SUM(time_ns) AS time_ns,
-      MAX(max_ns) AS max_ns
-    FROM slice
-    GROUP BY sum_id, kind_id
-  ),
-  placed AS (
-    SELECT
-      sum_id, kind_id, slice_start, pairs,
-      SUM(pairs) OVER (PARTITION BY sum_id, kind_id ORDER BY slice_start)
-      - pairs AS before
-    FROM slice
-    WHERE pairs > 0
-  ),
-  wanted AS MATERIALIZED (
-    SELECT placed.sum_id, placed.kind_id, placed.slice_start, placed.before
-    FROM placed
-    JOIN sums
-      ON sums.sum_id = placed.sum_id
-      AND sums.kind_id = placed.kind_id
-      AND placed.before * 2 <= sums.with_phase
-      AND (placed.before + placed.pairs) * 2 >= sums.with_phase
-  ),
-  counted AS (
-    SELECT
-      wanted.sum_id, wanted.kind_id, wanted.before, pair.dur_ns,
-      COUNT(*) AS pairs
-    -- CROSS JOIN makes SQLite look up the few slices of each value.
-    FROM pair
-    CROSS JOIN wanted
-    WHERE
-      wanted.sum_id = pair.sum_id
-      AND wanted.kind_id = pair.kind_id
-      AND wanted.slice_start = pair.dur_ns - pair.dur_ns % 65536
-      AND pair.dur_ns > 0
-    GROUP BY wanted.sum_id, wanted.kind_id, wanted.before, pair.dur_ns
-  ),
-  ordered AS (
-    SELECT
-      sum_id, kind_id, dur_ns, pairs, before
-      + SUM(pairs) OVER (PARTITION BY sum_id, kind_id, before ORDER BY dur_ns)
-      - pairs AS before
-    FROM counted
-  ),
-  -- Half of the values are before the median, or the two values around it.
-  middle AS (
-    SELECT
-      ordered.sum_id, ordered.kind_id,
-      (CAST(MIN(dur_ns) AS DOUBLE) + MAX(dur_ns)) / 2 AS median_ns
-    FROM ordered
-    JOIN sums
-      ON sums.sum_id = ordered.sum_id
-      AND sums.kind_id = ordered.kind_id
-      AND ordered.before * 2 <= sums.with_phase
-      AND (ordered.before + ordered.pairs) * 2 >= sums.with_phase
-    GROUP BY ordered.sum_id, ordered.kind_id
+      run NOT IN (SELECT run FROM with_phases)
+      AND (phase = 'residue' OR after_complete_ns >= 0)
   ),
   part AS (
     SELECT
-      total.run AS run,
-      total.op AS op,
-      total.fs AS fs,
-      total.dev AS dev,
-      phase, with_phase,
-      sums.time_ns AS time_ns,
-      median_ns, max_ns
-    FROM sums
-    JOIN total ON total.sum_id = sums.sum_id
-    JOIN name ON name.kind_id = sums.kind_id
-    LEFT JOIN middle
-      ON middle.sum_id = sums.sum_id
-      AND middle.kind_id = sums.kind_id
+      run, op, fs, dev, phase,
+      COUNT(NULLIF(dur_ns, 0)) AS with_phase,
+      SUM(dur_ns) AS time_ns,
+      percentile(NULLIF(dur_ns, 0), 50) AS median_ns,
+      MAX(NULLIF(dur_ns, 0)) AS max_ns
+    FROM spent
+    GROUP BY run, op, fs, dev, phase
   ),
-  -- The commas before the first phase and after the last one let each name be
-  -- found as a whole.
+  -- The commas around the names let each be found as a whole.
   seen AS (
-    SELECT run, ', ' || value || ',' AS phases
-    FROM syncline_meta
-    WHERE key = 'phases_seen'
+    SELECT total.*, COALESCE(', ' || value || ',', '') AS phases
+    FROM total
+    LEFT JOIN syncline_meta AS meta
+      ON meta.run = total.run
+      AND meta.key = 'phases_seen'
   ),
   -- Waits for commits may be inferred where they are not recorded.
   inferred AS (
     SELECT DISTINCT run, op, fs, dev FROM part WHERE phase LIKE 'commit%'
   ),
-  missing AS (
-    SELECT
-      total.run AS run,
-      total.op AS op,
-      total.fs AS fs,
-      total.dev AS dev,
-      CASE
-        WHEN cpu_known = syncs THEN ''
-        WHEN cpu_known > 0 THEN ', cpu wait of '
-        || CAST(syncs - cpu_known AS TEXT)
-        || ' requests'
-        ELSE ', cpu wait'
-      END
-      || CASE
-        WHEN COALESCE(phases, '') LIKE '%, lock wait,%' THEN ''
-        ELSE ', lock wait'
-      END
-      || CASE
-        WHEN COALESCE(phases, '') LIKE '%, device,%' THEN ''
-        ELSE ', device'
-      END
-      || CASE
-        WHEN COALESCE(phases, '') LIKE '%, earlier writeback,%' THEN ''
-        ELSE ', earlier writeback'
-      END
-      || CASE
-        WHEN COALESCE(phases, '') LIKE '%, commit wait,%'
-        AND waits_known > 0 THEN ''
-        WHEN inferred.run IS NOT NULL THEN ', earlier commit, commit start'
-        ELSE ', commit wait'
-      END
-      -- A flush is a bio, too, where waits are not recorded.
-      || CASE
-        WHEN COALESCE(phases, '') LIKE '%, flush,%'
-        AND (waits_known > 0 OR phases NOT LIKE '%, commit wait,%') THEN ''
-        ELSE ', flush'
-      END AS phases
-    FROM total
-    LEFT JOIN seen ON seen.run = total.run
-    LEFT JOIN inferred
-      ON inferred.run = total.run
-      AND inferred.op IS NOT DISTINCT FROM total.op
-      AND inferred.fs IS NOT DISTINCT FROM total.fs
-      AND inferred.dev IS NOT DISTINCT FROM total.dev
-  ),
+  -- A flush is a bio, too, where waits are not recorded.
   unseen AS (
-    SELECT run, op, fs, dev, NULLIF(SUBSTR(phases, 3), '') AS phases
-    FROM missing
+    SELECT
+      of!(seen, (run, op, fs, dev)),
+      NULLIF(
+        CONCAT_WS(
+          ', ',
+          CASE
+            WHEN cpu_known = syncs THEN NULL
+            WHEN cpu_known > 0 THEN 'cpu wait of '
+            || CAST(syncs - cpu_known AS TEXT)
+            || ' requests'
+            ELSE 'cpu wait'
+          END,
+          CASE WHEN phases NOT LIKE '%, lock wait,%' THEN 'lock wait' END,
+          CASE WHEN phases NOT LIKE '%, device,%' THEN 'device' END,
+          CASE
+            WHEN phases LIKE '%, earlier writeback,%' THEN NULL
+            ELSE 'earlier writeback'
+          END,
+          CASE
+            WHEN phases LIKE '%, commit wait,%'
+            AND waits_known > 0 THEN NULL
+            WHEN inferred.run IS NOT NULL THEN 'earlier commit, commit start'
+            ELSE 'commit wait'
+          END,
+          CASE
+            WHEN phases NOT LIKE '%, flush,%'
+            OR (waits_known = 0 AND phases LIKE '%, commit wait,%') THEN 'flush'
+          END
+        ),
+        ''
+      ) AS phases
+    FROM seen
+    LEFT JOIN inferred ON same!(inferred, seen, (run, op, fs, dev))
   )
 SELECT
-  total.op AS op,
-  total.fs AS fs,
-  total.dev AS dev,
-  device_name.value AS device,
+  part.op AS op,
+  part.fs AS fs,
+  part.dev AS dev,
+  device_name!(part) AS device,
   syncs,
   part.phase AS phase,
   CAST(with_phase AS BIGINT) AS with_phase,
   CAST(part.time_ns AS BIGINT) AS time_ns,
-  CAST(part.time_ns AS DOUBLE) / NULLIF(total.time_ns, 0) AS share,
+  share!(part.time_ns, total.time_ns) AS share,
   CAST(median_ns AS DOUBLE) AS median_ns,
   max_ns,
-  unseen.phases AS not_recorded,
-  total.run AS run
+  CASE WHEN phase = 'residue' THEN unseen.phases END AS not_recorded,
+  part.run AS run
 FROM part
-JOIN total
-  ON total.run = part.run
-  AND total.op IS NOT DISTINCT FROM part.op
-  AND total.fs IS NOT DISTINCT FROM part.fs
-  AND total.dev IS NOT DISTINCT FROM part.dev
-LEFT JOIN unseen
-  ON unseen.run = part.run
-  AND unseen.op IS NOT DISTINCT FROM part.op
-  AND unseen.fs IS NOT DISTINCT FROM part.fs
-  AND unseen.dev IS NOT DISTINCT FROM part.dev
-  AND part.phase = 'residue'
-LEFT JOIN syncline_meta AS device_name
-  ON device_name.run = total.run
-  AND device_name.key = 'device_name.' || total.dev
+JOIN total ON same!(total, part, (run, op, fs, dev))
+JOIN unseen ON same!(unseen, part, (run, op, fs, dev))
 ORDER BY
-  total.run,
+  part.run,
   COALESCE(total.time_ns, 0) DESC,
-  total.op NULLS LAST,
-  total.fs NULLS LAST,
-  total.dev NULLS LAST,
+  part.op NULLS LAST,
+  part.fs NULLS LAST,
+  part.dev NULLS LAST,
   COALESCE(part.time_ns, 0) DESC,
   part.phase;

@@ -33,103 +33,80 @@ WITH RECURSIVE
     FROM syncline_sync
     GROUP BY run, stack
   ),
-  known_stack AS (
-    SELECT run, stack_id, stack FROM syncline_stack WHERE depth = 0
-  ),
+  -- `callers` is the length of what comes before the frame in its stack.
   frame AS (
     SELECT
-      run, stack_id, depth, frame,
-      -- Length of the folded stack up to this frame.
-      SUM(LENGTH(frame) + 1) OVER (PARTITION BY run, stack_id ORDER BY depth)
-      - 1 AS reach,
+      run, stack, depth, frame,
+      CAST(SUM(LENGTH(frame) + 1) OVER outer_frames AS BIGINT) - LENGTH(frame)
+      - 1 AS callers,
       MAX(depth) OVER (PARTITION BY run, stack_id) AS innermost
     FROM syncline_stack
+    WINDOW outer_frames AS (PARTITION BY run, stack_id ORDER BY depth)
   ),
   step AS (
     SELECT
-      frame.depth, frame.frame,
-      SUBSTR(weight.stack, 1, CAST(frame.reach - LENGTH(frame.frame) AS BIGINT))
-      || frame.frame AS path,
-      CASE WHEN frame.depth = frame.innermost THEN 1 ELSE 0 END AS self,
-      weight.count, weight.syscall_ns, weight.writeback_ns, weight.bytes
+      depth, frame,
+      SUBSTR(weight.stack, 1, callers) || frame AS path,
+      depth = innermost AS is_self,
+      count, syscall_ns, writeback_ns, bytes
     FROM weight
-    JOIN known_stack
-      ON known_stack.run = weight.run
-      AND known_stack.stack = weight.stack
-    JOIN frame
-      ON frame.run = known_stack.run
-      AND frame.stack_id = known_stack.stack_id
+    JOIN frame ON frame.run = weight.run AND frame.stack = weight.stack
     UNION ALL
     SELECT
-      0, '[no stack]', '[no stack]', 1, count, syscall_ns, writeback_ns, bytes
+      0, '[no stack]', '[no stack]', TRUE, count, syscall_ns, writeback_ns,
+      bytes
     FROM weight
     WHERE stack IS NULL
   ),
   node AS (
     SELECT
       path, depth, frame,
+      CASE
+        WHEN depth > 0 THEN SUBSTR(path, 1, LENGTH(path) - LENGTH(frame) - 1)
+      END AS caller,
       SUM(count) AS total_count,
       SUM(syscall_ns) AS total_syscall_ns,
       SUM(writeback_ns) AS total_writeback_ns,
       SUM(bytes) AS total_bytes,
-      SUM(count * self) AS self_count,
-      -- 0 without own requests; null if none of them has a known value.
-      CASE
-        WHEN MAX(self) = 0 THEN 0
-        ELSE SUM(CASE WHEN self = 1 THEN syscall_ns END)
-      END AS self_syscall_ns,
-      CASE
-        WHEN MAX(self) = 0 THEN 0
-        ELSE SUM(CASE WHEN self = 1 THEN writeback_ns END)
-      END AS self_writeback_ns,
-      CASE
-        WHEN MAX(self) = 0 THEN 0
-        ELSE SUM(CASE WHEN self = 1 THEN bytes END)
-      END AS self_bytes
+      sum_where!(count, is_self) AS self_count,
+      sum_where!(syscall_ns, is_self) AS self_syscall_ns,
+      sum_where!(writeback_ns, is_self) AS self_writeback_ns,
+      sum_where!(bytes, is_self) AS self_bytes
     FROM step
     GROUP BY path, depth, frame
   ),
   sibling AS (
     SELECT
-      path, depth,
-      CASE
-        WHEN depth > 0 THEN SUBSTR(path, 1, LENGTH(path) - LENGTH(frame) - 1)
-      END AS parent,
-      ROW_NUMBER() OVER (
-        PARTITION BY
-          depth,
-          CASE
-            WHEN depth > 0 THEN SUBSTR(
-              path, 1,
-              LENGTH(path) - LENGTH(frame) - 1
-            )
-          END
-        ORDER BY total_count DESC, path
+      path, depth, caller,
+      SUBSTR(
+        '0000000'
+        || CAST(ROW_NUMBER() OVER (
+          PARTITION BY depth, caller
+          ORDER BY total_count DESC, path
+        ) AS TEXT),
+        -8
       ) AS place
     FROM node
   ),
-  -- The concatenated places of the callers and the frame sort the tree.
+  -- The places of the callers and of the frame, one after the other, sort the
+  -- tree.
   placed AS (
-    SELECT path, SUBSTR('0000000' || CAST(place AS TEXT), -8) AS place
-    FROM sibling
-    WHERE depth = 0
+    SELECT path, place FROM sibling WHERE depth = 0
     UNION ALL
-    SELECT
-      sibling.path,
-      placed.place || SUBSTR('0000000' || CAST(sibling.place AS TEXT), -8)
+    SELECT sibling.path, placed.place || sibling.place
     FROM placed
-    JOIN sibling ON sibling.parent = placed.path
+    JOIN sibling ON sibling.caller = placed.path
   )
 SELECT
   node.frame, node.depth,
-  CAST(node.total_count AS BIGINT) AS total_count,
-  CAST(node.total_syscall_ns AS BIGINT) AS total_syscall_ns,
-  CAST(node.total_writeback_ns AS BIGINT) AS total_writeback_ns,
-  CAST(node.total_bytes AS BIGINT) AS total_bytes,
-  CAST(node.self_count AS BIGINT) AS self_count,
-  CAST(node.self_syscall_ns AS BIGINT) AS self_syscall_ns,
-  CAST(node.self_writeback_ns AS BIGINT) AS self_writeback_ns,
-  CAST(node.self_bytes AS BIGINT) AS self_bytes,
+  CAST(total_count AS BIGINT) AS total_count,
+  CAST(total_syscall_ns AS BIGINT) AS total_syscall_ns,
+  CAST(total_writeback_ns AS BIGINT) AS total_writeback_ns,
+  CAST(total_bytes AS BIGINT) AS total_bytes,
+  CAST(self_count AS BIGINT) AS self_count,
+  CAST(self_syscall_ns AS BIGINT) AS self_syscall_ns,
+  CAST(self_writeback_ns AS BIGINT) AS self_writeback_ns,
+  CAST(self_bytes AS BIGINT) AS self_bytes,
   node.path
 FROM node
 JOIN placed ON placed.path = node.path

@@ -31,61 +31,40 @@
 --                            bio is not in the log.
 --   run               text   Name of the run, if the input holds several.
 WITH
-  reach AS (
-    SELECT
-      run, sync_id, tid, pid, comm, process, incomplete, bytes, syscall_ns,
-      dur_ns, ts_ns,
-      ts_ns + dur_ns AS end_ns,
-      -- The latest end of the earlier requests. Later time adds to wall_ns.
-      MAX(ts_ns + dur_ns) OVER (
-        PARTITION BY run, tid, pid, comm, process
-        ORDER BY ts_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ns
-    FROM syncline_sync_call
-  ),
   thread AS (
     SELECT
-      reach.run, reach.tid, reach.pid, reach.comm, reach.process,
+      of!(sync, (run, tid, pid, comm, process)),
       COUNT(*) AS syncs,
-      COUNT(reach.incomplete) AS incomplete,
-      SUM(reach.bytes) AS bytes,
-      SUM(reach.syscall_ns) AS latency_sum_ns,
-      SUM(reach.dur_ns) AS sync_time_sum_ns,
-      SUM(
-        CASE
-          WHEN reach.dur_ns IS NULL THEN NULL
-          WHEN reached_ns IS NULL
-          OR reached_ns <= ts_ns THEN reach.dur_ns
-          WHEN reached_ns < end_ns THEN end_ns - reached_ns
-          ELSE 0
-        END
-      ) AS wall_ns,
-      MAX(parallel.parallel_max) AS parallel_max,
-      SUM(parallel.parallel_ns) AS parallel_ns,
-      SUM(parallel.overlap_ns) AS overlap_ns
-    FROM reach
+      COUNT(incomplete) AS incomplete,
+      SUM(bytes) AS bytes,
+      SUM(syscall_ns) AS latency_ns,
+      MAX(parallel_max) AS parallel_max,
+      SUM(parallel_ns) AS parallel_ns,
+      SUM(overlap_ns) AS overlap_ns
+    FROM syncline_sync_call AS sync
     LEFT JOIN syncline_parallel AS parallel
-      ON parallel.sync_id = reach.sync_id
-      AND parallel.run = reach.run
-    GROUP BY reach.run, reach.tid, reach.pid, reach.comm, reach.process
+      ON parallel.sync_id = sync.sync_id
+      AND parallel.run = sync.run
+    GROUP BY of!(sync, (run, tid, pid, comm, process))
   )
 SELECT
-  tid, pid, comm, process, syncs,
-  CAST(sync_time_sum_ns AS BIGINT) AS sync_time_sum_ns,
-  CAST(wall_ns AS BIGINT) AS wall_ns,
-  parallel_max,
-  CAST(parallel_ns AS DOUBLE) / NULLIF(sync_time_sum_ns, 0) AS parallel_avg,
+  of!(thread, (tid, pid, comm, process)),
+  syncs,
+  time_ns AS sync_time_sum_ns,
+  wall_ns, parallel_max,
+  share!(parallel_ns, time_ns) AS parallel_avg,
   CAST(overlap_ns AS BIGINT) AS overlap_ns,
-  CAST(overlap_ns AS DOUBLE) / NULLIF(sync_time_sum_ns, 0) AS overlap_share,
-  CAST(latency_sum_ns AS BIGINT) AS latency_sum_ns,
+  share!(overlap_ns, time_ns) AS overlap_share,
+  CAST(latency_ns AS BIGINT) AS latency_sum_ns,
   CAST(bytes AS BIGINT) AS bytes,
-  incomplete, run
+  incomplete, thread.run
 FROM thread
+JOIN wall_time!(syncline_sync_call, (run, tid, pid, comm, process)) AS wall
+  ON same!(thread, wall, (run, tid, pid, comm, process))
 ORDER BY
-  run,
-  COALESCE(sync_time_sum_ns, 0) DESC,
-  tid NULLS LAST,
-  pid NULLS LAST,
-  comm NULLS LAST,
-  process NULLS LAST;
+  thread.run,
+  COALESCE(time_ns, 0) DESC,
+  thread.tid NULLS LAST,
+  thread.pid NULLS LAST,
+  thread.comm NULLS LAST,
+  thread.process NULLS LAST;

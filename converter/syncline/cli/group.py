@@ -28,6 +28,7 @@ COMMANDS = (
     "trend",
     "open",
     "extension-server",
+    "summary-spec",
     "doctor",
 )
 

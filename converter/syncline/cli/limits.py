@@ -8,7 +8,7 @@ import resource
 __all__ = ["check_address_space"]
 
 # Commands that read no input.
-_WITHOUT_INPUT = ("record", "extension-server", "doctor")
+_WITHOUT_INPUT = ("record", "extension-server", "summary-spec", "doctor")
 # What DuckDB, the core and their threads reserve before they read an input. With less, they end the process without a message. A text log of
 # 190 MB needed no more; where an input does, its command says so.
 _NEEDED_KB = 1 << 20

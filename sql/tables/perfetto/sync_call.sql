@@ -146,7 +146,7 @@ ORDER BY call_sync_id;
 
 -- Syncs, one row each: a sync call with all its requests, or a request without
 -- a recorded call.
-CREATE OR REPLACE PERFETTO VIEW syncline_sync_call (
+CREATE OR REPLACE PERFETTO TABLE syncline_sync_call (
   -- Key of the sync: the sync_id of its first request that is not filtered out.
   sync_id LONG,
   -- The call_sync_id of its requests in syncline_sync.
@@ -268,4 +268,5 @@ SELECT
   journal_ns, flush_ns, bytes, ranges, bios, stack, confidence, incomplete,
   start_ns, requests,
   '' AS run
-FROM _syncline_several;
+FROM _syncline_several
+ORDER BY ts_ns, sync_id;
