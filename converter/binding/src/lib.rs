@@ -181,7 +181,11 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns, known_until): HintsOf) -> 
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", csv_safe=false, device_names=BTreeMap::new(), devices_below=BTreeMap::new(), write_caches=BTreeMap::new(), limits=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
-#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+#[expect(
+    clippy::fn_params_excessive_bools,
+    clippy::needless_pass_by_value,
+    reason = "arguments as Python hands them over"
+)]
 fn convert<'py>(
     py: Python<'py>,
     inputs: Vec<String>,

@@ -35,6 +35,7 @@ impl Part {
 
 /// What one call has synced. Most make one request. `sync()` syncs the data of each file system, and then twice the journal of each; `syncfs()`
 /// does it for one.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     has_any: bool,

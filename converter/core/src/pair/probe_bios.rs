@@ -491,25 +491,21 @@ impl Pairer {
             let open = &self.requests[slot];
             open.probe.as_ref().is_some_and(ProbeRequest::is_whole_fs)
         });
-        match self.probes.work.get(&task) {
+        if let Some(&(dev, for_sync)) = self.probes.work.get(&task) {
             // A sync waits for such work. The one for all file systems has no device.
-            Some(&(dev, for_sync)) => {
-                for_sync && dev.is_known() && !whole.into_iter().any(|slot| self.requests[slot].row.dev == dev)
-            }
-            None => {
-                // Workers of btrfs write what flusher threads hand over to them.
-                let is_of = |slot: Slot| {
-                    let row = &self.requests[slot].row;
-                    let is_on = |folio: &Folio| !folio.dev.is_known() || folio.dev == row.dev;
-                    names.get(row.fs) != b"btrfs" && (folios.is_empty() || folios.iter().any(is_on))
-                };
-                let may_lack: Vec<Slot> = whole.filter(|&slot| is_of(slot)).collect();
-                for &slot in &may_lack {
-                    self.requests[slot].row.bio_lost = true;
-                }
-                !may_lack.is_empty()
-            }
+            return for_sync && dev.is_known() && !whole.into_iter().any(|slot| self.requests[slot].row.dev == dev);
         }
+        // Workers of btrfs write what flusher threads hand over to them.
+        let is_of = |slot: Slot| {
+            let row = &self.requests[slot].row;
+            let is_on = |folio: &Folio| !folio.dev.is_known() || folio.dev == row.dev;
+            names.get(row.fs) != b"btrfs" && (folios.is_empty() || folios.iter().any(is_on))
+        };
+        let may_lack: Vec<Slot> = whole.filter(|&slot| is_of(slot)).collect();
+        for &slot in &may_lack {
+            self.requests[slot].row.bio_lost = true;
+        }
+        !may_lack.is_empty()
     }
 
     /// The sync for which a worker of btrfs writes: the only one that is open, or that writes its log.

@@ -16,6 +16,7 @@ const MIN_SWEEP: usize = 64;
 /// Bios that are no rows and whose ends are awaited.
 const MAX_APART: usize = 65_536;
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     pub(super) filling: FillingBios,
