@@ -209,6 +209,24 @@ def test_share(tmp_path: Path) -> None:
     assert found == [(0.25, None, None, 0.5)]
 
 
+def test_is_kernel_thread(tmp_path: Path) -> None:
+    kernel = [
+        *("kworker/u8:2-flush-254:16", "jbd2/sda1-8", "ext4lazyinit", "xfsaild/dm-0", "xfs-cil/sda"),
+        *("btrfs-transacti", "f2fs_ckpt-254:16", "dmcrypt_write/254:3", "dm-io/1", "loop0", "md127_raid5"),
+        *("drbd_w_r0", "nfsd", "kswapd0", "kthreadd", "<idle>"),
+    ]  # fmt: skip
+    programs = [
+        *("postgres", "my/app", "Kworker/1", "ext4lazyinit2", "xfs-fsr", "dm-tool", "looper", "mdadm", "nfsdcld"),
+        *("f2fs", "iou-wrk-12", "", "kswapd", None),
+    ]  # fmt: skip
+    names = table(*((name,) for name in kernel + programs), columns="name")
+    found = rows(tmp_path, f"SELECT name, is_kernel_thread!(name) FROM {names}")
+    assert {name: bool(is_kernel) for name, is_kernel in found} == (
+        dict.fromkeys(kernel, True) | dict.fromkeys(programs, False)
+    )
+    assert all(value is not None for _, value in found)
+
+
 def test_percent(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT percent!(0.126), percent!(NULL), percent!(1 - 0.5)") == [("13 %", None, "50 %")]  # fmt: skip
 

@@ -35,7 +35,6 @@
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
 WITH
-  kernel_thread(name) AS (VALUES (:kernel_threads)),
   recorded AS (
     SELECT run FROM syncline_bio GROUP BY run HAVING COUNT(folios) > 0
   ),
@@ -68,9 +67,7 @@ WITH
       AND bio.bytes > 0
       AND bio.incomplete IS NULL
       AND bio.comm IS NOT NULL
-      AND NOT EXISTS (
-        SELECT 1 FROM kernel_thread WHERE bio.comm GLOB kernel_thread.name
-      )
+      AND NOT is_kernel_thread!(bio.comm)
       AND bio.tid NOT IN (
         SELECT tid
         FROM syncline_journal

@@ -142,8 +142,6 @@ WITH
       SUM(bytes) AS bytes
     FROM syncline_sync
   ),
-  -- How the name of a thread of the kernel begins, and what may follow.
-  kernel_thread(name, more) AS (VALUES (:kernel_names)),
   of_kernel AS (
     SELECT SUM(syncs) AS syncs
     FROM (
@@ -152,17 +150,7 @@ WITH
       WHERE op IS NULL
       GROUP BY comm
     ) AS by_comm
-    WHERE
-      EXISTS (
-        SELECT 1
-        FROM kernel_thread
-        WHERE
-          SUBSTR(by_comm.comm, 1, LENGTH(name)) = name
-          AND (more = 'any'
-          OR (more = 'nothing' AND by_comm.comm = name)
-          OR (more = 'digit'
-          AND SUBSTR(by_comm.comm, LENGTH(name) + 1, 1) BETWEEN '0' AND '9'))
-      )
+    WHERE is_kernel_thread!(comm)
   ),
   operation AS (
     SELECT COALESCE(op, 'none') AS op, COUNT(*) AS syncs

@@ -125,7 +125,7 @@ def _folder() -> Path:
 
 
 def _filled(sql: str) -> str:
-    """Fills in what SQL names: the reports `bystanders` and `neighbours`, and the rows of two .tsv files."""
+    """Fills in what SQL names: the reports `bystanders` and `neighbours`, and the rows of a .tsv file."""
     for name in ("bystanders", "neighbours"):
         if f"SELECT :{name}" in sql:
             body = _COMMENT.sub("", catalogue.load(name).sql).rstrip().removesuffix(";")
@@ -136,7 +136,7 @@ def _filled(sql: str) -> str:
             ":patterns", "), (".join(f"{place}, {_texts(row)}" for place, row in rows)
         )
     sql = sql.replace(":cause_share", str(CAUSE_SHARE)).replace(":cause_syncs", str(CAUSE_SYNCS))
-    return catalogue.with_kernel_threads(sql)
+    return sql
 
 
 def _texts(columns: list[str]) -> str:

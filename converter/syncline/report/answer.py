@@ -304,7 +304,7 @@ def with_unknown(phases: Mapping[str, Any], time_ns: Any) -> dict[str, Any]:
 
 
 def _sql(name: str) -> str:
-    return catalogue.with_kernel_threads(catalogue.read_sql("commands/answer", name))
+    return catalogue.read_sql("commands/answer", name)
 
 
 def _rows(engine: SqlEngine, sql: str) -> list[dict[str, Any]]:

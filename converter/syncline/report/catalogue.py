@@ -107,26 +107,6 @@ def rows_of_tsv(name: str) -> list[list[str]]:
     return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
 
-def with_kernel_threads(sql: str) -> str:
-    """Fills in the names of the threads of the kernel: as patterns, or, where an engine has no such patterns, as beginnings."""
-    if ":kernel_names" in sql:
-        names = [_beginning(row[0].replace("'", "''")) for row in rows_of_tsv("kernel_threads.tsv")]
-        rows = "), (".join(f"'{name}', '{more}'" for name, more in names)
-        sql = sql.replace(":kernel_names", rows)
-    if ":kernel_threads" not in sql:
-        return sql
-    quoted = (row[0].replace("'", "''") for row in rows_of_tsv("kernel_threads.tsv"))
-    return sql.replace(":kernel_threads", "), (".join(f"'{name}'" for name in quoted))
-
-
-def _beginning(pattern: str) -> tuple[str, str]:
-    """Returns what comes before the first wildcard of a pattern, and what may follow it."""
-    name = re.split(r"[*\[]", pattern, maxsplit=1)[0]
-    if name == pattern:
-        return name, "nothing"
-    return name, "digit" if pattern.startswith(f"{name}[0-9]") else "any"
-
-
 def names() -> list[str]:
     """Returns the names of all reports: the summary first, the others in alphabetical order."""
     found = sorted(file.stem for file in (sql_root() / "reports").glob("*.sql"))
@@ -145,7 +125,7 @@ def load(name: str) -> Report:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"Did you mean {close[0]}? " if close else ""
         raise UnknownReport(f"no report '{name}'. {hint}The reports are: {', '.join(known)}.")
-    return parse(name, with_kernel_threads(read_sql("reports", name)))
+    return parse(name, read_sql("reports", name))
 
 
 def parse(name: str, sql: str) -> Report:

@@ -10,14 +10,10 @@
 -- the runs. `unseen` counts the runs that do not show syncs, of all `all_runs`:
 -- they have no event of a sync or a sync call.
 WITH
-  kernel_thread(name) AS (VALUES (:kernel_threads)),
   kernel_comm AS (
     SELECT comm
     FROM (SELECT DISTINCT comm FROM syncline_sync) AS found
-    WHERE
-      EXISTS (
-        SELECT 1 FROM kernel_thread WHERE found.comm GLOB kernel_thread.name
-      )
+    WHERE is_kernel_thread!(comm)
   ),
   sync AS (
     SELECT

@@ -7,7 +7,6 @@
 -- of a sync and make no sync. It is null for other threads of the kernel.
 WITH
   bystander AS (SELECT :bystanders),
-  kernel_thread(name) AS (VALUES (:kernel_threads)),
   -- Names of threads of processes that sync.
   own AS (
     SELECT
@@ -25,9 +24,7 @@ SELECT
     WHEN own.background_bios > 0 THEN 'own'
     WHEN bystander.comm GLOB 'kworker/*' THEN 'kernel'
     WHEN own.comm IS NULL
-    AND NOT EXISTS (
-      SELECT 1 FROM kernel_thread WHERE bystander.comm GLOB kernel_thread.name
-    ) THEN 'other'
+    AND NOT is_kernel_thread!(bystander.comm) THEN 'other'
   END AS who,
   bystander.sync_id AS sync_id,
   sync.ts_ns AS ts_ns,
