@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -154,6 +155,14 @@ def test_each_macro_says_what_it_takes_and_gives() -> None:
         assert "Result:" in one.text, name
         assert "Example:" in one.text, name
         assert all(argument.text for argument in one.arguments), name
+
+
+@pytest.mark.parametrize("folder", ["reports", "macros", "tables"])
+def test_sql_has_no_name_that_only_python_fills_in(folder: str) -> None:
+    """The plugin and whoever pastes a text have only the text."""
+    for file in (ROOT / "sql" / folder).rglob("*.sql"):
+        text = re.sub(r"'[^']*'", "''", macros.without_comments(file.read_text()))
+        assert not re.findall(r"(?<![:\w]):[a-z_]+", text), file
 
 
 def engines(tmp_path: Path) -> list[Path]:
