@@ -68,6 +68,7 @@ pub(super) struct PhasesSeen {
     pub(super) wakes: bool,
     pub(super) locks: bool,
     pub(super) folio_waits: bool,
+    pub(super) folio_wait_ends: bool,
     pub(super) issues: bool,
     /// Starts of commits, whose order says which one a thread waits for.
     pub(super) commits: bool,
@@ -228,8 +229,9 @@ impl Pairer {
         if self.phases_seen.switches_in && self.requests[slot].watch.state != State::Running {
             self.lose_state(slot, end, State::Running);
         }
+        let has_ends = self.phases_seen.folio_wait_ends;
         let open = &mut self.requests[slot];
-        if std::mem::take(&mut open.watch.folio_waits) > 0 {
+        if std::mem::take(&mut open.watch.folio_waits) > 0 && has_ends {
             // The end of the wait was lost, so nobody knows when the thread could continue.
             add(&mut open.evidence.torn, (open.watch.folio_wait, end));
         }
@@ -255,6 +257,7 @@ impl Pairer {
     }
 
     pub(super) fn folio_wait_end(&mut self, e: &Event) {
+        self.phases_seen.folio_wait_ends = true;
         let Some(slot) = self.tasks.open_request(self.tasks.id_of(e)) else { return };
         let open = &mut self.requests[slot];
         let Some(left) = open.watch.folio_waits.checked_sub(1) else { return };
