@@ -163,6 +163,11 @@ def every_recording() -> list[str]:
 
 
 def test_the_phases_of_every_recording_add_up(tmp_path: Path) -> None:
+    # Of other tools: tests/test_cases.py says what is said of each.
+    said = [
+        line.split("\t") for line in (ALL_DATA / "pasted" / "said.tsv").read_text().splitlines()
+    ]
+    refused = {f"pasted/{row[1].split()[-1]}" for row in said if len(row) > 2 and row[2] == "3"}
     with_phases = 0
     for number, name in enumerate(every_recording()):
         folder = f"{tmp_path}/{number}/"
@@ -170,7 +175,7 @@ def test_the_phases_of_every_recording_add_up(tmp_path: Path) -> None:
             Reading().convert([str(ALL_DATA / name)], folder)
         except _core.CoreError as error:
             # Logs of what is no sync, for tests of formats.
-            assert "none of its" in str(error), name
+            assert "none of its" in str(error) or name in refused, name
             continue
         of_run = tables(Path(folder))
         assert_sums(of_run)

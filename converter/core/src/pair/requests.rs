@@ -832,10 +832,12 @@ impl Pairer {
     /// Finds what the time of a request went to, if both its bounds are known.
     fn settle_phases(&mut self, slot: Slot) {
         let knows_state = self.knows_state(slot);
+        // Without wake-ups, nothing says since when a thread could have run.
+        let sees_wakes = self.phases_seen.wakes;
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let Some((start, end)) = row.phase_bounds() else { return };
-        row.knows_states = knows_state && open.evidence.unseen.is_empty();
+        row.knows_states = knows_state && sees_wakes && open.evidence.unseen.is_empty();
         let flushes = &open.evidence.flushes;
         let waits = || row.waits.iter().map(|wait| (wait.start, wait.end)).chain(flushes.iter().copied());
         let waited = waits().map(|(_, end)| end).max();
