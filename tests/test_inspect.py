@@ -337,7 +337,9 @@ ADVICE = {
 # Columns that need more than the route: bpftrace next to it, a run directory, a container, or the waits of the newest patch
 # (tests/test_waits.py).
 NEEDS_MORE = {
-    "ring-buffer": {"stack", "pid", "process", "cgroup", "journal_ns", "flush_ns", "other_ns"},
+    "ring-buffer": {"stack", "pid", "process", "cgroup", "journal_ns", "flush_ns", "other_ns"}
+    # Its recording here has no wake-ups.
+    | {"cpu_wait_ns"},
     "bpftrace": {"pid", "process", "cgroup"},
     "dynamic-events": {"stack", "pid", "process", "cgroup", "container_path"},
     "strace": set(),

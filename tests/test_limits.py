@@ -169,8 +169,11 @@ def test_what_may_have_held_bios_back_has_limits_and_mappers(
     limits: dict[str, str], mappers: list[str], want: str, tmp_path: Path
 ) -> None:
     log = Log()
-    log.sync(1_000_000, "d/a", 5, (0,), length=2100)
-    log.add(1_002_010, "kworker/0:1-50", "block_rq_issue: 254,16 WS 4096 () 4000 + 8 [kworker/0:1]")
+    # A cause is asked for from three syncs on.
+    for start in (1_000_000, 1_010_000, 1_020_000):
+        log.sync(start, "d/a", 5, (0,), length=2100)
+        issued = "block_rq_issue: 254,16 WS 4096 () 4000 + 8 [kworker/0:1]"
+        log.add(start + 2_010, "kworker/0:1-50", issued)
     (tmp_path / "x.txt").write_text(log.text())
     _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/tables/")
     found = read(tmp_path / "tables", "duckdb")

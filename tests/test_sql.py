@@ -1015,7 +1015,7 @@ def test_a_high_level_log_answers_as_the_folder_does(
         # The run has a failure of a call, which the log does not hold, and phases.
         for report in set(names()) - {
             *("summary", "losses", "marks", "failures", "phases", "bystanders"),
-            *("device", "durability", "journal", "groups", "whose-data"),
+            *("device", "durability", "journal", "groups", "neighbours", "whose-data"),
         }:
             assert same(run_report(engine, report).rows, run_report(pair.columns, report).rows)
         groups, of_folder = (run_report(one, "groups") for one in (engine, pair.columns))

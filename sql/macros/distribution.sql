@@ -4,6 +4,8 @@
 --   known                Number of such values.
 --   sum, avg, max        Of them.
 --   p50, p90, p99, p999  Percentiles, interpolated between adjacent values.
+-- A percentile has three decimals, which are all that it can have for whole
+-- numbers: engines interpolate with different errors behind them.
 --
 -- Example: SELECT * FROM distribution!(syncline_sync, syscall_ns, (run, op))
 CREATE PERFETTO MACRO distribution(
@@ -23,10 +25,10 @@ AS
     SUM($value) AS sum,
     AVG($value) AS avg,
     MAX($value) AS max,
-    percentile($value, 50) AS p50,
-    percentile($value, 90) AS p90,
-    percentile($value, 99) AS p99,
-    percentile($value, 99.9) AS p999
+    ROUND(percentile($value, 50), 3) AS p50,
+    ROUND(percentile($value, 90), 3) AS p90,
+    ROUND(percentile($value, 99), 3) AS p99,
+    ROUND(percentile($value, 99.9), 3) AS p999
   FROM $rows
   WHERE $value IS NOT NULL
   GROUP BY $groups
@@ -48,10 +50,10 @@ AS
   SELECT
     $groups,
     known, sum, avg, max,
-    list_extract(_percentiles, 1) AS p50,
-    list_extract(_percentiles, 2) AS p90,
-    list_extract(_percentiles, 3) AS p99,
-    list_extract(_percentiles, 4) AS p999
+    ROUND(list_extract(_percentiles, 1), 3) AS p50,
+    ROUND(list_extract(_percentiles, 2), 3) AS p90,
+    ROUND(list_extract(_percentiles, 3), 3) AS p99,
+    ROUND(list_extract(_percentiles, 4), 3) AS p999
   FROM (
     SELECT
       $groups,

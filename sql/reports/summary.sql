@@ -167,8 +167,9 @@ WITH
     SELECT confidence, COUNT(*) AS syncs
     FROM syncline_sync_call
     WHERE
-      COALESCE(bios, journal_ns, flush_ns) IS NOT NULL
-      OR (op IS NOT NULL AND start_ns IS NOT NULL)
+      confidence IS NOT NULL
+      AND (COALESCE(bios, journal_ns, flush_ns) IS NOT NULL
+      OR (op IS NOT NULL AND start_ns IS NOT NULL))
     GROUP BY confidence
   ),
   measured(measure, figure) AS (

@@ -10,6 +10,7 @@ from syncline.cli import options
 from syncline.cli.errors import Failure
 from syncline.cli.options import example
 from syncline.cli.output import show
+from syncline.cli.types import PLACE
 
 
 def _macros() -> list[str]:
@@ -29,7 +30,6 @@ def _macros() -> list[str]:
     epilog=example(
         "syncline sql latency",
         "syncline sql --for perfetto latency",
-        "syncline sql --tables run/ latency | duckdb",
         'echo "SELECT * FROM depth!(syncline_sync, (run))" | syncline sql -',
     ),
 )
@@ -44,6 +44,7 @@ def _macros() -> list[str]:
 )
 @click.option(
     "--tables",
+    type=PLACE,
     metavar="DIR",
     help="For duckdb: also create the tables of this folder, which `syncline convert LOG -o DIR/` has written.",
 )

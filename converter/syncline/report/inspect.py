@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline import _core
+from syncline.engine.expanded import expanded
 
 from . import catalogue, failures, metadata, recorded_by
 from .run import check_trace, read_failures, run_query
@@ -147,7 +148,7 @@ _OPTIONAL = {"mark", "meta"}
 
 def uses(name: str) -> tuple[set[str], set[str]]:
     """Returns the names of the tables, without `syncline_`, and the columns of FILLED_BY that a report uses."""
-    sql = _COMMENT.sub("", catalogue.load(name).sql)
+    sql = expanded(_COMMENT.sub("", catalogue.load(name).sql), "duckdb")
     words = set(_WORD.findall(sql))
     known = {column for filler in FILLED_BY for column in filler.columns}
     # Its rows and columns are those of the requests.
