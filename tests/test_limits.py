@@ -177,5 +177,6 @@ def test_what_may_have_held_bios_back_has_limits_and_mappers(
     (tmp_path / "x.txt").write_text(log.text())
     _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/tables/")
     found = read(tmp_path / "tables", "duckdb")
-    found = replace(found, idle_queue=None, limits=limits, mappers=mappers)
+    rows = [{"device": name, "bios": 0} for name in mappers]
+    found = replace(found, idle_queue=None, limits=limits, mappers=rows)
     assert want in rendered.sentences(found)["neighbours"]
