@@ -215,7 +215,9 @@ def _select(finding: Finding) -> str:
 
 def _run(engine: SqlEngine, finding: Finding, name: str) -> Table:
     sql = catalogue.read_sql("findings/evidence", name)
-    return run_query(engine, sql.replace("SELECT :evidence", _select(finding)))
+    # SQLite copies a table of WITH at each use, and refuses too many copies.
+    keep(engine, "_syncline_evidence", _select(finding))
+    return run_query(engine, sql.replace("SELECT :evidence", "SELECT * FROM _syncline_evidence"))
 
 
 def _place(place: Place) -> str:
