@@ -95,6 +95,8 @@ def test_same_and_of_write_out_lists() -> None:
     ("sql", "reason", "hint"),
     [
         ("SELECT\n* FROM wal_time!(a, (b))", "line 2: there is no macro wal_time", "wall_time!(intervals, (groups))"),
+        ("SELECT 1,\n* FROM wall_time!(\n(SELECT *\n FROM wal_time!(x)),\n(run))", "line 4: there is no macro wal_time", ""),
+        ("SELECT * FROM wall_time!(t,\n (run)),\n wall_time!(u,\n run)", "line 3: a list of columns", "Write wall_time!"),
         ("SELECT 1 FROM wall_time!(a)", "line 1: the macro wall_time has 2 arguments, not 1", "Write wall_time!"),
         ("SELECT 1 FROM wall_time!(a, run)", "in parentheses, not as run", "Write wall_time!"),
         ("SELECT 1 FROM wall_time!(a, ())", "names of columns, not ()", "Write wall_time!"),
@@ -124,6 +126,18 @@ def test_what_is_no_call_stays(tmp_path: Path) -> None:
     assert macros.expand(sql, known(), "duckdb") == sql
     # Perfetto expands its own macros.
     assert macros.expand("SELECT * FROM intervals_overlap_count!(a)", known(), "perfetto").startswith("SELECT * FROM intervals")  # fmt: skip
+
+
+def test_an_expression_stays_one(tmp_path: Path) -> None:
+    found = library(tmp_path, twice=macro("twice", "a Expr", "2 * $a"))
+    assert macros.expand("twice!(1 + 1)", found, "duckdb") == "(2 * (1 + 1))"
+    assert macros.expand("twice!(t.x)", found, "duckdb") == "(2 * t.x)"
+
+
+def test_the_tables_of_a_trace_need_no_expansion() -> None:
+    """A native trace processor reads the files unexpanded: `--add-sql-package sql/tables/perfetto@dev.syncline`."""
+    for file in (ROOT / "sql" / "tables" / "perfetto").glob("*.sql"):
+        assert expanded(file.read_text(), "perfetto") == file.read_text(), file
 
 
 def test_a_body_of_one_engine(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
-WITH neighbour AS (SELECT :neighbours)
 SELECT
   neighbour.sync_id AS sync_id,
   sync.ts_ns AS ts_ns,
@@ -48,7 +47,7 @@ SELECT
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
   neighbour.run AS run
-FROM neighbour
+FROM _syncline_neighbour AS neighbour
 JOIN syncline_sync AS sync
   ON sync.run = neighbour.run
   AND sync.sync_id = neighbour.sync_id

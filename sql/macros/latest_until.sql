@@ -6,8 +6,8 @@
 --
 -- Result: a row a moment, with the columns of `groups` and `keys`, and
 --   at_ns     The moment.
---   fact_ns   When the last fact of the group until then was. A fact at the
---             moment itself counts. Null if there is none.
+--   fact_ns   When the last fact of the group was. One at the moment itself
+--             is in time. Null if no fact was in time.
 --   value_ns  The greatest value of these facts. Null if none has one.
 --   Facts without a time do not count.
 --

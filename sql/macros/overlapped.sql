@@ -22,8 +22,9 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    -- Of all that began before an interval ended, the latest end is after its
-    -- begin. This takes one sort, where a join would compare each with each.
+    -- An interval overlaps if something that began before it ended was still
+    -- open when it began: the latest end of all these says so. This takes one
+    -- sort, where a join would compare each with each.
     _point AS (
       SELECT
         $groups,

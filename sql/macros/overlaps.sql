@@ -43,9 +43,10 @@ AS
     AND _other.ts_ns + _other.dur_ns > _one.ts_ns
 );
 
--- Engine: duckdb. A join of a group compares each interval with all others.
--- That of a slot of 2^27 ns, about 0.1 s, compares those that are near. A pair
--- is found in the slot in which its later one begins.
+-- Engine: duckdb. A join by group would compare each interval with all others,
+-- so time is cut into slots of 2^27 ns, about 0.1 s, and intervals are compared
+-- only with those in the same slot. A pair may share several slots: it counts
+-- in the one in which its later interval begins.
 CREATE PERFETTO MACRO overlaps(
   one TableOrSubquery,
   other TableOrSubquery,

@@ -50,7 +50,8 @@ AS
           ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     )
-  -- Of the steps at one moment, the last one has the time that follows.
+  -- Several steps at one moment leave no time between them, so the last one
+  -- has the sums of all.
   SELECT * FROM _swept WHERE dur_ns > 0
 );
 

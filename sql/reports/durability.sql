@@ -184,7 +184,8 @@ WITH
   journal_seen AS (
     SELECT DISTINCT run, dev FROM bio WHERE sync_id IS NULL AND rwbs LIKE '%M%'
   ),
-  -- What is known of a sync on all its devices.
+  -- A sync is durable if its data are on each of its devices, so these are
+  -- added up here.
   covered AS (
     SELECT
       of!(data, (run, sync_id)),

@@ -36,8 +36,8 @@
 --   data_bios    count  Number of bios with data of files that the thread wrote
 --                       in these commits. Null if no bio of them has flags, as
 --                       for a log force and for own commits, and if none is
---                       marked as metadata, because Linux before 6.8 does not
---                       mark what it writes to the journal.
+--                       marked as metadata: not each kernel marks what it
+--                       writes to the journal.
 --   data_bytes   bytes  Their size.
 --   log_bios     count  Number of bios with what it wrote to the journal.
 --   log_bytes    bytes  Their size.

@@ -487,103 +487,114 @@ WITH RECURSIVE
     WHERE part = 'data'
     GROUP BY spot, issue_ns
   ),
-  -- No recorded bio is at the device, and one is queued. While it is queued for
-  -- a flush before it (PREFLUSH), the device empties its cache.
-  empty_span AS MATERIALIZED (
+  -- For whom a device works, and before that, whose bio it gets next. While
+  -- nothing recorded is at the device and a bio is queued for a flush before it
+  -- (PREFLUSH), the device empties its cache. If the bio is queued for a
+  -- millisecond without that, something that is not recorded may hold the
+  -- device.
+  used AS (
     SELECT
       span.spot AS spot,
       span.from_ns AS from_ns,
       span.until_ns AS until_ns,
-      next_issued.party AS party,
-      next_issued.of_log AS of_log,
       CASE
-        WHEN has_preflush = 1
-        OR span.until_ns - span.from_ns < 1000000 THEN 'working'
-        ELSE 'idle'
-      END AS state
+        WHEN parties * parties = issued * squares
+        AND issued > 0 THEN CAST(CAST(parties AS DOUBLE) / issued AS BIGINT)
+        WHEN issued > 0 THEN completed.party
+        WHEN queued > 0 THEN next_issued.party
+        WHEN kept > 0 THEN next_kept.party
+      END AS party,
+      CASE
+        WHEN parties * parties = issued * squares
+        AND issued > 0 THEN 1
+        ELSE 0
+      END AS is_sole,
+      CASE
+        WHEN parties * parties = issued * squares
+        AND issued > 0
+        AND log_queued > 0 THEN 1
+        ELSE 0
+      END AS is_log,
+      CASE
+        WHEN issued = 0
+        AND queued > 0 THEN next_issued.of_log
+        WHEN issued = 0 THEN 0
+        WHEN parties * parties <> issued * squares THEN completed.of_log
+        WHEN log_issued = issued THEN 1
+        ELSE 0
+      END AS of_log,
+      CASE
+        WHEN issued > 0 THEN 'working'
+        WHEN queued = 0 THEN 'kept'
+        WHEN next_issued.has_preflush = 1 THEN 'working'
+        WHEN span.until_ns - span.from_ns < 1000000 THEN 'working'
+        ELSE 'queued'
+      END AS device
     FROM span
-    JOIN next_issued
-      ON next_issued.spot = span.spot
-      AND next_issued.issue_ns = span.issue_ns
-    WHERE span.issued = 0 AND span.queued > 0
-  ),
-  -- For whom a device works, and before that, whose bio it gets next. If that
-  -- bio is queued for a millisecond, nothing that is recorded may hold the
-  -- device. The spans of a state do not overlap.
-  hold AS MATERIALIZED (
-    SELECT
-      spot, from_ns, until_ns,
-      CAST(CAST(parties AS DOUBLE) / issued AS BIGINT) AS party,
-      1 AS is_sole,
-      CASE WHEN log_queued > 0 THEN 1 ELSE 0 END AS is_log,
-      CASE WHEN log_issued = issued THEN 1 ELSE 0 END AS of_log,
-      'working' AS state
-    FROM span
-    WHERE issued > 0 AND parties * parties = issued * squares
-    UNION ALL
-    SELECT
-      span.spot, span.from_ns, span.until_ns, completed.party, 0, 0,
-      completed.of_log, 'working'
-    FROM span
-    JOIN last_issued
+    LEFT JOIN last_issued
       ON last_issued.spot = span.spot
       AND last_issued.issue_ns = span.last_ns
-    JOIN completed
+    LEFT JOIN completed
       ON completed.spot = span.spot
       AND completed.complete_ns
       = CASE
         WHEN last_issued.complete_ns > span.from_ns THEN last_issued.complete_ns
         ELSE span.complete_ns
       END
-    WHERE
-      span.issued > 0
-      AND span.parties * span.parties <> span.issued * span.squares
-    UNION ALL
-    SELECT spot, from_ns, until_ns, party, 0, 0, of_log, state FROM empty_span
-    UNION ALL
-    SELECT spot, from_ns, until_ns, party, 0, 0, 0, 'stalled'
-    FROM empty_span
-    WHERE state = 'idle'
-    UNION ALL
-    SELECT
-      span.spot, span.from_ns, span.until_ns, next_kept.party, 0, 0, 0, 'idle'
-    FROM span
-    JOIN next_kept
+    LEFT JOIN next_issued
+      ON next_issued.spot = span.spot
+      AND next_issued.issue_ns = span.issue_ns
+    LEFT JOIN next_kept
       ON next_kept.spot = span.spot
       AND next_kept.issue_ns = span.kept_issue_ns
-    WHERE span.issued = 0 AND span.queued = 0 AND span.kept > 0
   ),
-  holder AS MATERIALIZED (
+  -- Who holds a device, and what that means: it works for the party; it is
+  -- idle, and others wait for the party; it is stalled, and the party waits for
+  -- something that is not recorded. A bio that is queued for long is both of
+  -- the latter. The spans of a state do not overlap.
+  state AS (
+    SELECT 'working' AS device, 'working' AS state
+    UNION ALL
+    SELECT 'kept', 'idle'
+    UNION ALL
+    SELECT 'queued', 'idle'
+    UNION ALL
+    SELECT 'queued', 'stalled'
+  ),
+  hold AS (
     SELECT
-      spot, party, state, of_log,
-      ROW_NUMBER() OVER (ORDER BY spot, party, state, of_log) AS holder
-    FROM hold
-    GROUP BY spot, party, state, of_log
+      used.spot AS spot,
+      used.party AS party,
+      state.state AS state,
+      CASE WHEN state.state = 'stalled' THEN 0 ELSE used.of_log END AS of_log,
+      used.from_ns AS from_ns,
+      used.until_ns AS until_ns,
+      used.until_ns - used.from_ns AS ns,
+      used.is_sole AS is_sole,
+      used.is_log AS is_log
+    FROM used
+    JOIN state ON state.device = used.device
+    WHERE used.party IS NOT NULL
   ),
   -- How long the device was held until the end of each span: in all, by nobody
   -- but one party, and by nobody but one while a bio of the journal was queued.
   held AS MATERIALIZED (
     SELECT
-      holder.holder AS holder,
-      hold.from_ns AS from_ns,
-      hold.until_ns AS until_ns,
-      hold.is_sole AS is_sole,
-      hold.is_log AS is_log,
+      DENSE_RANK() OVER (ORDER BY spot, party, state, of_log) AS holder,
+      spot, party, state, of_log, from_ns, until_ns, is_sole, is_log,
       CAST(SUM(ns) OVER in_order AS BIGINT) AS ns,
       CAST(SUM(ns * is_sole) OVER in_order AS BIGINT) AS sole_ns,
       CAST(SUM(ns * is_log) OVER in_order AS BIGINT) AS log_ns
-    FROM (SELECT *, until_ns - from_ns AS ns FROM hold) AS hold
-    JOIN holder
-      ON holder.spot = hold.spot
-      AND holder.party = hold.party
-      AND holder.state = hold.state
-      AND holder.of_log = hold.of_log
+    FROM hold
     WINDOW
       in_order AS (
-        PARTITION BY holder.holder
-        ORDER BY hold.from_ns
+        PARTITION BY spot, party, state, of_log
+        ORDER BY from_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       )
+  ),
+  holder AS MATERIALIZED (
+    SELECT DISTINCT holder, spot, party, state, of_log FROM held
   ),
   -- What a sync waits for, as a number: 1 its own bios in the queue, 2 earlier
   -- writeback, 3 the device, 4 a cache flush, 5 the locks of a commit, 6 the
@@ -620,27 +631,27 @@ WITH RECURSIVE
       AND (phase.phase <> 'before submit' OR phase.dur_ns >= 1000000)
   ),
   -- Where a piece of a sync ends and the next one begins: their ways, or 0.
+  side AS (SELECT 'end' AS side UNION ALL SELECT 'begin'),
   border AS MATERIALIZED (
-    SELECT waiting, at_ns, SUM(ended) AS ended, SUM(begun) AS begun
-    FROM (
-      SELECT waiting, until_ns AS at_ns, way AS ended, 0 AS begun FROM piece
-      UNION ALL
-      SELECT waiting, from_ns, 0, way FROM piece
-    ) AS side
+    SELECT
+      waiting,
+      CASE side WHEN 'end' THEN until_ns ELSE from_ns END AS at_ns,
+      SUM(CASE side WHEN 'end' THEN way ELSE 0 END) AS ended,
+      SUM(CASE side WHEN 'begin' THEN way ELSE 0 END) AS begun
+    FROM piece
+    CROSS JOIN side
     GROUP BY waiting, at_ns
   ),
   -- Times are cut into slots of 2^26 ns (67 ms). Only who holds the device in
   -- the same slot can delay a sync.
   held_slot AS (
     SELECT DISTINCT
-      holder.holder AS holder,
-      holder.spot AS spot,
-      CASE holder.state WHEN 'stalled' THEN holder.party END AS delays_only,
-      CASE holder.state WHEN 'idle' THEN holder.party END AS delays_not,
-      held.from_ns >> 26 AS slot,
-      held.until_ns >> 26 AS last_slot
+      holder, spot,
+      CASE state WHEN 'stalled' THEN party END AS delays_only,
+      CASE state WHEN 'idle' THEN party END AS delays_not,
+      from_ns >> 26 AS slot,
+      until_ns >> 26 AS last_slot
     FROM held
-    JOIN holder ON holder.holder = held.holder
     UNION ALL
     SELECT holder, spot, delays_only, delays_not, slot + 1, last_slot
     FROM held_slot
@@ -694,7 +705,7 @@ WITH RECURSIVE
     ) AS moments
   ),
   -- How long the device was held until each border.
-  until_border AS MATERIALIZED (
+  until_border AS (
     SELECT
       holder, waiting, ended, begun,
       ns - rest_ns AS ns,
@@ -722,19 +733,21 @@ WITH RECURSIVE
       WHERE reached.waiting IS NOT NULL
     ) AS at_border
   ),
+  -- A piece has what was held until its end, less what was until its begin.
   passed AS (
-    SELECT holder, waiting, ended AS way, ns, sole_ns, log_ns
+    SELECT
+      holder, waiting,
+      CASE side WHEN 'end' THEN ended ELSE begun END AS way,
+      CASE side WHEN 'end' THEN ns ELSE -ns END AS ns,
+      CASE side WHEN 'end' THEN sole_ns ELSE -sole_ns END AS sole_ns,
+      CASE side WHEN 'end' THEN log_ns ELSE -log_ns END AS log_ns
     FROM until_border
-    WHERE ended > 0
-    UNION ALL
-    SELECT holder, waiting, begun, -ns, -sole_ns, -log_ns
-    FROM until_border
-    WHERE begun > 0
+    CROSS JOIN side
   ),
   delay AS MATERIALIZED (
     SELECT
       holder, waiting,
-      SUM(CASE WHEN way <= 2 THEN ns ELSE 0 END) AS queue_ns,
+      SUM(CASE WHEN way IN (1, 2) THEN ns ELSE 0 END) AS queue_ns,
       SUM(CASE WHEN way = 3 THEN ns ELSE 0 END) AS device_ns,
       SUM(CASE WHEN way = 4 THEN ns ELSE 0 END) AS emptying_ns,
       SUM(CASE WHEN way = 5 THEN ns ELSE 0 END) AS locking_ns,
@@ -795,7 +808,7 @@ WITH RECURSIVE
       AND other.party <> holder.party
     WHERE holder.state <> 'stalled'
   ),
-  of_sync AS MATERIALIZED (
+  of_sync AS (
     SELECT
       run, party, sync_id,
       SUM(queue_ns) AS queue_ns,
@@ -813,19 +826,12 @@ WITH RECURSIVE
     ) AS each_holder
     GROUP BY run, party, sync_id
   ),
-  worst AS (
-    SELECT run, party, MAX(ns) AS ns
-    FROM of_sync
-    WHERE ns > 0
-    GROUP BY run, party
-  ),
   cost AS (
     SELECT
-      of_sync.run AS run,
-      of_sync.party AS party,
-      SUM(CASE WHEN of_sync.ns > 0 THEN 1 ELSE 0 END) AS syncs,
-      MIN(CASE WHEN of_sync.ns = worst.ns THEN sync_id END) AS sync_id,
-      SUM(of_sync.ns) AS ns,
+      run, party,
+      SUM(CASE WHEN ns > 0 THEN 1 ELSE 0 END) AS syncs,
+      MIN(CASE WHEN ns > 0 AND number = 1 THEN sync_id END) AS sync_id,
+      SUM(ns) AS ns,
       SUM(sure_ns) AS sure_ns,
       SUM(queue_ns) AS queue_ns,
       SUM(device_ns) AS device_ns,
@@ -833,9 +839,16 @@ WITH RECURSIVE
       SUM(commit_ns) AS commit_ns,
       SUM(emptying_ns) AS emptying_ns,
       SUM(cpu_ns) AS cpu_ns
-    FROM of_sync
-    LEFT JOIN worst ON worst.run = of_sync.run AND worst.party = of_sync.party
-    GROUP BY of_sync.run, of_sync.party
+    FROM (
+      SELECT
+        *,
+        ROW_NUMBER() OVER (
+          PARTITION BY run, party
+          ORDER BY ns DESC, sync_id NULLS LAST
+        ) AS number
+      FROM of_sync
+    ) AS costliest_first
+    GROUP BY run, party
   ),
   -- How long the device worked for nobody but a sync.
   own_device AS (

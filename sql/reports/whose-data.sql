@@ -15,8 +15,8 @@
 --               metadata, and in data=journal also data. It is not recorded
 --               whose these are.
 --   unknown     Bios of these commits whose flags are not recorded, or do not
---               say what they are: before 6.8, Linux marks only the last bio
---               that it writes to the journal.
+--               say what they are: not each kernel marks what it writes to
+--               the journal, but for the last bio.
 --
 -- Columns:
 --   kind     text   As above.

@@ -15,13 +15,17 @@ from pathlib import Path
 from syncline.report import Report, catalogue
 from syncline.report.answer import CAUSE_SHARE, CAUSE_SYNCS
 
-__all__ = ["Finding", "UnknownFinding", "delays", "load", "names"]
+__all__ = ["NEIGHBOURS", "SHARED", "Finding", "UnknownFinding", "load", "names", "shared"]
 
 # In the order in which they are checked and listed.
 _ORDER = (
     *("empty", "fdatasync", "small-files", "rename-file", "rename-folder", "direct-io"),
     *("reads", "background", "neighbour", "unrecorded", "cpu", "rebuildable", "commit", "append"),
 )
+# The tables that several findings read, whose names their SQL has.
+_DELAYS = "_syncline_delay"
+NEIGHBOURS = "_syncline_neighbour"
+SHARED = (_DELAYS, NEIGHBOURS)
 # Of no recording that Syncline reads: there is nothing that SQL could select.
 _UNRECORDED = {
     "reads": (
@@ -109,9 +113,15 @@ def load(name: str) -> Finding:
     )
 
 
-def delays() -> str:
-    """Returns the SQL of the table that findings on bystanders read."""
+def shared(table: str) -> str:
+    """Returns the SQL of a table of `SHARED`: the syncs that bystanders delayed, or the report `neighbours`."""
+    if table == NEIGHBOURS:
+        return _body("neighbours")
     return _filled(_COMMENT.sub("", catalogue.read_sql("findings/evidence", "delays")))
+
+
+def _body(report: str) -> str:
+    return _COMMENT.sub("", catalogue.load(report).sql).rstrip().removesuffix(";")
 
 
 def _needs(description: str) -> tuple[str, ...]:
@@ -125,11 +135,9 @@ def _folder() -> Path:
 
 
 def _filled(sql: str) -> str:
-    """Fills in what SQL names: the reports `bystanders` and `neighbours`, and the rows of a .tsv file."""
-    for name in ("bystanders", "neighbours"):
-        if f"SELECT :{name}" in sql:
-            body = _COMMENT.sub("", catalogue.load(name).sql).rstrip().removesuffix(";")
-            sql = sql.replace(f"SELECT :{name}", body)
+    """Fills in what SQL names: the report `bystanders`, and the rows of a .tsv file."""
+    if "SELECT :bystanders" in sql:
+        sql = sql.replace("SELECT :bystanders", _body("bystanders"))
     if ":patterns" in sql:
         rows = enumerate(catalogue.rows_of_tsv("rebuildable.tsv"))
         sql = sql.replace(

@@ -11,13 +11,13 @@ from syncline.report.answer import read_causes
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
-from .catalogue import Finding, delays, load, names
+from .catalogue import NEIGHBOURS, SHARED, Finding, load, names, shared
 from .needs import named
 
 __all__ = ["Advice", "Place", "advise", "evidence", "why_not"]
 
-# The table of bystanders that delay the slowest syncs, which SQL of findings names.
-_DELAYS = "_syncline_delay"
+# The table of the evidence of the finding that is checked.
+_EVIDENCE = "_syncline_evidence"
 # Requests that the result lists for each finding. `evidence` returns all of them.
 _SHOWN = 3
 # The finding of what the recording lacks, and the part of the wall time from which on it comes first.
@@ -90,10 +90,11 @@ def advise(engine: SqlEngine) -> list[Advice]:
     findings = [load(name) for name in names()]
     lacking = _lacking(engine)
     held = _held(engine, {need for finding in findings for need in finding.needs})
-    _keep_delays(engine, [one for one in findings if _is_checkable(one, held)])
+    checkable = [one for one in findings if _is_checkable(one, held)]
+    _keep_shared(engine, checkable)
     found = [_one(engine, finding, held, lacking) for finding in findings]
     order = {"found": 0, "none": 1, "not checked": 2}
-    worst = _causes(engine, found)
+    worst = _causes(engine, found, checkable)
     place = {name: number for number, name in enumerate(worst)}
     return sorted(
         found,
@@ -106,10 +107,14 @@ def advise(engine: SqlEngine) -> list[Advice]:
     )
 
 
-def _causes(engine: SqlEngine, found: Iterable[Advice]) -> list[str]:
+def _causes(engine: SqlEngine, found: Iterable[Advice], checked: Iterable[Finding]) -> list[str]:
     """Returns the findings that the answer says first, in its order. It need not be known if the order is no question."""
     names_found = {one.finding.name for one in found if one.status == "found"}
-    return read_causes(engine) if names_found & _OF_ANSWER and len(names_found) > 1 else []
+    if not names_found & _OF_ANSWER or len(names_found) == 1:
+        return []
+    has_neighbours = any(one.report and NEIGHBOURS in one.report.sql for one in checked)
+    rows = run_query(engine, f"SELECT * FROM {NEIGHBOURS}").as_dicts() if has_neighbours else None
+    return read_causes(engine, rows)
 
 
 def _lacking(engine: SqlEngine) -> str | None:
@@ -134,7 +139,7 @@ def evidence(engine: SqlEngine, finding: Finding) -> Table:
     """
     check_trace(engine)
     assert finding.report is not None
-    _keep_delays(engine, [finding])
+    _keep_shared(engine, [finding])
     return run_query(engine, finding.report.sql)
 
 
@@ -172,16 +177,19 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
     return held
 
 
-def _keep_delays(engine: SqlEngine, findings: Iterable[Finding]) -> None:
-    """Runs the report `bystanders` once, for the findings that read it."""
-    if any(one.report is not None and _DELAYS in one.report.sql for one in findings):
-        keep(engine, _DELAYS, delays())
+def _keep_shared(engine: SqlEngine, findings: Iterable[Finding]) -> None:
+    """Computes once what several findings read."""
+    for table in SHARED:
+        if any(one.report is not None and table in one.report.sql for one in findings):
+            keep(engine, table, shared(table))
 
 
 def _one(engine: SqlEngine, finding: Finding, held: set[str], lacking: str | None) -> Advice:
     if not _is_checkable(finding, held):
         return Advice(finding, "not checked", lacking or _not_checked(finding, held))
-    (total,) = _run(engine, finding, "totals").as_dicts()
+    # SQLite copies a table of WITH at each use, and refuses too many copies.
+    keep(engine, _EVIDENCE, _select(finding))
+    (total,) = _of_evidence(engine, "totals").as_dicts()
     if not total["syncs"]:
         if lacking:
             return Advice(finding, "not checked", lacking)
@@ -190,7 +198,7 @@ def _one(engine: SqlEngine, finding: Finding, held: set[str], lacking: str | Non
     if cost_ns == 0:
         # Without the evidence, the program would have waited as long for its other syncs.
         return Advice(finding, "none", None, 0, total["of_syncs"])
-    places = _run(engine, finding, "where").as_dicts()
+    places = _of_evidence(engine, "where").as_dicts()
     first = run_query(engine, f"{_select(finding)}\nLIMIT {_SHOWN};")
     return Advice(
         finding,
@@ -213,11 +221,9 @@ def _select(finding: Finding) -> str:
     return finding.report.sql.rstrip().removesuffix(";")
 
 
-def _run(engine: SqlEngine, finding: Finding, name: str) -> Table:
+def _of_evidence(engine: SqlEngine, name: str) -> Table:
     sql = catalogue.read_sql("findings/evidence", name)
-    # SQLite copies a table of WITH at each use, and refuses too many copies.
-    keep(engine, "_syncline_evidence", _select(finding))
-    return run_query(engine, sql.replace("SELECT :evidence", "SELECT * FROM _syncline_evidence"))
+    return run_query(engine, sql.replace("SELECT :evidence", f"SELECT * FROM {_EVIDENCE}"))
 
 
 def _place(place: Place) -> str:

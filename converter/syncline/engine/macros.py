@@ -162,10 +162,11 @@ def expand(sql: str, macros: dict[str, Macro], engine: str) -> str:
     Raises:
         MacroError: there is no such macro, or a call has the wrong arguments. It names the line.
     """
-    return _expand(sql, macros, engine, 0) if "!" in sql else sql
+    return _expand(sql, macros, engine, 0, 1) if "!" in sql else sql
 
 
-def _expand(sql: str, macros: dict[str, Macro], engine: str, depth: int) -> str:
+def _expand(sql: str, macros: dict[str, Macro], engine: str, depth: int, first: int) -> str:
+    """Expands a text that begins on the line `first` of the SQL, or a body, which is `depth` macros deep."""
     parts = []
     done = 0
     for call in _CALL.finditer(sql):
@@ -175,7 +176,7 @@ def _expand(sql: str, macros: dict[str, Macro], engine: str, depth: int) -> str:
         is_known = name in macros or name in _BUILT_IN
         if not is_known and engine == "perfetto":
             continue
-        line = sql.count("\n", 0, call.start()) + 1
+        line = first + sql.count("\n", 0, call.start())
         try:
             if not is_known:
                 raise MacroError(f"there is no macro {name}", _hint(name, macros))
@@ -183,13 +184,16 @@ def _expand(sql: str, macros: dict[str, Macro], engine: str, depth: int) -> str:
                 raise MacroError(f"the macro {name} expands to itself")
             arguments, end = _arguments(sql, call.end())
             # A call in an argument is expanded first, so that it has the lines of its own text.
-            inner = [_expand(one, macros, engine, depth) for one in arguments]
-            head = sql[call.start() : call.end()].count("\n")
+            inner, head = [], sql.count("\n", call.start(), call.end())
+            begin = line + head
+            for one in arguments:
+                inner.append(_expand(one, macros, engine, depth, begin))
+                begin += one.count("\n")
             if name in _BUILT_IN:
                 text = _BUILT_IN[name](inner)
             else:
                 text = _filled(macros[name], engine, inner, head)
-                text = _expand(text, macros, engine, depth + 1)
+                text = _expand(text, macros, engine, depth + 1, line)
         except MacroError as error:
             if depth or error.reason.startswith("line "):
                 raise
@@ -244,6 +248,11 @@ def _list(text: str, form: str) -> list[str]:
     return columns
 
 
+def _ended(text: str) -> str:
+    """Returns a text without a comment on its last line, which would hide what follows."""
+    return without_comments(text) if "--" in text.rpartition("\n")[2] else text
+
+
 def _filled(macro: Macro, engine: str, arguments: list[str], line: int) -> str:
     """Returns the body with the arguments of a call.
 
@@ -261,8 +270,10 @@ def _filled(macro: Macro, engine: str, arguments: list[str], line: int) -> str:
         line += text.count("\n")
         if one.is_list:
             texts[one.name] = ", ".join(_list(text, macro.signature))
-        elif without_comments(text).strip():
-            texts[one.name] = text.strip()
+        elif bare := without_comments(text).strip():
+            is_plain = one.type != "Expr" or re.fullmatch(r"[\w.]+", bare)
+            # An expression stays one, whatever is next to it in the body.
+            texts[one.name] = text.strip() if is_plain else f"({_ended(text.strip())})"
         else:
             raise MacroError(f"the argument {one.name} of {macro.name} is empty", f"Write {macro.signature}.")  # fmt: skip
     body = macro.bodies.get(engine) or macro.bodies.get("")
@@ -271,6 +282,9 @@ def _filled(macro: Macro, engine: str, arguments: list[str], line: int) -> str:
     waiting = [one.name for one in macro.arguments]
     at = 0
 
+    def is_used(name: str, after: int) -> bool:
+        return any(one["name"] == name for one in _USE.finditer(body, after))
+
     def used(match: re.Match[str]) -> str:
         nonlocal at
         name = match["name"]
@@ -278,15 +292,13 @@ def _filled(macro: Macro, engine: str, arguments: list[str], line: int) -> str:
             return match[0]
         if name not in texts:
             raise MacroError(f"the macro {macro.name} has no argument {name}")
-        while waiting and waiting[0] != name and f"${waiting[0]}" not in body[match.end() :]:
+        while waiting and waiting[0] != name and not is_used(waiting[0], match.end()):
             del waiting[0]
         if not waiting or waiting[0] != name:
             return _one_line(texts[name])
         # One use of each argument, in their order, is on the line on which the argument is written.
         del waiting[0]
-        text, blank = texts[name], "\n" * (starts[name] - at)
-        if "--" in text.rpartition("\n")[2]:
-            text = without_comments(text)
+        text, blank = _ended(texts[name]), "\n" * (starts[name] - at)
         at = starts[name] + text.count("\n")
         return f"{blank}{text}"
 

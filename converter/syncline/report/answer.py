@@ -220,15 +220,17 @@ def causes(
     return sorted((one for one in found if one[0] >= CAUSE_SHARE), key=lambda one: -one[0])
 
 
-def read_causes(engine: SqlEngine) -> list[str]:
+def read_causes(engine: SqlEngine, neighbours: Sequence[Row] | None) -> list[str]:
     """Returns the names of the findings in the order of `causes`.
+
+    Args:
+        neighbours: the rows of that report; None where it cannot be computed.
 
     Raises:
         EngineError: a query failed, or the trace was not written by Syncline.
     """
     total = next(row for row in _rows(engine, _sql("total")) if row["part"] == "all")
-    rows = run_report(engine, "neighbours").as_dicts()
-    found = causes(rows, with_unknown(phases(engine), total["time_ns"]))
+    found = causes(neighbours, with_unknown(phases(engine), total["time_ns"]))
     return list(dict.fromkeys(finding for _, finding, _ in found))
 
 

@@ -22,7 +22,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Of the first event of a request.
+    /// Returns what a request syncs whose first event this is.
     pub(super) fn of(e: &Event) -> Self {
         match e.kind {
             Kind::Probe(Probe::SyncEnter { scope, dev, .. }) if scope.is_whole_fs() => Self::WholeFs(scope, dev),
