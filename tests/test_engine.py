@@ -765,6 +765,20 @@ class TestCacheOfAnotherUser:
         assert load()
         assert not list(home.iterdir())
 
+    def test_no_folder_is_created_through_the_link_of_another_user(
+        self, load: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tmp_path.chmod(0o755)
+        shared, private = tmp_path / "shared", tmp_path / "private"
+        shared.mkdir()
+        shared.chmod(0o1777)
+        private.mkdir(mode=0o700)
+        (shared / "link").symlink_to(private)
+        os.lchown(shared / "link", 65534, 65534)
+        monkeypatch.setenv("SYNCLINE_CACHE_DIR", str(shared / "link" / "cache"))
+        assert load()
+        assert not list(private.iterdir())
+
 
 @pytest.mark.parametrize("folder", ["file/cache", "/proc/nowhere"])
 def test_an_unusable_cache_folder_is_ignored(

@@ -68,6 +68,7 @@ if [[ ${KERNEL:-stock} != patched* ]]; then
   step record-luck stock jobs/record-luck.sh
   step record-luck-bpftrace stock jobs/record-luck.sh bpftrace
   step record-filters stock jobs/record-filters.sh 'dynamic-events bpftrace'
+  step record-disturbed stock jobs/record-disturbed.sh
 fi
 
 if [[ ${KERNEL:-} == patched* ]]; then
@@ -83,6 +84,8 @@ if [ "${KERNEL:-}" != stock ]; then
     step patched-truth "$patched" jobs/truth.sh small4 small-uring parallel4 rename msync odsync empty
     step patched-record-luck "$patched" jobs/record-luck.sh
     step patched-record-filters "$patched" jobs/record-filters.sh
+    step patched-record-ends "$patched" jobs/record-ends.sh ring-buffer
+    step patched-record-disturbed "$patched" jobs/record-disturbed.sh
     events=../../kernel-patch/test/events.sh
     if [ -f "$events" ]; then step patched-events "$patched" "$events"; fi
   else

@@ -94,10 +94,10 @@ def _private_folder(folder: Path | None) -> Path | None:
     try:
         above = next(path for path in folder.parents if path.exists())
         # As root with the home of a user, it would be a folder that this user cannot use.
-        if folder.exists() or _owned(above.stat(), or_by_root=True):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not folder.exists() and _owned(above.stat(), or_by_root=True):
+            _make(folder)
         status = folder.stat()
-    except OSError as error:
+    except (OSError, _core.CoreError) as error:
         log.info("the compiled trace processor is not cached: %s", error)
         return None
     # Who can write to the folder can exchange its files.
@@ -105,6 +105,16 @@ def _private_folder(folder: Path | None) -> Path | None:
         return folder
     log.warning("%s: other users own it or can write to it: not used", folder)
     return None
+
+
+def _make(folder: Path) -> None:
+    """Creates a folder and those above it, through no link that another user may have made."""
+    above, name = _core.open_above(str(folder))
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=above)
+    finally:
+        os.close(above)
 
 
 def _digest(data: bytes | mmap.mmap) -> str:

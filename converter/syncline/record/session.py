@@ -225,10 +225,11 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
                 say(f"warning: {text}")
         stop = stack.enter_context(stop_signal())
         _check_exists(request.filter.pid)
+        # Before the first event, so that who makes it is known even if it ends at once.
+        scanner.scan_all()
         recorders.begin()
         what = f"recording {shlex.join(request.command)}" if request.command else "recording"
         say(what if request.command or request.seconds else f"{what}; Ctrl-C ends it")
-        scanner.scan_all()
         strace, child = _start_child(folder, request, route, recorders)
         if strace is not None:
             stack.callback(strace.finish)
