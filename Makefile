@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PACKAGES := $(VENV)/.packages
+CORE := converter/target/release/lib_core.so
 CORE_SOURCES := $(shell find converter/core converter/binding -name '*.rs' -o -name Cargo.toml) converter/Cargo.toml converter/Cargo.lock
 PAGE := converter/syncline/report/page/page.html
 PAGE_SOURCES := $(shell find converter/page -name node_modules -prune -o -type f -print)
@@ -85,10 +87,19 @@ $(PLUGIN): $(PLUGIN_SOURCES)
 	@command -v npm >/dev/null || { echo "Node.js 20 or later with npm is needed to build the plugin for the Perfetto UI (npm was not found): apt-get install nodejs npm"; exit 2; }
 	cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
-$(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) $(PAGE) $(PLUGIN)
-	@# Cargo compiles while pip downloads. The build that pip starts then finds the result.
-	cargo build -q --release --manifest-path converter/Cargo.toml -p syncline-binding & \
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]' || { kill $$! 2>/dev/null; exit 1; }
+$(CORE): $(BIN)/python $(CORE_SOURCES)
+	cargo build -q --release --manifest-path converter/Cargo.toml -p syncline-binding
+	@touch $@
+
+$(PACKAGES): $(BIN)/python pyproject.toml constraints.txt
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
+	  print(*p["dependencies"], *e["dev"], *e["s3"], *e["trend"], sep="\n")' | grep -v '^syncline' >$@
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -r $@ || { rm $@; exit 1; }
+
+# Packages and the bundles of JavaScript wait for the network while cargo compiles. The build that pip starts finds all of them.
+$(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) $(PAGE_SOURCES) $(PLUGIN_SOURCES)
+	@$(MAKE) --no-print-directory --jobs=4 $(CORE) $(PACKAGES) $(PAGE) $(PLUGIN)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 kernel-test: $(STAMP) ## test workloads and recorders in a QEMU guest (minutes; the first time, as root, five more)
