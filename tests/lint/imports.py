@@ -38,6 +38,7 @@ RUST = [
         "part",
         "terminal",
         "thread_table",
+        "trace_layout",
         "stacks",
     ],
     # lib.rs lists the modules, which is no import, and defines constants.

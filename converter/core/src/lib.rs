@@ -41,6 +41,7 @@ pub mod stacks;
 pub mod summary;
 pub mod terminal;
 pub mod thread_table;
+pub(crate) mod trace_layout;
 pub mod unresolved_frames;
 pub mod writer_table;
 

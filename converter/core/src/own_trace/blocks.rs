@@ -4,11 +4,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Scope;
 
 use super::Stop;
+use super::decompress::Decompress;
 use super::wire::{Fields, Wire, end_of_whole};
 use crate::error::Error;
 use crate::input_file::{Chunk, ChunkReader, Input};
-use crate::sink::perfetto::compressed::{Decompress, is_compressed};
-use crate::sink::perfetto::proto::trace;
+use crate::trace_layout::compressed::is_compressed;
+use crate::trace_layout::fields::trace;
 
 /// Number of blocks that wait to be read.
 const WAITING: usize = 2;

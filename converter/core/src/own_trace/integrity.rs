@@ -4,8 +4,8 @@ use super::argument::{Argument, Value, arguments, from_first};
 use super::check;
 use super::wire::{Damaged, Fields, Wire};
 use crate::error::Error;
-use crate::sink::perfetto::proto::{packet, trace};
-use crate::sink::perfetto::{CHECKSUM_KEY, SEQUENCE_ID};
+use crate::trace_layout::fields::{packet, trace};
+use crate::trace_layout::{CHECKSUM_KEY, SEQUENCE_ID};
 
 /// Compares packets with the checksum that ends a trace.
 pub(super) struct Integrity {

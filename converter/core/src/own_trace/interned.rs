@@ -8,8 +8,8 @@ use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
 use crate::rows::{Bio, Call, Commit, PhaseKind, Request, Row, Type, Value, WaitInterval, WriteWait};
-use crate::sink::perfetto::fields::{CATEGORIES, Category};
-use crate::sink::perfetto::proto::{descriptor, interned};
+use crate::trace_layout::fields::{descriptor, interned};
+use crate::trace_layout::{CATEGORIES, Category};
 
 /// What an annotation is, by its name. A column may be one of several tables.
 #[derive(Clone, Copy, Debug)]

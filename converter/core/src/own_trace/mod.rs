@@ -6,6 +6,7 @@
 
 mod argument;
 mod blocks;
+mod decompress;
 mod integrity;
 mod interned;
 mod predicted_write;
@@ -31,10 +32,9 @@ use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
-use crate::sink::perfetto::fields::Category;
-use crate::sink::perfetto::proto::{clock, event, packet, trace};
-use crate::sink::perfetto::{CHECKSUM_KEY, SEQUENCE_ID};
 use crate::sink::{Mark, PredictedWrite, RunFacts, Sink};
+use crate::trace_layout::fields::{clock, event, packet, trace};
+use crate::trace_layout::{CHECKSUM_KEY, Category, SEQUENCE_ID};
 
 /// The oldest version of the trace layout that is read. Version 3 has a new name for a column, and a column that older rows imply.
 const OLDEST_VERSION: u32 = 2;

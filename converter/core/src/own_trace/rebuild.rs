@@ -11,7 +11,7 @@ use crate::rows::{
     Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Process, Request, Row, StartedBy,
     Value, WaitInterval, WriteWait, values,
 };
-use crate::sink::perfetto::journal::sync_of_flow;
+use crate::trace_layout::sync_of_flow;
 
 /// The position of a column in the table of a row.
 macro_rules! at {

@@ -16,9 +16,9 @@ use crate::rows::{
     Bio, Call, CallOf, Commit, CommitKind, Confidence, PhaseKind, PhaseSpan, Process, Request, Value, WaitInterval,
     WriteWait, columns, direction_of,
 };
-use crate::sink::perfetto::fields::{Category, whole_address};
-use crate::sink::perfetto::proto::{annotation, event};
 use crate::sink::{Group, GroupRequest, Mark, PredictedWrite};
+use crate::trace_layout::fields::{annotation, event};
+use crate::trace_layout::{Category, whole_address};
 
 /// Values of counters right after an event: of a bio, the bios and the bytes in flight on its device; of a request, the requests in flight, and
 /// those of its device if bios were in flight until its end.

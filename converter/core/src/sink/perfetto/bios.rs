@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Category, colour, counters, failed, head, row_values, string_value, value};
+use super::fields::{colour, counters, failed, head, row_values, string_value, value};
 use super::human;
-use super::proto::{event, fixed64};
+use super::proto::fixed64;
 use super::{Arrows, PerfettoTrace};
 use crate::error::Result;
 use crate::event::bio_flags::Direction;
@@ -12,6 +12,8 @@ use crate::event::{NO_ID, UNKNOWN_TASK};
 use crate::names::{NameId, Names};
 use crate::rows::derived::{Written, column, derive_bio};
 use crate::rows::{Bio, Missing, Value, columns, values};
+use crate::trace_layout::Category;
+use crate::trace_layout::fields::event;
 
 /// Number of lost completions whose times a counter shows.
 const MAX_INCOMPLETE: usize = 100_000;

@@ -1,14 +1,16 @@
 //! Losses as they occur, and the last packets of the trace: application marks, facts about the run, and the count of each loss.
 
 use super::PerfettoTrace;
-use super::fields::{Category, head, named_text, text_value, value, wire};
-use super::proto::{annotation, bytes, event, nested, tagged};
+use super::fields::{head, named_text, text_value, value, wire};
+use super::proto::{bytes, nested, tagged};
 use super::tracks::{Lanes, rank};
 use crate::error::Result;
 use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
 use crate::rows::Value;
 use crate::sink::{Mark, RunFacts};
+use crate::trace_layout::fields::{annotation, event};
+use crate::trace_layout::{CHECKSUM_KEY, Category};
 
 /// Maximum number of instants of one reason. The loss summary has the whole count.
 const MAX_LOSS_INSTANTS: u64 = 10_000;
@@ -66,7 +68,7 @@ impl PerfettoTrace {
         losses.iter().try_for_each(|(reason, count)| self.loss_summary(ts, track, reason, count))?;
         self.meta_instant(ts, track, "syncline", &[], &meta)?;
         let checksum = Value::int(self.out.checksum().map(i64::from));
-        self.meta_instant(ts, track, "checksum", &[(super::CHECKSUM_KEY, checksum)], &[])
+        self.meta_instant(ts, track, "checksum", &[(CHECKSUM_KEY, checksum)], &[])
     }
 
     fn loss_summary(&mut self, ts: i64, track: u64, reason: Reason, loss: &LossCount) -> Result<()> {

@@ -1,54 +1,13 @@
 //! The fields of a track event: category and name, flows, extra counter values, and debug annotations.
 
 use super::intern::Interner;
-use super::proto::{Tag, annotation, bytes, event, fixed64, int, nested, small_pair, tagged, uint};
+use super::proto::{Tag, bytes, fixed64, int, nested, small_pair, tagged, uint};
 use crate::errno;
 use crate::names::Names;
 use crate::rows::derived::column;
 use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval, WriteWait};
-
-#[derive(Clone, Copy)]
-#[repr(u64)]
-pub(crate) enum Category {
-    Call = 1,
-    Sync,
-    Phase,
-    Wait,
-    Bio,
-    Mark,
-    Loss,
-    Meta,
-    Commit,
-    Common,
-    Thread,
-    Process,
-    CommitStep,
-    /// The thread of a track.
-    Track,
-    WriteWait,
-    PredictedWrite,
-    PageCacheState,
-}
-
-pub(crate) const CATEGORIES: [(Category, &str); 17] = [
-    (Category::Call, "syncline.call"),
-    (Category::Sync, "syncline.sync"),
-    (Category::Phase, "syncline.phase"),
-    (Category::Wait, "syncline.wait"),
-    (Category::Bio, "syncline.bio"),
-    (Category::Mark, "syncline.mark"),
-    (Category::Loss, "syncline.loss"),
-    (Category::Meta, "syncline.meta"),
-    (Category::Commit, "syncline.commit"),
-    (Category::Common, "syncline.common"),
-    (Category::Thread, "syncline.thread"),
-    (Category::Process, "syncline.process"),
-    (Category::CommitStep, "syncline.commit_step"),
-    (Category::Track, "syncline.track"),
-    (Category::WriteWait, "syncline.write_wait"),
-    (Category::PredictedWrite, "syncline.predicted_write"),
-    (Category::PageCacheState, "syncline.page_cache_state"),
-];
+use crate::trace_layout::fields::{annotation, event};
+use crate::trace_layout::{Category, short_address};
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.
 const IMPLIED_COLUMNS: &[&str] = &["ts_ns", "dur_ns", "start_ns", "unmatched", "origin", "direction", "is_request"];
@@ -316,22 +275,6 @@ fn long_name_value(b: &mut Vec<u8>, name_iid: u64, tag: Tag, value: u64) {
     });
 }
 
-/// Returns an address as a trace holds it: without the leading ones of a kernel address (`ffff`, or `ff` with five levels of page tables),
-/// because the UI takes numbers from 2^63 on for negative ones. `None` if the number then means another address.
-fn short_address(address: u64) -> Option<u64> {
-    let short = [address, address & ((1 << 48) - 1), address & ((1 << 56) - 1)];
-    short.into_iter().find(|&short| short >> 63 == 0 && whole_address(short) == address)
-}
-
-/// Returns the address that a trace holds as `short`.
-pub(crate) fn whole_address(short: u64) -> u64 {
-    match short {
-        0x8000_0000_0000..0x1_0000_0000_0000 => short | 0xffff << 48,
-        0x1_0000_0000_0000..0x100_0000_0000_0000 => short | 0xff << 56,
-        _ => short,
-    }
-}
-
 /// Returns the field and the wire value of an annotation; `None` for null.
 #[inline]
 pub(super) fn wire(value: Value, interner: &mut Interner, names: &Names) -> Option<(Tag, u64)> {
@@ -366,27 +309,6 @@ mod tests {
                 let head = [tag(event::DEBUG_ANNOTATIONS) | 2, inner.len() as u8];
                 assert_eq!(have, [&head[..], &inner].concat());
             }
-        }
-    }
-
-    #[test]
-    fn a_short_address_is_never_negative_and_means_one_address() {
-        let addresses =
-            [0, 1, 0xffff_8881_2345_6780, 0xff11_0000_1234_5678, 0x8881_2345_6780, 1 << 47, 1 << 48, 1 << 63];
-        for bits in 0..64 {
-            for address in addresses.map(|address: u64| address ^ 1 << bits) {
-                if let Some(short) = short_address(address) {
-                    assert!(short < 1 << 63);
-                    assert_eq!(whole_address(short), address);
-                }
-            }
-        }
-        assert_eq!(short_address(0xffff_8881_2345_6780), Some(0x8881_2345_6780));
-        assert_eq!(short_address(0x7fff_ffff_ffff), Some(0x7fff_ffff_ffff));
-        assert_eq!(short_address(0xff11_0000_1234_5678), Some(0x11_0000_1234_5678));
-        // These are written as texts: they would mean other addresses, or look negative.
-        for address in [0x8881_2345_6780, 0x11_0000_1234_5678, 0x8011_0000_1234_5678] {
-            assert_eq!(short_address(address), None);
         }
     }
 }

@@ -3,9 +3,10 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::proto::{interned, nested, uint};
+use super::proto::{nested, uint};
 use crate::event::Dev;
 use crate::names::{NameId, Names};
+use crate::trace_layout::fields::interned;
 
 // Iids of string values: keywords of this program from 1, devices from `DEV_BASE`, names from `NAME_BASE`. A broken log may have any
 // number of devices, so those beyond the range follow all names.

@@ -1,28 +1,15 @@
 //! Commits on the tracks of their journals, with their steps inside, and flows from the requests that wait for them.
 
 use super::PerfettoTrace;
-use super::fields::{Category, head, row};
-use super::proto::{event, fixed64};
+use super::fields::{head, row};
+use super::proto::fixed64;
 use super::tracks::rank;
 use crate::error::Result;
 use crate::event::{CommitStep, Dev, FastCommitStatus, UNKNOWN_TASK};
 use crate::names::Names;
 use crate::rows::{Commit, CommitKind};
-
-/// Flows of commits have other numbers than those of bios.
-const FLOW_OF_COMMIT: u64 = 1 << 63;
-/// Bits of the number of the request.
-const SYNC_BITS: u32 = 36;
-
-/// The flow from a request to a commit that it waits for.
-pub(crate) fn flow_of_commit(commit_id: u64, sync_id: u64) -> u64 {
-    FLOW_OF_COMMIT | (commit_id << SYNC_BITS & !FLOW_OF_COMMIT) | sync_of_flow(sync_id)
-}
-
-/// The request whose wait has this flow.
-pub(crate) fn sync_of_flow(flow: u64) -> u64 {
-    flow & ((1 << SYNC_BITS) - 1)
-}
+use crate::trace_layout::fields::event;
+use crate::trace_layout::{Category, flow_of_commit};
 
 /// The steps of a commit, as their slices are named.
 const STEPS: [(CommitStep, &str); CommitStep::COUNT] =

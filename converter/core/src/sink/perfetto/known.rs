@@ -2,13 +2,14 @@
 
 use super::PerfettoTrace;
 use super::bios::thread_name;
-use super::fields::{Category, head, value};
-use super::proto::event;
+use super::fields::{head, value};
 use crate::error::Result;
 use crate::event::{NO_ID, UNKNOWN_TASK};
 use crate::names::{NameId, Names};
 use crate::rows::derived::{CommonRequest, KnownProcess, Thread, column};
 use crate::rows::{Bio, Call, Request, Value};
+use crate::trace_layout::Category;
+use crate::trace_layout::fields::event;
 
 impl PerfettoTrace {
     /// Says that values are left out.

@@ -5,13 +5,13 @@
 mod bios;
 pub(crate) mod compressed;
 mod facts;
-pub(crate) mod fields;
+mod fields;
 mod human;
 mod intern;
-pub(crate) mod journal;
+mod journal;
 mod known;
 mod page_cache;
-pub(crate) mod proto;
+mod proto;
 mod slices;
 mod tracks;
 
@@ -22,9 +22,9 @@ use hashbrown::HashMap;
 
 use self::bios::File;
 use self::compressed::Compress;
-use self::fields::{AnnotationNames, CATEGORIES, counters};
+use self::fields::{AnnotationNames, counters};
 use self::intern::Interner;
-use self::proto::{bytes, clock, defaults, descriptor, event, nested, nested_long, packet, trace, uint};
+use self::proto::{bytes, nested, nested_long, uint};
 use self::tracks::{DeviceTracks, Lanes, Unowned, rank};
 use super::{Group, RunFacts, Sink};
 use crate::by_device::ByDevice;
@@ -36,12 +36,8 @@ use crate::names::{NameId, Names};
 use crate::output::Output;
 use crate::rows::derived::{BioSums, Known};
 use crate::rows::{Bio, Commit, WriteWait};
-
-/// One sequence is enough: one thread writes all packets.
-pub(crate) const SEQUENCE_ID: u64 = 1;
-
-/// Name of the argument that holds the checksum of a trace.
-pub(crate) const CHECKSUM_KEY: &str = "crc32";
+use crate::trace_layout::fields::{clock, defaults, descriptor, event, packet, trace};
+use crate::trace_layout::{CATEGORIES, SEQUENCE_ID};
 
 /// What the name of a request is made from: file system or else the op of its call, path or else inode, what is missing,
 /// its error.

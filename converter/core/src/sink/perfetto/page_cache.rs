@@ -1,12 +1,13 @@
 //! Tracks of the write model: what was and what should have been dirty, the state of page cache, and each write with its predicted cost.
 
 use super::PerfettoTrace;
-use super::fields::{Category, head, named_number, named_text};
+use super::fields::{head, named_number, named_text};
 use super::human::{push_ms, size};
-use super::proto::event;
 use super::tracks::{Lanes, rank};
 use crate::error::Result;
 use crate::sink::{PredictedWrite, Prediction};
+use crate::trace_layout::Category;
+use crate::trace_layout::fields::event;
 
 const MEASURED: &str =
     "What was dirty or under writeback in the whole machine at the end of a write, as far as it was recorded.";

@@ -2,10 +2,9 @@
 
 use super::bios::file_of;
 use super::fields::{
-    Category, colour, coloured_head, counters, failed, flows, head, row, row_values, string_value, text_value, value,
+    colour, coloured_head, counters, failed, flows, head, row, row_values, string_value, text_value, value,
 };
-use super::journal::flow_of_commit;
-use super::proto::{event, fixed64, uint};
+use super::proto::{fixed64, uint};
 use super::{PerfettoTrace, human};
 use crate::error::Result;
 use crate::event::{NO_ID, Op, WaitKind};
@@ -15,6 +14,8 @@ use crate::rows::{
     Call, Confidence, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns, values,
 };
 use crate::sink::{Group, GroupRequest};
+use crate::trace_layout::fields::event;
+use crate::trace_layout::{Category, flow_of_commit};
 
 /// One bit for each column that the slice of a whole wait says.
 const WAIT_TIMES: u64 = 1 << column::<WaitInterval>("ts_ns") | 1 << column::<WaitInterval>("dur_ns");

@@ -4,14 +4,16 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::bios::Cause;
-use super::fields::{Category, DEFAULT_TRACK};
-use super::proto::{bytes, descriptor, int, nested, uint};
+use super::fields::DEFAULT_TRACK;
+use super::proto::{bytes, int, nested, uint};
 use super::{PerfettoTrace, human};
 use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
 use crate::names::{NameId, Names};
 use crate::rows::derived::{column, tid_of_track};
 use crate::rows::{Bio, Value};
+use crate::trace_layout::Category;
+use crate::trace_layout::fields::descriptor;
 
 /// Sibling order ranks below the root, and below a device.
 pub(super) mod rank {
