@@ -20,7 +20,6 @@ from tests import alarms, known_truth
 from tests.coretools import ROOT, tables
 from tests.known_truth import Case
 from tests.reference import advice as reference
-from tests.reference import bystanders
 from tests.test_commands import fails, ok
 from tests.test_sql import RUNS, Both, opened_runs
 
