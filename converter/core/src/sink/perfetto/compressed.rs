@@ -7,7 +7,7 @@ use crate::output::{BUFFER_BYTES, Pack};
 use crate::trace_layout::compressed::{MAX_BYTES, TAG};
 use crate::trace_layout::fields::trace;
 
-/// The fastest. docs/development.md compares others.
+/// The fastest. docs/benchmarks.md compares others.
 const LEVEL: i32 = 1;
 /// Compresses each full buffer into one packet. The end of a trace is not compressed, and neither is a small trace.
 pub(crate) struct Compress {
