@@ -14,21 +14,24 @@ PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/macros sql/reports sql/tab
 # All builds of the extension have these settings: after a change of one, cargo compiles pyo3 again.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python3
 export PYO3_BUILD_EXTENSION_MODULE := 1
-DEMO_LOG := tests/data/thesis/small4-slowdisk.log
+DEMO_RUNS := tests/data/known-truth/postgres.tar.xz
+DEMO_RUN := demo/postgres-neighbour
 
 .PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench wheel sdist constraints notices kernel-test spark-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
 
-demo: $(STAMP) ## convert a recording, print its summary, and name the command that opens the trace
+demo: $(STAMP) ## unpack a recording, print its report, and name the command that opens its timeline
 	@mkdir -p demo
-	$(BIN)/syncline convert $(DEMO_LOG) -o demo/small4-slowdisk.pftrace
-	$(BIN)/syncline report demo/small4-slowdisk.pftrace
+	@# Python unpacks it, because tar needs xz.
+	$(BIN)/python -m tarfile -e $(DEMO_RUNS) demo
+	$(BIN)/syncline report $(DEMO_RUN)
+	$(BIN)/syncline convert $(DEMO_RUN) -o $(DEMO_RUN).pftrace
 	@echo
-	@echo "The trace is demo/small4-slowdisk.pftrace: four threads save 100 small files on a slow disk. Look at it with"
-	@echo "    $(BIN)/syncline open demo/small4-slowdisk.pftrace             in ui.perfetto.dev"
-	@echo "    $(BIN)/syncline open --offline demo/small4-slowdisk.pftrace   with no network"
+	@echo "PostgreSQL was recorded while another program wrote to its disk. Look at the timeline with"
+	@echo "    $(BIN)/syncline open $(DEMO_RUN).pftrace             in ui.perfetto.dev"
+	@echo "    $(BIN)/syncline open --offline $(DEMO_RUN).pftrace   with no network"
 	@echo "How to read it: docs/guides/reading-a-timeline.md. More reports: $(BIN)/syncline report --help"
 
 test: $(STAMP) ## all tests; as root it installs the packages that they need

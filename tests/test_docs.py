@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import reports_page
+from tests import known_truth, reports_page
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -34,7 +34,7 @@ WITH_OUTPUT = [page for page in WITH_COMMANDS if page.parent.name != "reference"
 
 BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```", re.M | re.S)
 # Recording needs root, `open` and `diff` on a folder of one's own need what a checkout does not have.
-FIXTURE = re.compile(r"\btests/data/|\bkernel-patch/samples/")
+FIXTURE = re.compile(r"\btests/data/|\bkernel-patch/samples/|\bdemo/")
 NEVER = re.compile(r"\bsudo\b|\brecord\b|\bopen\b|\bstrace -f\b|guest\.py|trace_processor")
 
 
@@ -118,6 +118,9 @@ def trimmed(output: str) -> str:
 def a_checkout(folder: Path) -> Path:
     for name in ("tests", "kernel-patch", "sql"):
         (folder / name).symlink_to(ROOT / name)
+    # As `make demo` leaves it.
+    (folder / "demo").mkdir()
+    known_truth.unpacked("postgres-neighbour", folder / "demo")
     return folder
 
 

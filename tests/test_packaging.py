@@ -236,8 +236,8 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
 def test_the_demo_works(tmp_path: Path) -> None:
     done = subprocess.run(["make", "demo"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "syncs" in done.stdout
-    assert "syncline open demo/small4-slowdisk.pftrace" in done.stdout
+    assert "neighbour" in done.stdout
+    assert "syncline open demo/postgres-neighbour.pftrace" in done.stdout
 
 
 def test_links_between_pages_have_existing_targets() -> None:
