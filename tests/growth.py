@@ -541,7 +541,7 @@ def _mutant(rng: random.Random, name: str, data: bytes) -> Case:
     begin = rng.randrange(len(lines))
     window = b"\n".join(lines[begin : begin + rng.randint(1, MAX_WINDOW)]) + b"\n"
     head, tail = b"\n".join([*lines[:begin], b""]), b"\n".join(lines[begin:])
-    # Of each number of the window: how much each repetition adds.
+    # How much each repetition adds to each number of the window.
     steps = [rng.choice((0, 0, 1, 1, 8)) for _ in NUMBER.finditer(window)]
 
     def repeat(n: int) -> list[str | bytes]:

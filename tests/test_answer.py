@@ -575,7 +575,7 @@ def test_data_that_were_lost_before_are_in_the_first_report(tmp_path: Path) -> N
 
 def test_what_the_edges_of_a_recording_cut_off_is_no_warning(tmp_path: Path) -> None:
     log = Log()
-    # Of the first thread, the log lacks what was before 1000 us; of the last, what comes after 500 us.
+    # The log lacks what the first thread did before 1000 us, and what the last one did after 500 us.
     log.sync(1_000_000, "d/a", 5, (0,), task="first-10")
     log.lines = [(at, line) for at, line in log.lines if at > 1_000_100]
     for number in range(3):

@@ -365,7 +365,7 @@ def test_an_event_has_the_latest_name_of_its_thread(tmp_path: Path) -> None:
 
     def name_at(tid: int, ts: int) -> str:
         notes = [(at, comm) for thread, at, comm in names if thread == tid]
-        # Of notes with the same time, the last one read applies.
+        # The last one read applies among notes with the same time.
         earlier = [name for name in reversed(notes) if name[0] <= ts]
         return max(earlier, key=lambda name: name[0])[1] if earlier else notes[0][1]
 
@@ -625,7 +625,7 @@ BLKPARSE_LINES = [
     [
         ([], {}),
         ([9], {"lost_by_tracer": 1}),
-        # Of both CPUs, of one for some time, and before the first and after the last line, which nothing shows.
+        # Lost on both CPUs, on one for some time, and before the first and after the last line, which nothing shows.
         ([8, 9, 10, 11, 20, 22], {"lost_by_tracer": 6}),
         ([0, 1, 2, 3, 36, 37, 38, 39], {}),
         # A text of two kinds of action.

@@ -268,7 +268,7 @@ def test_on_a_device_for_one_bio_each_bio_ahead_costs_its_service_time(tmp_path:
     neighbour = neighbour_of(report(tmp_path / "queue-1.tables", "duckdb"))
     service_ns = found.truth["device"]["request_us"] * 1000
     slow = bystanders.slowest(found.tables["sync"])
-    # Of those that are ahead when a wait begins, one is already being served.
+    # One of those that are ahead when a wait begins is already being served.
     waits = sum(bystanders.waits_of(sync, found.tables) for sync in slow)
     assert neighbour["bios"] > waits
     assert neighbour["ahead_ns"] >= (neighbour["bios"] - waits) * service_ns

@@ -384,7 +384,7 @@ def test_only_a_trace_has_the_tables_of_perfetto(made: Path) -> None:
 
 
 def test_both_engines_have_percentile(made: Path) -> None:
-    # Of 0, 10, 20, 30, 40, the 25th percentile is 10. The 90th is at index 0.9 * 4 = 3.6, between 30 and 40.
+    # The 25th percentile of 0, 10, 20, 30, 40 is 10. The 90th is at index 0.9 * 4 = 3.6, between 30 and 40.
     sql = (
         "SELECT percentile(x, 25) AS a, percentile(x, 90) AS b FROM (SELECT 0 AS x UNION ALL"
         " SELECT 10 UNION ALL SELECT 20 UNION ALL SELECT 30 UNION ALL SELECT 40)"

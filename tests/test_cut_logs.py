@@ -280,7 +280,7 @@ def test_a_duplicate_has_a_partner_and_what_has_none_is_a_loss(tmp_path: Path) -
             row["reason"]: (row["count"], row["example"])
             for row in parquet.read_table(tmp_path / "out/syncline_loss.parquet").to_pylist()
         }
-        # Of four syncs, both logs have the call, its return, the start and the end.
+        # Both logs have the call, its return, the start and the end of four syncs.
         assert counts["duplicate"] == (16, f"{paths[1]}:4: fsync, as {paths[0]}:1")
         # The start and the end of the fifth. Its call is kept.
         assert counts["superseded_event"][0] == 2

@@ -71,5 +71,5 @@ def test_a_trace_says_each_fact_once(tmp_path: Path) -> None:
     names = ("amount", "time", "path", "bytes", "bios", "syscall_ns", "stack")
     shown = {f"debug.{name}" for name in names}
     assert shown <= usual <= shown | {"debug.sync_id", "debug.id"}
-    # Of a phase, only that its colour is not that of its name.
+    # A phase has only the mark that its colour is not that of its name.
     assert found["syncline.phase"].keys() == {"correlation_id"}

@@ -274,7 +274,7 @@ TIMELINE = (
     "SELECT ts, value, track.name FROM counter JOIN track ON track.id = track_id ORDER BY 1, 3, 2",
     "SELECT DISTINCT track.name FROM slice JOIN track ON track.id = track_id ORDER BY 1",
 )
-# Of a log: the begin and the end of a time that holds some of its syncs, in ns.
+# Begin and end of a time that holds some of the syncs of a log, in ns.
 PARTS = {
     "thesis/small4-slowdisk.log": (1_000_000_000, 2_000_000_000),
     "thesis/bg.log.gz": (1_000_000_000, 2_000_000_000),

@@ -163,7 +163,7 @@ def every_recording() -> list[str]:
 
 
 def test_the_phases_of_every_recording_add_up(tmp_path: Path) -> None:
-    # Of other tools: tests/test_cases.py says what is said of each.
+    # Texts of other tools are left out: tests/test_cases.py says what is said of each.
     said = [
         line.split("\t") for line in (ALL_DATA / "pasted" / "said.tsv").read_text().splitlines()
     ]

@@ -805,7 +805,7 @@ def test_metadata_that_a_sync_waits_for(tmp_path: Path) -> None:
             (1, begin("buffer_wait", f" bit=2 dev={DEV}")),
             (9, "nothing: x"),
             (1, end("buffer_wait")),
-            # Of another device, so it is no block of this file system.
+            # The block is on another device, so this file system does not have it.
             (1, begin("buffer_wait", f" bit=2 dev={DEV + 16}")),
             (1, end("buffer_wait")),
             *((1, begin("flush")), (1, end("flush"))),
@@ -1214,7 +1214,7 @@ def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
     rows = converted(tmp_path, [(1, start), *later, (9, done()), (1, stop)])
     only(rows["bio"], origin=None, sync_id=None, ino=None)
     only(rows["sync"], bytes=None, bios=None, incomplete="bio")
-    # Of two syncs of the file system, it is not known for which.
+    # Two syncs of the file system run, and it is not known for which one the kernel writes.
     work = f"writeback_work: (wb_writeback+0x4/0x90) dev={DEV} reason=2"
     written = [("kworker/u8:1-30", event) for event in (work, folio(0), submit(4096))]
     rows = converted(

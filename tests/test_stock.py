@@ -205,7 +205,7 @@ def test_an_end_of_another_file_is_of_a_request_whose_start_was_lost(tmp_path: P
     result = ring_buffer(tmp_path, (20.5, enter(13)), (30.502, leave(14)))
     assert bounds(result) == [(13, None, "end"), (14, None, "start")]
     assert losses(result) == {"end_missing": 1, "start_missing": 1}
-    # Of the same number on another device.
+    # The inode has the same number, but on another device.
     other = "ext4_sync_file_exit: dev 254,32 ino 13 ret 0"
     result = ring_buffer(tmp_path, (20.5, enter(13)), (30.502, other))
     assert [(row["dev"], row["incomplete"]) for row in result["sync"]] == [

@@ -206,7 +206,7 @@ def test_series_that_cannot_change_do_not_hide_a_change(dataset: Path) -> None:
     # Two series of ten runs can change, and share the alpha.
     share = history._Share([series(10), series(10), series(1), series(10, 0.0)], 0.05)
     assert (share.shortest, share.alpha) == (10, 0.025)
-    # Of two series of eight runs none can: two need nine runs each. One can, next to a shorter one.
+    # Two series of eight runs cannot have a change, because two need nine runs each. One can, next to a shorter one.
     assert history._Share([series(8), series(8)], 0.05).shortest == math.inf
     assert history._Share([series(8), series(7)], 0.05).shortest == 8
     assert history._Share([series(8), series(7)], 0.05).least(7) == 9

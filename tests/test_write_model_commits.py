@@ -82,7 +82,7 @@ def test_a_sync_waits_for_what_writes_have_changed() -> None:
     assert commits(write(0, "", 0, 0), sync(1), sync(2)) == [None, 1, 0]
     assert commits(write(0, "", 0, 4096), sync(1, is_datasync=True), sync(2), sync(3)) == [None, 0, 1, 0]  # fmt: skip
     assert commits(write(0, "", 0, 0), sync(1, is_datasync=True), sync(2)) == [None, 1, 0]
-    # Of a file that was not written.
+    # The sync is of a file that was not written.
     assert commits(write(0, "", 0, 0), sync(1, "b"), sync(2, ""), sync(3)) == [None, 0, 1, 0]
     assert commits(sync(0, "")) == [0]
 

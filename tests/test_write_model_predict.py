@@ -787,7 +787,7 @@ def test_small_writes_say_nothing_about_a_bandwidth() -> None:
     new, said = fit(host, Writes(writes))
     assert new.page_cache_bytes_per_s == host.page_cache_bytes_per_s
     assert any("have 200 bytes on average, so the call (write_call_ns) is most of their cost" in one for one in said)  # fmt: skip
-    # Of sizes that hardly differ, the slope is chance.
+    # The slope through sizes that hardly differ is chance.
     dice = random.Random(4)
     writes = [Write(number * 10**6, 9000 + dice.randrange(3000), "cached", "f", number * 4096, 200 + number % 4) for number in range(50)]  # fmt: skip
     new, said = fit(host, Writes(writes))

@@ -67,7 +67,7 @@ WITH
     SELECT
       bio.*,
       CASE
-        -- Of metadata, or with a flush or FUA, as the block that ends a commit.
+        -- Metadata, or with a flush or FUA, as the block that ends a commit.
         WHEN bio.rwbs LIKE '%M%'
         OR bio.rwbs LIKE '%F%' THEN 'journal'
         WHEN own_file.ino IS NOT NULL THEN 'own file'

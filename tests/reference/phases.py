@@ -46,7 +46,7 @@ class Thread:
 @dataclass
 class Commit:
     transaction: int
-    # Of each event of it that was recorded, by its name.
+    # The time of each of its events that was recorded, by the event's name.
     times: dict[str, int] = field(default_factory=dict)
 
     def until(self, end: int) -> Commit:

@@ -42,7 +42,7 @@ HASH = "decodeURIComponent(location.hash)"
 ROWS = """[...document.querySelectorAll('#slowest tbody tr[data-sync]')].map((row) => [Number(row.dataset.sync), Number(row.dataset.length),
   row.querySelector('.path').textContent, Object.fromEntries([...row.querySelectorAll('[data-phase]')].map((part) => [part.dataset.phase, Number(part.dataset.value)]))])"""
 
-# Of each label in a bar: whether it is seen, and whether all of it is inside of its part.
+# For each label in a bar: whether it is seen, and whether all of it is inside of its part.
 LABELS_OF_BARS = """[...document.querySelectorAll('#answer .stack b')].map((one) => {
   const [label, part] = [one.getBoundingClientRect(), one.parentElement.getBoundingClientRect()];
   return [label.top < part.bottom, label.right <= part.right && one.scrollWidth <= one.clientWidth];

@@ -153,7 +153,7 @@ class TestTimeline:
         log, found = seen
         (text,) = found["views"]["file"]["details"]
         names = ("amount", "path", "syscall_ns", "bytes", "bios", "stack", "sync_id")
-        # Of a sync with a lost completion, it is not known where the time went.
+        # A lost completion hides where the time of its sync went.
         if log != "bg":
             names = ("amount", "time", *names[1:])
         at = [re.search(rf"^\s*{name}(arrow|\s|$)", text, re.MULTILINE) for name in names]

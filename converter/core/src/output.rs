@@ -94,7 +94,7 @@ pub struct Output {
     path: PathBuf,
     writer: Option<Writer>,
     buffer: Vec<u8>,
-    /// Of what was written, if `sum` was called; with the number of bytes of `buffer` that are in it.
+    /// Checksum of the bytes that were written, if `sum` was called, and how many bytes of `buffer` are in it.
     crc: Option<(flate2::Crc, usize)>,
 }
 

@@ -146,7 +146,7 @@ fn temporary(path: &Path, create: impl Fn(&OwnedFd, &OsStr) -> Result<OwnedFd, E
     for _ in 0..TRIES {
         let name = OsString::from(format!("{prefix}{}{SUFFIX}", random().map_err(fail)?));
         let file = match create(&place.folder, &name) {
-            // Of another run, or removed by one before it was opened.
+            // The file is that of another run, or one removed it before it was opened.
             Err(Errno::EXIST | Errno::NOENT) => continue,
             file => File::from(file.map_err(|errno| fail(errno.into()))?),
         };

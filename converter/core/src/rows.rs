@@ -754,7 +754,7 @@ pub struct Commit {
     pub sync_id: Option<u64>,
     /// The requests that waited for it, sorted; `None` if waits are not recorded.
     pub waiters: Option<Vec<u64>>,
-    /// Of a fast commit, if it is recorded.
+    /// How a fast commit ended, if it is recorded.
     pub status: Option<FastCommitStatus>,
     /// Why it was not eligible.
     pub reason: Option<FastCommitReason>,
@@ -915,7 +915,7 @@ pub struct Bio {
     pub extent: Extent,
     /// `None` if they are not recorded.
     pub flags: Option<BioFlags>,
-    /// Of a bio that belongs to no request: the file whose page cache it writes. 0 for several, and if it is not known.
+    /// The file whose page cache a bio writes that belongs to no request. 0 for several, and if it is not known.
     pub ino: u64,
     pub path: NameId,
     /// Path and inode of the file of its request, as far as they are known when it ends. They are no columns of it.

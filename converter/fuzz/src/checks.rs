@@ -26,7 +26,7 @@ pub struct Ledger {
     pub submit_bytes: u64,
     /// Submits of background writeback. Requests that their folios opened are withdrawn.
     pub background: u64,
-    /// Of probes: starts and ends of sync functions, folios, and the bytes of bios that write.
+    /// What probes report: starts and ends of sync functions, folios, and the bytes of bios that write.
     pub probe_starts: u64,
     pub probe_ends: u64,
     pub probe_folios: u64,
@@ -129,7 +129,7 @@ pub struct Checker<'a> {
     last_end: BTreeMap<u32, i64>,
     bytes: u64,
     background_bytes: u64,
-    /// Of the bios without a folio: those that their submits say.
+    /// Bytes of the bios without a folio, as their submits say.
     sized_bytes: u64,
     kinds: [u64; Kind::COUNT],
     unmatched_calls: u64,
@@ -148,7 +148,7 @@ pub struct Checker<'a> {
     /// Bios known only from events of the block layer, and their bytes.
     blocks: u64,
     block_bytes: u64,
-    /// Of the bios that probes report.
+    /// Bytes of the bios that probes report.
     probe_bytes: u64,
     probe_folios: u64,
     reported: HashMap<u32, u64>,
@@ -331,7 +331,7 @@ impl<'a> Checker<'a> {
         assert_eq!(self.call_only, count(Reason::CallOnly), "requests known by their call only");
         let duplicate = count(Reason::Duplicate);
         let used_starts = self.kinds[2] + count(Reason::DuplicateStart);
-        // Of sync functions in one another, the outer one begins the request.
+        // The outer one of nested sync functions begins the request.
         let all_starts = starts + ledger.probe_starts;
         assert!(
             // A start without an id is that of a request whose start with an id was lost.

@@ -26,7 +26,7 @@ _ORDER = (
 _DELAYS = "_syncline_delay"
 NEIGHBOURS = "_syncline_neighbour"
 SHARED = (_DELAYS, NEIGHBOURS)
-# Of no recording that Syncline reads: there is nothing that SQL could select.
+# No recording shows these, so there is nothing that SQL could select.
 _UNRECORDED = {
     "reads": (
         "Overwrites of parts of blocks, which read the block first.",

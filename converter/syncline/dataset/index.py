@@ -57,7 +57,7 @@ class Selection:
     """The runs of a dataset that a command reads."""
 
     entries: list[Entry]
-    # Of the dataset.
+    # Number of runs in the whole dataset.
     total: int
     # A sentence for each reason why runs are left out.
     left_out: list[str] = field(default_factory=list)

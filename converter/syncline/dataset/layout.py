@@ -91,7 +91,7 @@ class Entry:
     """What the index knows of a run."""
 
     run: str
-    # Of the input.
+    # The input's name.
     name: str
     host: str | None
     # ns since 1970, of the first event.

@@ -37,7 +37,7 @@ class Row:
     criteria: Criteria
     # The figures of the whole sides, if the values are those of blocks.
     centres: tuple[float, float] | None = None
-    # Of a stack: the bounds of base and of new if requests of stacks with missing names belong to it.
+    # For a stack: the bounds of base and of new if requests of stacks with missing names belong to it.
     possible: tuple[tuple[float, float], tuple[float, float]] | None = None
     # Number of these requests in base and in new.
     ambiguous_syncs: tuple[int, int] = (0, 0)

@@ -179,7 +179,7 @@ def total(groups: Iterable[Group]) -> Group | None:
 class Measure:
     """The sum by which the groups that contribute to a change are ranked."""
 
-    # Of a group.
+    # The column of a group that is added up.
     column: str
     unit: str
     text: str

@@ -20,7 +20,7 @@ _ELSE, _ALWAYS = "else", "always"
 _PATH = r"(?:(?:->|\.)\w+)*"
 _EXPRESSION = re.compile(rf"(\$?\w+)({_PATH})(?:(?: - (\d+))? as (\w+)({_PATH}))?(?::(\w+))?")
 _VARIABLE = re.compile(r"(@\w+)(?:\[(\w+)\.(\w+)\])?:(\w+)")
-# Of an element of a list of the kernel.
+# Size of an element of a list of the kernel.
 _ELEMENT_BYTES = 8
 _STEP = re.compile(r"(->|\.)(\w+)")
 _NAMED = re.compile(r"<(\w+)>")

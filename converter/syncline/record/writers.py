@@ -34,7 +34,7 @@ class _Key(NamedTuple):
     bdi: str
     ino: int
     tid: int
-    # Of the thread when it first made a folio of this file dirty.
+    # The thread's name when it first made a folio of this file dirty.
     comm: str
 
 

@@ -51,7 +51,7 @@ def render(
         rows = _ROWS
     columns, body = human.cells(table, report)
     if not columns:
-        # Of a statement that selects nothing, such as CREATE TABLE.
+        # The statement selects nothing, such as CREATE TABLE.
         return "No rows.\n"
     shown = body if rows is None else body[:rows]
     fields = [

@@ -35,7 +35,7 @@ def by_kind(counts: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
             kind["failed"] += number
             kind["errors"].append({"error": int(error), "name": _name(error), "count": number})
     for kind in kinds.values():
-        # Of two errors with the same count, the one with the smaller number comes first.
+        # The smaller number comes first where two errors have the same count, so that the order is stable.
         kind["errors"].sort(key=lambda one: (-one["count"], -one["error"]))
     return list(kinds.values())
 

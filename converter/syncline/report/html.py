@@ -126,7 +126,7 @@ def describe(
     answer = answers.read(engine)
     side["answer"] = asdict(answer) | {"sentences": sentences(answer) if sentences else None}
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
-    # Of several runs, the facts of the last one.
+    # The last run wins, because the page has room for one set of facts.
     side["facts"] = {str(key): value for key, value in facts if key in _FACTS}
     stacks = _number_stacks(engine, limits, compared=compared)
     _materialise(engine, "_page_request", "request")

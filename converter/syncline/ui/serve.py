@@ -34,7 +34,7 @@ ONLINE_PORT = 9001
 _PLUGIN = Path(__file__).parent / "plugin" / "plugin.js"
 _PLUGIN_PATH = "/syncline/plugin.js"
 
-# Of one browser: it opens at most six to one host, and some in advance.
+# One browser needs fewer: it opens at most six to one host, and some in advance.
 _MAX_CONNECTIONS = 16
 # For the whole header: one byte every few seconds would otherwise hold a connection for ever. A browser that has opened one in advance
 # may never use it.

@@ -14,7 +14,7 @@ __all__ = ["Estimate", "line", "mean", "mean_of_series"]
 
 # Two-sided, 95 %.
 _QUANTILE = 0.975
-# Of a series, for its interval.
+# Parts of a series whose means give its interval, because neighbouring values are alike.
 _BATCHES = 10
 
 

@@ -19,7 +19,7 @@ _SECOND_NS = 1e9
 _LEAST = 8
 # Half an interval, as a share of the value: what is less sure is not taken.
 _SURE = 0.5
-# Of the cost of writes, for a bandwidth.
+# The largest share of the call in the cost of writes that still show a bandwidth.
 _CALL_SHARE = 0.5
 # A reader takes "direct and synchronized writes" for both kinds of writes.
 _BOTH = "writes that are both direct and synchronized"

@@ -48,7 +48,7 @@ _PIECE = _MIB
 # What direct writes need: the file that they overwrite, which seeks cross too. A smaller --max-size makes it smaller.
 _DIRECT_FILE = 64 * _MIB
 _LEAST_FILE = _MIB
-# Of the free space, and of memory: measuring must not make the machine unusable.
+# The share of free space and memory that stays free, because measuring must not make the machine unusable.
 _RESERVE = 0.05
 # In memory: no device, so nothing to measure.
 _IN_MEMORY = {"tmpfs", "ramfs", "hugetlbfs", "rootfs"}

@@ -56,7 +56,7 @@ class Parameters:
     background_limit_bytes: int
     hard_limit_bytes: int
     dirty_expire_ns: int
-    # Of a direct write that is not synchronized: O_DIRECT without O_SYNC or O_DSYNC. None in a file of an earlier version.
+    # The call of a direct write that is not synchronized: O_DIRECT without O_SYNC or O_DSYNC. None in a file of an earlier version.
     direct_write_call_ns: float | None = None
     # What a synchronized write, or a sync, takes longer if it waits for a commit of the file system; and how often the times of a file
     # may change. None in a file of an earlier version.

@@ -18,7 +18,7 @@ __all__ = ["from_calls"]
 _OPENS = ("open", "openat", "openat2", "creat")
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 _SYNCS = ("fsync", "fdatasync")
-# Of all files.
+# These sync all files.
 _SYNCS_OF_ALL = ("sync", "syncfs")
 _DELETES = ("unlink", "unlinkat")
 _RENAMES = ("rename", "renameat", "renameat2")

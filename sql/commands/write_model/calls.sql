@@ -66,7 +66,7 @@ WHERE
     'execve', 'execveat', 'chdir', 'fchdir', 'getcwd', 'ended',
     'io_submit', 'io_uring_enter'
   )
-  -- Of all requests, only those that decide whether exec closes a file.
+  -- Only the ioctls that decide whether exec closes a file.
   OR (
     call = 'ioctl'
     AND args LIKE '%CLEX%'

@@ -19,7 +19,7 @@ WITH
       COUNT(dur_ns) AS ends,
       MAX(op) AS op,
       MAX(syscall_ns) AS said_ns,
-      -- Of the request that has the call.
+      -- The length of the request that has the call.
       MAX(CASE WHEN op IS NOT NULL THEN dur_ns END) AS own_ns,
       MIN(tid) AS tid,
       MIN(pid) AS pid,

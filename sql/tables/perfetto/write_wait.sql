@@ -17,8 +17,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
   -- What it waits for: `throttling`, `inode lock`, `journal handle`, `journal
   -- space`, `journal buffer` or `page writeback`.
   wait STRING,
-  -- Device of the file or of the file system, as `major,minor`. Of throttling,
-  -- the disk that the file system is on. Null if it is not recorded.
+  -- Device of the file or of the file system, as `major,minor`. While a thread
+  -- is throttled, the disk that the file system is on. Null if it is not
+  -- recorded.
   dev STRING,
   -- Inode number of the file whose lock is held, or whose page cache is under
   -- writeback. Null for the other kinds, and if it is not recorded.
@@ -27,9 +28,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
   -- files. Null if it is not known, or if the number may have been that of
   -- several files.
   path STRING,
-  -- Of throttling, what the thread had made dirty since the kernel last checked
-  -- how much is dirty, in whole pages. Null for the other kinds, and for
-  -- further pauses of one check.
+  -- What a throttled thread had made dirty since the kernel last checked how
+  -- much is dirty, in whole pages. Null for the other kinds, and for further
+  -- pauses of one check.
   bytes LONG,
   -- Transaction of jbd2 whose commit the thread waits for: as in
   -- `syncline_wait`. Null if it is not recorded.

@@ -273,7 +273,7 @@ impl Authority {
     /// Whether one log ends before another begins. The second may be the next piece of a recording, so it holds no duplicate of the first.
     fn precedes(&self, first: usize, second: usize) -> bool {
         let (first, second) = (self.logs[first], self.logs[second]);
-        // Of two that have a time in common, the one that begins earlier comes first.
+        // The log that begins earlier comes first where two have a time in common.
         first.has_ended() && first.newest <= second.oldest && first.oldest < second.oldest
     }
 

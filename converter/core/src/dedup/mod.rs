@@ -78,13 +78,13 @@ pub struct Provenance {
     pub must_complete: bool,
     /// A log that has not ended reports what the thread of the bio or request does, so the thread's open sync call is known.
     pub thread_is_covered: bool,
-    /// Of a call: its input reports no requests. Of a request: its input reports no calls. So the clock of another input has measured the other
+    /// The input of the call reports no requests, or that of the request no calls. So the clock of another input has measured the other
     /// one.
     pub is_apart: bool,
 }
 
 impl Provenance {
-    /// Of an event whose log needs no comparison with others.
+    /// The provenance of an event whose log needs no comparison with others.
     pub fn of_single_log(location: Location) -> Self {
         Self {
             location,

@@ -136,7 +136,7 @@ impl WriteWaitKind {
 /// What a thread waits for, as far as the event records it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WaitedFor {
-    /// Of the file, or of the file system. While a thread is throttled, the disk.
+    /// Device of the file, or of the file system; the disk while a thread is throttled.
     pub dev: Dev,
     /// 0 if it is not recorded.
     pub ino: u64,

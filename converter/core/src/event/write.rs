@@ -76,7 +76,7 @@ pub struct CallStart {
     pub path: NameId,
     /// Where a write begins.
     pub offset: i64,
-    /// Of a write.
+    /// Flags of a write.
     pub flags: IocbFlags,
     /// Size of the file at the start of a write; `None` if it is not recorded.
     pub file_size: Option<i64>,

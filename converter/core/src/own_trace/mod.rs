@@ -184,7 +184,7 @@ struct Reader<'a> {
     predicted_writes: Vec<PredictedWrite>,
     /// Time and track of the instant with the facts of the run.
     facts_at: Option<(i64, u64)>,
-    /// Of the packets that were read.
+    /// Checksum of the packets that were read.
     crc: flate2::Crc,
     /// What the trace says that `crc` is, in its last packet.
     checksum: Option<u32>,
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
                 packet::INTERNED_DATA => interned = Some(value.bytes()?),
                 packet::TRACK_EVENT => track_event = Some(value.bytes()?),
                 packet::TRACK_DESCRIPTOR => descriptor = Some(value.bytes()?),
-                // Of counters, which no row has.
+                // Only counters have defaults, and no row has counters.
                 packet::TRACE_PACKET_DEFAULTS => {}
                 packet::CLOCK_SNAPSHOT => snapshot = Some(value.bytes()?),
                 _ => return Err(Stop::FOREIGN),

@@ -31,7 +31,7 @@ pub(super) struct Event<'a> {
     pub(super) category: Category,
     pub(super) name: u64,
     pub(super) is_instant: bool,
-    /// Of a commit.
+    /// Flows of a commit.
     pub(super) flows: Vec<u64>,
     pub(super) counters: Counters,
     /// Its arguments: the `TrackEvent` from the first of them on.

@@ -284,7 +284,7 @@ impl Bios {
         self.in_flight_by_sector.contains_key(&target)
     }
 
-    /// Of the bios in flight that were submitted to this device and sector, the one that was submitted first.
+    /// Returns the bio in flight that was submitted first to this device and sector.
     pub(super) fn oldest_in_flight_at(&self, target: (Dev, i64)) -> Option<Slot> {
         self.in_flight_by_sector.get(&target).map(|at| at.oldest)
     }
@@ -320,7 +320,7 @@ impl Bios {
     /// flush, which comes later.
     pub(super) fn note_done(&mut self, dev: Dev, sectors: Range<i64>, ts: i64, error: Option<i32>) {
         self.for_each_at(dev, sectors.clone(), |slab, at| {
-            // Of several bios at a sector it is not known which one it was.
+            // Where several bios are at a sector, it is not known which one it was.
             let bio = &mut slab[at.oldest as usize];
             let is_alone = at.oldest == at.newest && !bio.is_redirected;
             let flushes = |flags: BioFlags| flags.contains(BioFlags::FUA) || flags.contains(BioFlags::PREFLUSH);

@@ -18,7 +18,7 @@ pub(super) enum LoneCalls {
     Undecided(usize),
     /// A request that is known by its call only.
     Requests,
-    /// Of no request.
+    /// A call that belongs to no request.
     Unmatched,
 }
 

@@ -96,7 +96,7 @@ impl Pairer {
         let before = inside.iter().rposition(|&slot| !parts.take(op, part_of(&requests[slot]), true));
         inside.drain(..before.map_or(0, |at| at + 1));
         inside.retain(|&slot| requests[slot].row.start.is_some());
-        // Of several requests, one has the op of the call, and it is not known which.
+        // Only one of several requests has the op of the call, and it is not known which.
         let of_one = Some(op).filter(|_| inside.len() == 1);
         // The first ones may be parts of one request without a start.
         let first = inside.first().map(|&slot| requests[slot].row.call_sync_id);

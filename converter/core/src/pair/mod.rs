@@ -189,7 +189,7 @@ pub struct Pairer {
     now: i64,
     /// `now` before the current event.
     now_before: i64,
-    /// Of the current event.
+    /// Provenance of the current event.
     provenance: Provenance,
     /// Rows of bios that wait until it is known whether their threads were in a sync.
     waiting_origins: WaitingOrigins,

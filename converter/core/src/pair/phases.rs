@@ -292,7 +292,7 @@ fn critical_path(evidence: &mut Evidence, frame: Frame, path: &mut Vec<PhaseSpan
 
 /// A walk back in time along the bios of a request that are in flight together.
 struct Walk {
-    /// Of the bios up to each one, in the order of their submits, the index of the one that completes last.
+    /// Index of the bio that completes last among those up to each one, in the order of their submits.
     last: Vec<usize>,
     /// What was found, the latest first.
     spans: Vec<PhaseSpan>,

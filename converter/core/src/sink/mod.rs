@@ -38,7 +38,7 @@ pub struct PredictedWrite {
     pub offset: i64,
     pub bytes: i64,
     pub predicted_ns: i64,
-    /// Of that, for a commit of the file system; `None` if nothing need be durable, or if its cost is not known.
+    /// The part of `predicted_ns` for a commit of the file system; `None` if nothing need be durable, or if its cost is not known.
     pub predicted_commit_ns: Option<i64>,
     /// Size over bandwidth of the device.
     pub naive_ns: i64,

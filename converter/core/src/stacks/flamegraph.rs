@@ -65,7 +65,7 @@ const EXTRA_STYLE: &str = "<style type=\"text/css\">
 }
 </style>";
 
-/// Of the graph of the base. The title of the first graph leaves this room above the frames.
+/// Title of the graph of the base. The title of the first graph leaves this room above the frames.
 const BASE_TITLE: &str = "The base, with its own widths: what it has and the input has not is -100%";
 const BASE_TITLE_Y: usize = 40;
 
@@ -257,7 +257,7 @@ fn is_nameless(frame: &str) -> bool {
 /// The frames of sorted stacks as a tree; the root is node 0.
 struct Tree {
     totals: Vec<Total>,
-    /// Of each stack.
+    /// The nodes of each stack.
     nodes: Vec<StackNodes>,
 }
 

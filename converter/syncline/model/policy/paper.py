@@ -45,7 +45,7 @@ class Paper:
         self._is_low = False
         # Syncs of files of the patterns that have not ended.
         self._running = 0
-        # Of all replays.
+        # These three add up over all replays.
         self._has_lowered = False
         self._restored = self._restored_during_sync = 0
         # Times of all replays: with the low depth, and from the start to the end of the last sync.

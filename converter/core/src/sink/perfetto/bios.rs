@@ -170,7 +170,7 @@ impl PerfettoTrace {
             let track = self.never_completed_track(device)?;
             self.counter(lost[0], track, 0)?;
             for (before, &ts) in lost.iter().enumerate() {
-                // Of several at one time, the last value is that of all.
+                // Only the last of several at one time has the value after all of them.
                 if lost.get(before + 1) != Some(&ts) {
                     self.counter(ts, track, before as u64 + 1)?;
                 }

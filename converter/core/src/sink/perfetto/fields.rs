@@ -25,11 +25,11 @@ pub(super) struct AnnotationNames {
     pub(super) open: u64,
     pub(super) mark_id: u64,
     pub(super) text: u64,
-    /// Of a bio: `Bio::is_request`.
+    /// `Bio::is_request` of a bio.
     pub(super) unsubmitted: u64,
     /// `Bio::origin_unknown` of a bio.
     pub(super) origin_unknown: u64,
-    /// Of a row that holds all its values.
+    /// Marks a row that holds all its values.
     pub(super) full: u64,
     /// For people: what was written, and where the time went.
     pub(super) amount: u64,

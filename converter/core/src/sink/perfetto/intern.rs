@@ -28,7 +28,7 @@ pub(super) struct Interner {
     devs: HashMap<Dev, u64, FixedState>,
     /// Number of devices and names of devices.
     dev_strings: u64,
-    /// Of the last event: most events have the same device as the one before.
+    /// The last event's device, because most events have the same one as the event before.
     last_dev: Option<(Dev, u64)>,
     event_names: HashMap<String, u64, FixedState>,
     /// Event names that are constants of this program, compared by address, each with the iid of its colour, or 0.

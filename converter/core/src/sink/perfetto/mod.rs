@@ -73,7 +73,7 @@ pub struct PerfettoTrace {
     event_names: EventNames,
     /// What the trace has said once for all rows.
     known: Known,
-    /// Of the bios that were written, by the `sync_id` of the request, until that is written.
+    /// Sums of the bios that were written, by the `sync_id` of the request, until the request is written.
     bio_sums: HashMap<u64, (BioSums, Arrows), FixedState>,
     /// Number of requests that were written, and the sum of their known lengths.
     written: (u64, i64),

@@ -27,7 +27,7 @@ pub(in crate::source) struct RecordTask {
 /// An event that the file describes, and its decoder.
 struct EventType {
     decoder: RecordDecoder,
-    /// Of a printed text: the address of the function that prints it.
+    /// The address of the function that prints a text.
     printed_by: Option<Number>,
     pid: Option<Number>,
     format: Format,
@@ -44,7 +44,7 @@ pub(in crate::source) struct EventTypes {
     marker_writer: Option<Range<u64>>,
     /// The functions that may be the value of a field, as far as their addresses are known.
     functions: Functions,
-    /// Of what the kernel prints.
+    /// Decoder of what the kernel prints.
     other: RecordDecoder,
 }
 
