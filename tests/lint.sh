@@ -52,5 +52,6 @@ else
   echo "lint: shellcheck: skipped, not installed (apt-get install shellcheck)"
 fi
 step words "$BIN/python" -m tests.lint.words
+step prose "$BIN/python" -m tests.lint.prose
 echo "lint: $passed passed, $failed failed"
 [ "$failed" = 0 ]

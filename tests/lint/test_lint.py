@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint import imports, words
+from tests.lint import imports, prose, words
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -107,27 +107,31 @@ def test_a_circle_through_an_import_in_a_function(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "text", "lines"),
     [
-        ("a.md", "It is told.\n```\ntold\n```\n[x](told.md) `told`\nbeside\n", [1, 6]),
+        ("a.md", "It is whereby.\n```\nwhereby\n```\n[x](whereby.md) `whereby`\nlone\n", [1, 6]),
         (
             "a.rs",
-            '/// Tells.\n//! lone\nlet a = "which of these is told";\nlet b = b"this is not told";\n',
+            '/// Whereby.\n//! lone\nlet a = "which of these is whereby";\nlet b = b"this is not whereby";\n',
             [1, 2, 3],
         ),
         (
             "a.rs",
-            'let c = \'"\';\n// told\n#[cfg(test)]\nmod tests {\n    let a = "this was told";\n    // told\n}\n',
+            'let c = \'"\';\n// whereby\n#[cfg(test)]\nmod tests {\n    let a = "this was whereby";\n    // whereby\n}\n',
             [2, 6],
         ),
-        ("a.rs", 'fail("first line of it \\\n    that is told");\nlet told = "told";\n', [2]),
+        (
+            "a.rs",
+            'fail("first line of it \\\n    that is whereby");\nlet whereby = "whereby";\n',
+            [2],
+        ),
         (
             "a.py",
-            '"""Told."""\n# told\ntold = "told"\nx = f"the {told} was told here"\n',
+            '"""Whereby."""\n# whereby\nwhereby = "whereby"\nx = f"the {whereby} was whereby here"\n',
             [1, 2, 4],
         ),
-        ("tests/a.py", 'x = "which of these is told"\n', []),
-        ("a.sql", "-- told\nSELECT 'told'\n", [1]),
-        ("a.sh", "#!/bin/told\necho '#told' # told\n", [2]),
-        ("bpf/a.bt", '// told\nprintf("told");\n', [1]),
+        ("tests/a.py", 'x = "which of these is whereby"\n', []),
+        ("a.sql", "-- whereby\nSELECT 'whereby'\n", [1]),
+        ("a.sh", "#!/bin/whereby\necho '#whereby' # whereby\n", [2]),
+        ("bpf/a.bt", '// whereby\nprintf("whereby");\n', [1]),
     ],
 )
 def test_words_are_found_where_people_read_them(path: str, text: str, lines: list[int]) -> None:
@@ -138,6 +142,7 @@ def test_words_are_found_where_people_read_them(path: str, text: str, lines: lis
     "text",
     [
         "A word stands for another.",
+        "Tell the reader what lies beside it.",
         "There is none.",
         "It can be None.",
         "Leave it alone.",
@@ -154,3 +159,33 @@ def test_a_finding_says_what_to_write() -> None:
     assert words.check("a.md", "Logs are told apart.\n") == [
         "a.md:1: told apart -> distinguishes, separates, parses"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("One is `a of b`, because it is. [x](of/of/of/of/of/of.md) helps.", []),
+        ("```\nOf this is code.\n```", []),
+        ("Of this we have two.", ["begins with `Of`"]),
+        ("- An item is here.\n- Of this we have two.", ["begins with `Of`"]),
+        ("The size is that of the bio and those of its folios.", ["several `that of`"]),
+        ("The a of the b of the c of the d of the e of the f of it is long.", ["a pile of `of`"]),
+        (f"It is {'very ' * 50} long.", ["53 words in a sentence"]),
+        ("It has one. It has two. It has three. It has four.", ["4 short sentences in a row"]),
+        ("It has one, so. It has two. It has three. It has four.", []),
+        ("The log has a very long list of lines. " * 5, ["5 sentences and no reason"]),
+        ("The log has a very long list of lines. " * 4 + "That is because of us.", []),
+        (f"| {'a ' * 30} b. And more. |", ["a paragraph in a cell"]),
+        (f"| {'a ' * 30} b. |", []),
+    ],
+)
+def test_sentences_that_are_hard_to_read(text: str, findings: list[str]) -> None:
+    found = [line.split(": ", 1)[1] for line in prose.check("a.md", text)]
+    assert [one.partition(" -> ")[0] for one in found] == findings
+
+
+def test_figures_of_a_page() -> None:
+    text = "It is short. It is a longer sentence, because it has a reason to be.\n"
+    assert prose.figures("a.md", text) == (
+        "a.md: 7.5 words a sentence, 50% short, 50% with a reason"
+    )
