@@ -167,6 +167,8 @@ def test_a_finding_says_what_to_write() -> None:
         ("One is `a of b`, because it is. [x](of/of/of/of/of/of.md) helps.", []),
         ("```\nOf this is code.\n```", []),
         ("Of this we have two.", ["begins with `Of`"]),
+        ("What is lost counts.", ["begins with `What`"]),
+        ("What is lost? What was:", []),
         ("- An item is here.\n- Of this we have two.", ["begins with `Of`"]),
         ("The size is that of the bio and those of its folios.", ["several `that of`"]),
         ("The a of the b of the c of the d of the e of the f of it is long.", ["a pile of `of`"]),
