@@ -74,7 +74,9 @@ def of_sentence(sentence: str) -> Iterator[str]:
     words = len(sentence.split())
     if words > LONGEST:
         yield f"{words} words in a sentence -> split it where a reader would breathe"
-    if re.match(r"(\**(Of|That of|Those of)|What) ", sentence) and not sentence.endswith(("?", ":")):
+    if re.match(r"(\**(Of|That of|Those of)|What) ", sentence) and not sentence.endswith(
+        ("?", ":")
+    ):
         yield f"begins with `{sentence.split()[0]}` -> begin with the subject"
     if len(re.findall(r"\b(that|those|the one|the ones) of\b", sentence)) > 1:
         yield "several `that of` -> repeat the noun"
