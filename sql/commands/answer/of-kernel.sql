@@ -1,4 +1,4 @@
--- Of the kernel: syncs by threads of the kernel, which a driver or a server
+-- Kernel: syncs by threads of the kernel, which a driver or a server
 -- makes on behalf of others: a loop device syncs its file, and nfsd those of
 -- its clients. Such a thread makes no system call.
 SELECT comm, path, COUNT(*) AS syncs

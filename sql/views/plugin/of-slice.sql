@@ -1,4 +1,4 @@
--- Of slice: the request that a slice belongs to, and the bio that it is. The
+-- Slice: the request that a slice belongs to, and the bio that it is. The
 -- slice of a phase has no number of its own: those around it have.
 WITH RECURSIVE
   around AS (
