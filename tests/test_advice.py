@@ -44,7 +44,8 @@ def check(folder: Path, of_run: dict[str, list[Row]]) -> dict[str, Advice]:
         rows = {name: rows_of(engine, name) for name in CHECKED}
         neighbours = run_report(engine, "neighbours").as_dicts()
     # A call may have several requests.
-    of_syncs = len({row["call_sync_id"] for row in of_run["sync"] if row["dur_ns"] is not None})
+    timed = [row for row in reference.evident(of_run) if row["dur_ns"] is not None]
+    of_syncs = len({row["call_sync_id"] for row in timed})
     for name, one in advice.items():
         if one.status == "not checked":
             continue
@@ -368,9 +369,10 @@ class Log:
         self.add(at, task, f"bio: (submit_bio+0x4/0xa6) bio={address:#x} dev={DEV} sector={sector} bytes=4096 opf={flags} end_io={end}+0x0/0x131")  # fmt: skip
         self.add(at + length, "<idle>-0", f"bio_end: (bio_endio+0x4/0x20) bio={address:#x} status={status} remaining=1")  # fmt: skip
 
-    def sync(self, at: int, names: str, ino: int, indexes: tuple[int, ...] = (), *, task: str = "app-10", op: str = "fsync", commit: int = 0, ret: int = 0, status: int = 0, length: int = 100) -> None:  # fmt: skip
-        """A sync of 3000 us that writes blocks. `commit`: a transaction with one block of metadata."""
-        self.add(at, task, f"sys_{op}(fd: 3)")
+    def sync(self, at: int, names: str, ino: int, indexes: tuple[int, ...] = (), *, task: str = "app-10", op: str = "fsync", commit: int = 0, ret: int = 0, status: int = 0, length: int = 100, called: bool = True) -> None:  # fmt: skip
+        """A sync of 3000 us that writes blocks. `commit`: a transaction with one block of metadata. A thread of the kernel makes no call."""
+        if called:
+            self.add(at, task, f"sys_{op}(fd: 3)")
         named = " ".join(f'n{n}="{name}"' for n, name in enumerate(reversed(names.split("/"))))
         named += f' n{len(names.split("/"))}="/"'
         self.add(at + 3, task, f'fsync_enter: (ext4_sync_file+0x4/0x219) dev={DEV} ino={ino} gen=1 datasync={int(op == "fdatasync")} fs="ext4" {named}')  # fmt: skip
@@ -386,7 +388,8 @@ class Log:
             self.add(at + 2800, journal, f"jbd2_end_commit: dev 254,16 transaction {commit} sync 0 head 1")  # fmt: skip
             self.add(at + 2890, task, "wait_commit_end: (x <- jbd2_log_wait_commit) ret=0")
         self.add(at + 2990, task, f"fsync_exit: (ext4_file_fsync+0x4/0x10 <- ext4_sync_file) ino={ino} ret={ret}")  # fmt: skip
-        self.add(at + 3000, task, f"sys_{op} -> {ret & 0xFFFFFFFFFFFFFFFF:#x}")
+        if called:
+            self.add(at + 3000, task, f"sys_{op} -> {ret & 0xFFFFFFFFFFFFFFFF:#x}")
 
     def switches(self, at: int, task: str, *, blocked_us: int, ready_us: int) -> None:
         """The thread leaves its CPU, is woken, and runs again."""
@@ -608,6 +611,30 @@ def test_the_journal_of_sqlite_is_deleted_and_not_replaced(
 def test_paths_that_say_that_a_file_can_be_rebuilt(path: str, count: int, tmp_path: Path) -> None:
     log = f"100 1700000000.000000 fsync(3<{path}>) = 0 <0.003000>\n"
     assert advice_of(tmp_path, log)[0]["rebuildable"].syncs == count
+
+
+@pytest.mark.parametrize(
+    ("programs", "syncs", "of_syncs", "wall_us"),
+    [
+        # The second sync of the program is empty, and both last 2990 us: those of the loop device are not counted.
+        (2, 1, 2, 2 * 2990),
+        # On a server of NFS, the kernel makes all syncs: they are what there is. From sync_start on, each lasts 2987 us.
+        (0, 2, 3, 3 * 2987),
+    ],
+)
+def test_only_syncs_of_programs_count_if_there_are_some(
+    programs: int, syncs: int, of_syncs: int, wall_us: int, tmp_path: Path
+) -> None:
+    log = Log()
+    for number in range(programs):
+        log.sync(1_000_000 + 10_000 * number, "d/a", 5, (0,) if number == 0 else (), length=5000)
+    for number in range(3):
+        log.sync(2_000_000 + 10_000 * number, "image", 7, (0,) if number == 0 else (), task="loop0-60", called=False, length=5000)  # fmt: skip
+    advice, rows = advice_of(tmp_path, log)
+    assert (advice["empty"].syncs, advice["empty"].of_syncs) == (syncs, of_syncs)
+    assert advice["empty"].wall_ns == wall_us * 1000
+    assert {row["comm"] for row in rows["empty"]} == {"app" if programs else "loop0"}
+    assert advice["rebuildable"].of_syncs == of_syncs
 
 
 # --- other recordings, and both engines ----------------------------------------------------------

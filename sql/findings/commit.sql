@@ -117,7 +117,11 @@ JOIN syncline_sync AS other
     WHEN journal.sync_id IS NOT NULL THEN journal.sync_id
     WHEN COALESCE(journal.started_by, 'sync') = 'sync' THEN first.sync_id
   END
+LEFT JOIN _syncline_of_kernel AS of_kernel
+  ON of_kernel.run = sync.run
+  AND of_kernel.sync_id = sync.sync_id
 WHERE
-  other.sync_id <> sync.sync_id
+  of_kernel.sync_id IS NULL
+  AND other.sync_id <> sync.sync_id
   AND (other.tid <> sync.tid OR other.pid <> sync.pid)
 ORDER BY cost_ns DESC, sync.run, sync.sync_id, assigned.ts_ns;

@@ -34,9 +34,15 @@
 WITH
   request AS (
     SELECT
-      run, sync_id, ts_ns, dur_ns, comm, path, cgroup,
+      sync.run AS run,
+      sync.sync_id AS sync_id,
+      ts_ns, dur_ns, comm, path, cgroup,
       COALESCE(process, comm, '') AS program
-    FROM syncline_sync
+    FROM syncline_sync AS sync
+    LEFT JOIN _syncline_of_kernel AS of_kernel
+      ON of_kernel.run = sync.run
+      AND of_kernel.sync_id = sync.sync_id
+    WHERE of_kernel.sync_id IS NULL
   ),
   program AS (
     SELECT

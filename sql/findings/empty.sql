@@ -6,7 +6,7 @@
 -- are syncs of whole file systems, of folders, which hold the names of files
 -- that were synced, of files that had a failed sync or bio before, because
 -- their data may be lost, syncs that overlap another sync of the file, and
--- those by workers of the kernel, which flush a loop device.
+-- those by threads of the kernel, which flush a loop device.
 --
 -- Where waits for commits are not recorded, evidence is only a sync that was
 -- shorter than each bio of the recording: in a commit is at least one.
@@ -176,6 +176,9 @@ LEFT JOIN failure
   AND failure.dev IS NOT DISTINCT FROM ordered.dev
   AND failure.file = ordered.file
 LEFT JOIN fastest ON fastest.run = ordered.run
+LEFT JOIN _syncline_of_kernel AS of_kernel
+  ON of_kernel.run = ordered.run
+  AND of_kernel.sync_id = ordered.sync_id
 -- A call that wrote another file was not in vain.
 JOIN syncline_sync_call AS call
   ON call.run = ordered.run
@@ -184,6 +187,7 @@ WHERE
   ordered.bios = 0
   AND call.bios = 0
   AND COALESCE(ordered.comm, '') NOT GLOB 'kworker/*'
+  AND of_kernel.sync_id IS NULL
   AND ordered.incomplete IS NULL
   AND ordered.ret >= 0
   AND ordered.since_ns IS NOT NULL

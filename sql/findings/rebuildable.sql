@@ -54,5 +54,8 @@ JOIN syncline_sync AS sync
   ON sync.run = found.run
   AND sync.sync_id = found.sync_id
 JOIN pattern ON pattern.place = found.place
-WHERE pattern.reason <> '-'
+LEFT JOIN _syncline_of_kernel AS of_kernel
+  ON of_kernel.run = sync.run
+  AND of_kernel.sync_id = sync.sync_id
+WHERE pattern.reason <> '-' AND of_kernel.sync_id IS NULL
 ORDER BY cost_ns DESC NULLS LAST, sync.run, sync.sync_id;

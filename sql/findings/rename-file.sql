@@ -43,19 +43,24 @@ WITH
     WINDOW same AS (PARTITION BY run, dev, ino ORDER BY ts_ns, sync_id)
   )
 SELECT
-  sync_id, ts_ns, comm, path,
+  request.sync_id AS sync_id,
+  ts_ns, comm, path,
   dur_ns AS cost_ns,
   'sync ' || CAST(former_id AS TEXT) || ' was of the same inode as '
   || former_path AS note,
   ts_ns AS from_ns,
   ts_ns + dur_ns AS until_ns,
-  run
+  request.run AS run
 FROM request
+LEFT JOIN _syncline_of_kernel AS of_kernel
+  ON of_kernel.run = request.run
+  AND of_kernel.sync_id = request.sync_id
 WHERE
-  bios = 0
+  of_kernel.sync_id IS NULL
+  AND bios = 0
   AND incomplete IS NULL
   AND ret >= 0
   AND former_path <> path
   AND former_tid = tid
   AND former_bios > 0
-ORDER BY cost_ns DESC, run, sync_id;
+ORDER BY cost_ns DESC, request.run, request.sync_id;

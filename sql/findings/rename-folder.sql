@@ -99,5 +99,8 @@ FROM replaced
 LEFT JOIN covered
   ON covered.run = replaced.run
   AND covered.sync_id = replaced.sync_id
-WHERE covered.sync_id IS NULL
+LEFT JOIN _syncline_of_kernel AS of_kernel
+  ON of_kernel.run = replaced.run
+  AND of_kernel.sync_id = replaced.sync_id
+WHERE covered.sync_id IS NULL AND of_kernel.sync_id IS NULL
 ORDER BY replaced.run, replaced.sync_id;

@@ -40,6 +40,23 @@ def is_worker(row: Row) -> bool:
     return (row["comm"] or "").startswith("kworker/")
 
 
+def of_kernel(tables: Tables) -> set[int]:
+    """The syncs that are no evidence: threads of the kernel made them, and programs made others. A call has an op in one of its requests."""
+    called = {row["call_sync_id"] for row in tables["sync"] if row["op"] is not None}
+    found = {
+        row["sync_id"]
+        for row in tables["sync"]
+        if row["call_sync_id"] not in called and is_kernel(row["comm"] or "")
+    }
+    return found if len(found) < len(tables["sync"]) else set()
+
+
+def evident(tables: Tables) -> list[Row]:
+    """The syncs that may be evidence."""
+    kernel = of_kernel(tables)
+    return [row for row in tables["sync"] if row["sync_id"] not in kernel]
+
+
 def folder(path: str) -> str:
     return path.rsplit("/", 1)[0] if "/" in path else ""
 
@@ -98,6 +115,7 @@ def empty(tables: Tables) -> list[Part]:
         for bio in tables["bio"]
         if bio["direction"] != "read" and bio["dur_ns"] is not None
     ]
+    kernel = of_kernel(tables)
     files = defaultdict(list)
     for row in in_order(tables["sync"]):
         if row["op"] not in ("sync", "syncfs"):
@@ -115,6 +133,7 @@ def empty(tables: Tables) -> list[Part]:
                 row["bios"] == 0
                 and is_good(row)
                 and not is_worker(row)
+                and row["sync_id"] not in kernel
                 and since is not None
                 and max(ends) <= row["ts_ns"]
                 and not any(each["ts_ns"] < (end(row) or 0) for each in following)
@@ -201,6 +220,7 @@ def small_files(tables: Tables) -> list[Part]:
 
 def rename_file(tables: Tables) -> list[Part]:
     rows = [row for row in tables["sync"] if None not in (row["ino"], row["path"])]
+    kernel = of_kernel(tables)
     return [
         whole(row)
         for same in grouped(rows, "dev", "ino").values()
@@ -209,15 +229,19 @@ def rename_file(tables: Tables) -> list[Part]:
         and is_good(row)
         and former["path"] != row["path"]
         and former["tid"] == row["tid"]
+        and row["sync_id"] not in kernel
         and former["bios"]
     ]
 
 
 def rename_folder(tables: Tables) -> list[Part]:
     rows = [row for row in tables["sync"] if None not in (row["ino"], row["path"])]
+    kernel = of_kernel(tables)
     found = []
     for same in grouped(rows, "dev", "path").values():
         for row, following in itertools.pairwise(same):
+            if row["sync_id"] in kernel:
+                continue
             if row["ino"] == following["ino"] or not row["bios"] or not is_good(row):
                 continue
             if row["path"].endswith(("-journal", "-wal")) or row["fs"] == "btrfs":
@@ -331,7 +355,7 @@ def rebuildable(tables: Tables) -> list[Part]:
 
     return [
         whole(row)
-        for row in tables["sync"]
+        for row in evident(tables)
         if row["path"] is not None and not is_worker(row) and reason(row["path"]) != "-"
     ]
 
@@ -340,9 +364,12 @@ def commit(tables: Tables) -> list[tuple[int, int]]:
     """Syncs, and the ns of earlier commits that a sync of another thread started, or first waited for."""
     syncs = {row["sync_id"]: row for row in tables["sync"]}
     named = any(row["dev"] is None for row in tables["journal"])
+    kernel = of_kernel(tables)
     found = []
     for phase in tables["phase"]:
         if phase["phase"] != "earlier commit" or not phase["dur_ns"]:
+            continue
+        if phase["sync_id"] in kernel:
             continue
         sync = syncs[phase["sync_id"]]
         begun = [
@@ -376,9 +403,9 @@ def commit(tables: Tables) -> list[tuple[int, int]]:
 def cpu(tables: Tables) -> list[Part]:
     """The waits for a CPU of the programs that waited for one in a fifth of their syncs' time."""
     programs = defaultdict(list)
-    for row in tables["sync"]:
+    for row in evident(tables):
         programs[row["process"] or row["comm"]].append(row)
-    all_ns = sum(row["dur_ns"] or 0 for row in tables["sync"])
+    all_ns = sum(row["dur_ns"] or 0 for row in evident(tables))
     found: list[Part] = []
     for rows in programs.values():
         ids = {row["sync_id"] for row in rows}
@@ -440,7 +467,7 @@ def cost(tables: Tables, parts: list[Part]) -> tuple[int, int]:
         if sync_id is not None and since is not None and until is not None:
             spans[sync_id].append((since, until))
     processes = defaultdict(list)
-    for row in tables["sync"]:
+    for row in evident(tables):
         if row["dur_ns"]:
             owner = row["pid"] if row["pid"] is not None else ("comm", row["comm"])
             processes[owner].append(row)

@@ -15,7 +15,16 @@ from pathlib import Path
 from syncline.report import Report, catalogue
 from syncline.report.answer import CAUSE_SHARE, CAUSE_SYNCS
 
-__all__ = ["NEIGHBOURS", "SHARED", "Finding", "UnknownFinding", "load", "names", "shared"]
+__all__ = [
+    "NEIGHBOURS",
+    "OF_KERNEL",
+    "SHARED",
+    "Finding",
+    "UnknownFinding",
+    "load",
+    "names",
+    "shared",
+]
 
 # In the order in which they are checked and listed.
 _ORDER = (
@@ -25,7 +34,8 @@ _ORDER = (
 # The tables that several findings read, whose names their SQL has.
 _DELAYS = "_syncline_delay"
 NEIGHBOURS = "_syncline_neighbour"
-SHARED = (_DELAYS, NEIGHBOURS)
+OF_KERNEL = "_syncline_of_kernel"
+SHARED = (OF_KERNEL, _DELAYS, NEIGHBOURS)
 # No recording shows these, so there is nothing that SQL could select.
 _UNRECORDED = {
     "reads": (
@@ -114,10 +124,11 @@ def load(name: str) -> Finding:
 
 
 def shared(table: str) -> str:
-    """Returns the SQL of a table of `SHARED`: the syncs that bystanders delayed, or the report `neighbours`."""
+    """Returns the SQL of a table of `SHARED`: the syncs of the kernel that are no evidence, those that bystanders delayed, or the report `neighbours`."""
     if table == NEIGHBOURS:
         return _body("neighbours")
-    return _filled(_COMMENT.sub("", catalogue.read_sql("findings/evidence", "delays")))
+    file = "of-kernel" if table == OF_KERNEL else "delays"
+    return _filled(_COMMENT.sub("", catalogue.read_sql("findings/evidence", file))).rstrip(";\n")
 
 
 def _body(report: str) -> str:

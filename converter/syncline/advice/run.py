@@ -11,7 +11,7 @@ from syncline.report.answer import read_causes
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
-from .catalogue import NEIGHBOURS, SHARED, Finding, load, names, shared
+from .catalogue import NEIGHBOURS, OF_KERNEL, SHARED, Finding, load, names, shared
 from .needs import named
 
 __all__ = ["Advice", "Place", "advise", "evidence", "why_not"]
@@ -41,7 +41,7 @@ class Advice:
     """What a finding says of one input.
 
     `status`: `found`, `none`, or `not checked` for `reason`, which is a clause. `none` also stands for evidence that costs no wall time.
-    `syncs`: number of requests that are evidence, of `of_syncs` with a known start and end.
+    `syncs`: number of syncs that are evidence, of `of_syncs` with a known start and end. Those by threads of the kernel are in neither if programs made some too.
     `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
     `share`: the part of `cost_ns` in `wall_ns`, the wall time in sync of all processes.
     `shown`: the costliest requests, with the columns of the finding.
@@ -178,9 +178,11 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
 
 
 def _keep_shared(engine: SqlEngine, findings: Iterable[Finding]) -> None:
-    """Computes once what several findings read."""
+    """Computes once what several findings read. The totals of each read which syncs are the kernel's."""
     for table in SHARED:
-        if any(one.report is not None and table in one.report.sql for one in findings):
+        if table == OF_KERNEL or any(
+            one.report is not None and table in one.report.sql for one in findings
+        ):
             keep(engine, table, shared(table))
 
 

@@ -4,18 +4,24 @@
 -- shorter by without the evidence: the time in which, of a process, something
 -- was in flight, and all of it was evidence from from_ns to until_ns. Where a
 -- finding has no such times, it is the sum of its costs, which is sum_ns.
--- wall_ns is the time in
--- which at least one sync of a process was in flight, summed over processes.
+-- wall_ns is the time in which at least one sync of a process was in flight,
+-- summed over processes. It and of_syncs leave out the syncs of the kernel that
+-- are no evidence.
 WITH
   evidence AS (SELECT :evidence),
   request AS (
     SELECT
-      run, sync_id, pid,
+      sync.run AS run,
+      sync.sync_id AS sync_id,
+      pid,
       CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
       ts_ns,
       ts_ns + dur_ns AS end_ns
-    FROM syncline_sync
-    WHERE dur_ns > 0
+    FROM syncline_sync AS sync
+    LEFT JOIN _syncline_of_kernel AS of_kernel
+      ON of_kernel.run = sync.run
+      AND of_kernel.sync_id = sync.sync_id
+    WHERE dur_ns > 0 AND of_kernel.sync_id IS NULL
   ),
   part AS (
     SELECT
@@ -82,7 +88,14 @@ WITH
   )
 SELECT
   distinct_syncs.syncs AS syncs,
-  (SELECT COUNT(dur_ns) FROM syncline_sync_call) AS of_syncs,
+  (
+    SELECT COUNT(call.dur_ns)
+    FROM syncline_sync_call AS call
+    LEFT JOIN _syncline_of_kernel AS of_kernel
+      ON of_kernel.run = call.run
+      AND of_kernel.sync_id = call.call_sync_id
+    WHERE of_kernel.sync_id IS NULL
+  ) AS of_syncs,
   CAST(CASE
     WHEN counted.timed > 0 THEN COALESCE(wall.cost_ns, 0)
     ELSE counted.sum_ns
