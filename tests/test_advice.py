@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from syncline import _core
-from syncline.advice import Advice, UnknownFinding, advise, catalogue, evidence, load, names
+from syncline.advice import Advice, Place, UnknownFinding, advise, catalogue, evidence, load, names
 from syncline.advice.needs import NAMED
 from syncline.inputs import Reading, opened
 from syncline.report import run_report
@@ -95,6 +95,11 @@ def check(folder: Path, of_run: dict[str, list[Row]]) -> dict[str, Advice]:
             if row["kind"] == "unrecorded" and row["syncs"] >= 3 and row["share"] >= 0.25
         ]
         assert [(row["sync_id"], row["cost_ns"]) for row in rows["unrecorded"]] == costs
+        groups = {row["sync_id"]: row["cgroup"] for row in of_run["sync"]}
+        for row in rows["unrecorded"]:
+            group = groups[row["sync_id"]]
+            said = row["note"].endswith(f" % of their time; control group {group}")
+            assert said == (group not in (None, "/"))
     if advice["commit"].status != "not checked":
         commits = reference.commit(of_run)
         assert sorted((row["sync_id"], row["cost_ns"]) for row in rows["commit"]) == sorted(commits)
@@ -539,6 +544,13 @@ def test_files_are_not_small_because_their_size_is_not_recorded(tmp_path: Path) 
     assert "bytes" in advice["small-files"].reason
 
 
+@pytest.mark.parametrize(("call", "status"), [("sync()", "none"), ("fsync(3)", "not checked")])
+def test_a_sync_of_all_file_systems_lacks_no_path(call: str, status: str, tmp_path: Path) -> None:
+    """It has no file, while strace without -y does not say which file a descriptor is."""
+    log = "".join(f"100 17000000{n}.0 {call} = 0 <0.003000>\n" for n in range(10, 20))
+    assert advice_of(tmp_path, log)[0]["rebuildable"].status == status
+
+
 def test_a_folder_and_a_file_with_an_error_need_their_empty_syncs(tmp_path: Path) -> None:
     """SQLite syncs the folder after it has made a journal. After an error, a sync that finds nothing dirty has lost data."""
     log = Log()
@@ -697,6 +709,20 @@ def evidence_of(engine: Any) -> list[list[Row]]:
 
 
 # --- the command ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        # A row stands for all syncs that the neighbour delayed, so the number of rows says nothing.
+        ("neighbour", "dd used the device while syncs of others waited."),
+        ("rebuildable", "3 of 9 syncs are of files that can probably be rebuilt: dd (2), dd (1)."),
+    ],
+)
+def test_places_have_the_number_of_their_syncs(name: str, seen: str) -> None:
+    places = (Place("dd", None, 2), Place("dd", None, 1))
+    said = Advice(load(name), "found", syncs=3, of_syncs=9, places=places).seen
+    assert said == seen
 
 
 def test_every_finding_is_described() -> None:

@@ -29,7 +29,8 @@
 --   comm      text   Name of its thread.
 --   path      text   Path of its file.
 --   cost_ns   ns     What it cost, as the report neighbours has it.
---   note      prose  The part of the time of the syncs.
+--   note      prose  The part of the time of the syncs, and the control group
+--                    of this one.
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
@@ -43,7 +44,8 @@ SELECT
   || CAST(neighbour.of_syncs AS TEXT)
   || ' syncs, of which this one waited longest; '
   || CAST(CAST(ROUND(100 * neighbour.share) AS BIGINT) AS TEXT)
-  || ' % of their time' AS note,
+  || ' % of their time'
+  || COALESCE('; control group ' || NULLIF(sync.cgroup, '/'), '') AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
   neighbour.run AS run

@@ -23,6 +23,7 @@ _SHOWN = 3
 # The finding of what the recording lacks, and the part of the wall time from which on it comes first.
 _UNRECORDED = "unrecorded"
 _MOSTLY = 0.5
+_OF_FILES = "SELECT 1 FROM syncline_sync_call WHERE COALESCE(what, '') NOT LIKE '%whole%' LIMIT 1"
 # The findings that the answer of `report` begins with.
 _OF_ANSWER = {_UNRECORDED, "neighbour", "cpu"}
 
@@ -70,7 +71,9 @@ class Advice:
         """What was seen, in a sentence with figures. Empty without evidence."""
         if self.status != "found":
             return ""
-        where = ", ".join(map(_place, self.places))
+        # Evidence that is no sync has nothing to count: the row of a neighbour stands for all syncs that it delayed.
+        counts = "{syncs}" in self.finding.seen
+        where = ", ".join(dict.fromkeys(_place(place, counts) for place in self.places))
         if self.more_places:
             where += f", and {self.more_places:,} more"
         return self.finding.seen.format(
@@ -171,6 +174,9 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
         parts.append(f"(SELECT COUNT({column}) FROM syncline_{table})")
     counts = run_query(engine, f"SELECT {', '.join(parts)}").rows[0] if parts else ()
     held = {need for need, count in zip(columns, counts, strict=True) if count}
+    if not run_query(engine, _OF_FILES).rows:
+        # A sync of a whole file system has no file whose name could be missing.
+        held |= {"sync.path", "sync.ino"}
     rows = run_query(engine, "SELECT value FROM syncline_meta WHERE key = 'phases_seen'").rows
     for (phases,) in rows:
         held |= {f"phase:{phase}" for phase in str(phases).split(", ")}
@@ -228,6 +234,6 @@ def _of_evidence(engine: SqlEngine, name: str) -> Table:
     return run_query(engine, sql.replace("SELECT :evidence", f"SELECT * FROM {_EVIDENCE}"))
 
 
-def _place(place: Place) -> str:
+def _place(place: Place, counts: bool) -> str:
     names = " on ".join(name for name in (place.comm, place.path) if name) or "unknown thread"
-    return f"{names} ({place.syncs:,})"
+    return f"{names} ({place.syncs:,})" if counts else names
