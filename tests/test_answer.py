@@ -512,6 +512,21 @@ def test_a_wait_for_a_cpu_has_a_limit_or_somebody_else_as_its_cause(
     assert f"Next: {next_step}" in said
 
 
+def test_who_had_the_cpu_is_said_even_if_that_is_not_the_cause() -> None:
+    """A fifth of the time is cpu wait, so the CPUs are no cause. An idle CPU of less than a hundredth of it is left out."""
+    had = {"cpu_wait": {"cgroup": "/", "wait_ns": 200}, "cpu_before": [(150, "burn"), (40, "dd")]}
+    phases = {"device": 800, "cpu wait": 200}
+
+    def said(**values: Any) -> str:
+        return rendered._cpu_wait(made(**{"phases": phases, **had, **values}))
+
+    ran = "ran burn (150 ns), dd (40 ns)."
+    assert said(cpu_idle_ns=1) == f" During cpu wait, the CPU that a thread got next {ran}"
+    assert said(cpu_idle_ns=10).endswith(f" got next was idle for 10 ns, and {ran}")
+    # The times are of all syncs, and the first sentence has them if the CPUs are the cause.
+    assert said(is_filtered=True) == said(phases={"device": 700, "cpu wait": 300}) == ""
+
+
 QUEUED = {"kind": "unrecorded", "share": 0.9, "syncs": 12, "cost_ns": 90, "process": None, "cgroup": None}  # fmt: skip
 
 

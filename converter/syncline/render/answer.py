@@ -312,31 +312,15 @@ def _mappers(answer: Answer) -> str:
 
 def _cause_cpu(answer: Answer, share: float) -> tuple[str, str]:
     """A limit leaves CPUs idle while threads are ready to run. Others that compete do not."""
-    cpu_ns = answer.phases["cpu wait"]
+    cpu_ns = answer.phases.get("cpu wait", 0)
     group = answer.cpu_wait["cgroup"] if answer.cpu_wait else None
     limit = _limits(answer, group, "cpu.max")
     is_idle = answer.cpu_idle_ns >= _IDLE * cpu_ns
     what = "the CPUs"
     if limit:
         what = f"a limit on CPU time ({limit})" if is_idle else f"the CPUs, or a limit ({limit})"
-    who = [
-        f"{text(name, 'text') or 'a thread without a name'} ({text(ns, 'ns')})"
-        for ns, name in answer.cpu_before
-    ]
-    # They are sums over all syncs of the input.
-    before = ""
-    if not answer.is_filtered and (who or answer.cpu_idle_ns):
-        idle = (
-            f"idle for {text(answer.cpu_idle_ns, 'ns')} of it"
-            if answer.cpu_idle_ns >= _SHARE * cpu_ns
-            else ""
-        )
-        ran = f"ran {', '.join(who)}" if who else ""
-        before = (
-            f"; the CPU that they got next was {idle}, and {ran}"
-            if idle and ran
-            else f"; the CPU that they got next {'was ' if idle else ''}{idle or ran}"
-        )
+    had = _had_cpu(answer, " of it")
+    before = f"; the CPU that they got next {had}" if had else ""
     if limit and is_idle:
         to_do = "raise the limit, or move what uses it up to another control group"
     elif limit or group is None or group in answer.limits:
@@ -348,6 +332,22 @@ def _cause_cpu(answer: Answer, share: float) -> tuple[str, str]:
         f" and got none{before}",
         f"{to_do}; the disk has no part in that time",
     )
+
+
+def _had_cpu(answer: Answer, of: str = "") -> str:
+    """Says what the CPU did that threads that sync waited for. Empty with a filter: the times are sums over all syncs of the input."""
+    if answer.is_filtered:
+        return ""
+    who = [
+        f"{text(name, 'text') or 'a thread without a name'} ({text(ns, 'ns')})"
+        for ns, name in answer.cpu_before
+    ]
+    idle_ns = answer.cpu_idle_ns
+    is_worth_it = idle_ns > 0 and idle_ns >= _SHARE * answer.phases.get("cpu wait", 0)
+    idle = f"was idle for {text(idle_ns, 'ns')}{of}" if is_worth_it else ""
+    ran = f"ran {', '.join(who)}" if who else ""
+    parts = [part for part in (idle, ran) if part]
+    return ", and ".join(parts)
 
 
 def _unfollowed(answer: Answer) -> str:
@@ -410,20 +410,25 @@ def _limits(answer: Answer, group: str | None, *names: str) -> str:
 
 
 def _cpu_wait(answer: Answer) -> str:
-    """Says whether a limit makes threads wait for a CPU although CPUs may be free."""
+    """Says who had the CPU that threads waited for, unless the first sentence does, and whether a limit makes them wait although CPUs may be free."""
     row = answer.cpu_wait
-    if row is None or row["cgroup"] == "/":
+    if row is None:
         return ""
+    is_cause = any(finding == "cpu" for _, finding, _ in causes(answer.neighbours, answer.phases))
+    had = "" if is_cause else _had_cpu(answer)
+    said = f" During cpu wait, the CPU that a thread got next {had}." if had else ""
     group = row["cgroup"]
+    if group == "/":
+        return said
     if group not in answer.limits:
         return (
-            f" Whether a limit (cpu.max) makes threads of the control group {text(group, 'text')} wait for a CPU is not"
+            f"{said} Whether a limit (cpu.max) makes threads of the control group {text(group, 'text')} wait for a CPU is not"
             " recorded."
         )
     if not (found := _limits(answer, group, "cpu.max")):
-        return ""
+        return said
     return (
-        f" Threads of the control group {text(group, 'text')} may have waited for a CPU although one was free, because of a"
+        f"{said} Threads of the control group {text(group, 'text')} may have waited for a CPU although one was free, because of a"
         f" limit: {found}."
     )
 
