@@ -89,6 +89,38 @@ def test_a_bio_is_queued_while_the_device_works_for_a_neighbour(tmp_path: Path) 
     assert (row["compared_ns"], row["bios"], row["bytes"]) == (None, 1, 4096)
 
 
+@pytest.mark.parametrize(
+    ("cache", "blocks", "beside", "spared"),
+    [
+        # A commit of three blocks is all the sync's own: one request of two from 1310 to 1400, and the last one from 1500 to 1560.
+        ("write through", 3, False, 90 + 60),
+        # Of four, somebody else may have changed one, so only the last one is surely the sync's.
+        ("write through", 4, False, 60),
+        # The device may empty its cache for the last one, of what others wrote.
+        ("write back", 3, False, 90),
+        # While the device has a bio of `dd` too, that may make each longer.
+        ("write through", 3, True, 90),
+    ],
+)
+def test_the_bound_leaves_out_what_a_sync_needs_of_its_commit(
+    cache: str, blocks: int, beside: bool, spared: int, tmp_path: Path
+) -> None:
+    run = Run()
+    run.meta[f"device_cache.{DISK}"] = cache
+    own = sync(run, "db", 1000, 1900)
+    bio(run, "dd", 900, 950, 1200)
+    journal = {"commit_id": 7, "kind": "commit", "ts_ns": 1250, "dur_ns": 400, "tid": 9}
+    run.journal.append(journal | {"comm": "jbd2/sda-8", "sync_id": own, "started_by": "sync"})
+    of_journal = {"commit_id": 7, "tid": 9, "cgroup": "/"}
+    for number in range(blocks - 1):
+        # Bios of one request complete one after the other.
+        bio(run, "jbd2/sda-8", 1300 + number, 1310, 1400 - number, rwbs="WSM", **of_journal)
+    bio(run, "jbd2/sda-8", 1490, 1500, 1560, rwbs="FWFSM", **of_journal)
+    if beside:
+        bio(run, "dd", 1410, 1550, 1700)
+    assert reported(run, tmp_path)["dd", "/dd"]["high_ns"] == 900 - spared
+
+
 def test_a_large_bio_is_served_in_parts_between_others(tmp_path: Path) -> None:
     """`dd` has a bio at the device from 950 to 1390, in which one of `log` is served from 1100 to 1150, and that of `db` from 1300 to 1380."""
     run = Run()

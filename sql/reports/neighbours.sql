@@ -31,10 +31,11 @@
 -- neighbour while a bio of the sync was queued, or while the sync waited for a
 -- journal that had a bio in the queue. high_ns has all time of the syncs that
 -- met the neighbour, except that in which the device worked for nobody but
--- themselves. So it has time that the neighbour took from their thread or their
--- journal unseen. A sync has met it if it had a bio or a sync within a second:
--- what it cost while it only computed or changed metadata is in neither. Both
--- need the right owner of each bio.
+-- themselves or what they need of a commit of their own. So it has time that
+-- the neighbour took from their thread or their journal unseen. A sync has met
+-- it if it had a bio or a sync within a second: what it cost while it only
+-- computed or changed metadata is in neither. Both need the right owner of each
+-- bio.
 --
 -- If the neighbour was quiet for a while, its cost is found in a second way:
 -- the others' syncs while nobody but it was active are compared with those
@@ -859,6 +860,8 @@ WITH RECURSIVE
     WHERE holder.state = 'working' AND holder.party = waiting.party
     GROUP BY delay.waiting
   ),
+  -- How long it served nothing but what a sync needed of its own commit.
+  own_commit AS MATERIALIZED (SELECT * FROM own_commit_time!()),
   -- When each party was active: its bios and syncs, and gaps of up to a second
   -- between them.
   activity AS (
@@ -941,11 +944,15 @@ WITH RECURSIVE
       waiting.end_ns - waiting.start_ns AS ns,
       -- Squares of ns would be too large.
       (waiting.end_ns - waiting.start_ns) / 1000.0 AS us,
-      waiting.end_ns - waiting.start_ns - COALESCE(own_device.ns, 0) AS most_ns
+      waiting.end_ns - waiting.start_ns - COALESCE(own_device.ns, 0)
+      - COALESCE(own_commit.ns, 0) AS most_ns
     FROM met_sync
     JOIN waiting ON waiting.waiting = met_sync.waiting
     JOIN crowd ON crowd.waiting = met_sync.waiting
     LEFT JOIN own_device ON own_device.waiting = met_sync.waiting
+    LEFT JOIN own_commit
+      ON own_commit.run = waiting.run
+      AND own_commit.sync_id = waiting.sync_id
   ),
   mean AS (
     SELECT

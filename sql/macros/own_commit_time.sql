@@ -1,0 +1,90 @@
+-- How long a device served what a sync needed of the commit that it started,
+-- and nothing else meanwhile. No neighbour can make that longer: without it,
+-- the sync would start such a commit too.
+--
+-- A commit needs its last block, which says that it is whole. If it has three
+-- blocks, which is the least, all are the sync's own: the others may hold what
+-- somebody else changed. A cache that is written back may have to be emptied
+-- for the last block, which takes the longer the more others wrote.
+--
+-- Result: a row for each sync with such a time, with
+--   run, sync_id  Of the sync.
+--   ns            The time. It is within the sync.
+--
+-- Example: SELECT SUM(ns) FROM own_commit_time!()
+CREATE PERFETTO MACRO own_commit_time()
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _bio AS (
+      SELECT
+        bio.run AS run,
+        COALESCE(bio.below, bio.dev) AS _place,
+        -- Without an issue, it may be at the device from then on.
+        bio.ts_ns + COALESCE(bio.queue_ns, 0) AS _issue_ns,
+        bio.ts_ns + bio.dur_ns AS _complete_ns,
+        CASE
+          WHEN bio.queue_ns IS NULL THEN NULL
+          WHEN bio.rwbs LIKE '%F%' THEN CASE
+            WHEN cache.value = 'write through'
+            AND ROW_NUMBER() OVER last_first = 1 THEN bio.commit_id
+          END
+          WHEN COUNT(*) OVER of_commit = 3 THEN bio.commit_id
+        END AS _commit_id
+      FROM syncline_bio AS bio
+      LEFT JOIN syncline_meta AS cache
+        ON cache.run = bio.run
+        AND cache.key = 'device_cache.' || COALESCE(bio.below, bio.dev)
+      WHERE bio.dev IS NOT NULL AND bio.dur_ns IS NOT NULL
+      WINDOW
+        of_commit AS (PARTITION BY bio.run, bio.commit_id),
+        last_first AS (
+          PARTITION BY bio.run, bio.commit_id
+          ORDER BY bio.ts_ns DESC, bio.bio_id DESC
+        )
+    ),
+    -- Bios of one request of the block layer are issued together.
+    _served AS (
+      SELECT
+        run, _place, _issue_ns,
+        MAX(_complete_ns) AS _complete_ns,
+        CASE
+          WHEN COUNT(_commit_id) = COUNT(*)
+          AND MIN(_commit_id) = MAX(_commit_id) THEN MIN(_commit_id)
+        END AS _commit_id
+      FROM _bio
+      GROUP BY run, _place, _issue_ns
+    ),
+    _ordered AS (
+      SELECT
+        *,
+        MAX(_complete_ns) OVER (
+          PARTITION BY run, _place
+          ORDER BY _issue_ns
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS _before_ns,
+        LEAD(_issue_ns) OVER (
+          PARTITION BY run, _place
+          ORDER BY _issue_ns
+        ) AS _after_ns
+      FROM _served
+    )
+  SELECT
+    sync.run AS run,
+    sync.sync_id AS sync_id,
+    CAST(SUM(_complete_ns - _issue_ns) AS BIGINT) AS ns
+  FROM _ordered
+  JOIN syncline_journal AS journal
+    ON journal.run = _ordered.run
+    AND journal.commit_id = _ordered._commit_id
+  JOIN syncline_sync AS sync
+    ON sync.run = journal.run
+    AND sync.sync_id = journal.sync_id
+  WHERE
+    (_before_ns IS NULL OR _before_ns <= _issue_ns)
+    AND (_after_ns IS NULL OR _after_ns >= _complete_ns)
+    AND sync.start_ns <= _issue_ns
+    AND sync.ts_ns + sync.dur_ns >= _complete_ns
+  GROUP BY sync.run, sync.sync_id
+);
