@@ -20,6 +20,7 @@ from syncline.render.human import text
 from syncline.report import answer, catalogue
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer
 
+from tests import known_truth
 from tests.coretools import ROOT, Rows, tables
 from tests.test_advice import Log
 from tests.test_commands import ok, run
@@ -562,18 +563,30 @@ def test_two_syncs_are_too_few_for_a_cause_that_is_not_recorded() -> None:
 @pytest.mark.parametrize(
     ("known", "inside_ns", "said"),
     [
-        (10, 80, "The 10 bios of these commits waited inside of the device mapper (dm-0) for 80 ns of 100 ns"),
+        (10, 80, "The 10 bios of these syncs and their commits waited inside of the device mapper (dm-0) for 80 ns of 100 ns"),
         (10, 40, None),
-        (9, 80, "The bios of these commits went to a device mapper (dm-0), and what they waited for inside of it is not recorded."),
+        (9, 80, "The bios of these syncs and their commits went to a device mapper (dm-0), and what they waited for inside of it is not recorded."),
     ],
 )  # fmt: skip
-def test_a_commit_that_waits_inside_of_a_mapper_is_named(
+def test_bios_that_wait_inside_of_a_mapper_are_named(
     known: int, inside_ns: int, said: str | None
 ) -> None:
     row = {"device": "dm-0", "bios": 10, "known": known, "dur_ns": 100, "inside_ns": inside_ns}
-    cause = rendered._cause(made(phases={"commit logging": 90, "device": 10}, mappers=[row]))
-    assert (said or "commits of the journal") in cause
-    assert ("mapper" in cause) == (said is not None)
+    works = [("commit logging", "commits of the journal"), ("writeback", "bios in the queue and at the device")]  # fmt: skip
+    for phase, what in works:
+        cause = rendered._cause(made(phases={phase: 90, "flush": 10}, mappers=[row]))
+        assert f"Mostly {what}" in cause
+        assert (said or "No neighbour") in cause
+        assert ("mapper" in cause) == (said is not None)
+    # Flushes are no bios that the mapper may hold.
+    assert "mapper" not in rendered._cause(made(phases={"flush": 90, "device": 10}, mappers=[row]))
+
+
+@pytest.mark.parametrize("case", ["delay-ext4", "delay-xfs"])
+def test_a_mapper_is_named_where_commits_have_no_number(case: str, tmp_path: Path) -> None:
+    """dm-delay holds every bio for 20 ms. On xfs, no bio says of which commit it is."""
+    said = rendered.sentences(read(known_truth.unpacked(case, tmp_path), "duckdb"))["cause"]
+    assert "went to a device mapper (dm-0), and what they waited for inside of it is not recorded" in said  # fmt: skip
 
 
 def test_data_that_were_lost_before_are_in_the_first_report(tmp_path: Path) -> None:

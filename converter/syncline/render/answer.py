@@ -197,7 +197,7 @@ def _cause(answer: Answer) -> str:
     if answer.neighbours is None or own_ns < CAUSE_SHARE * whole:
         return ""
     is_most = own_ns >= _MOST * whole
-    inside = _inside(answer) if what == "commits of the journal" else ""
+    inside = _inside(answer) if what != "cache flushes" else ""
     had = f"{text(own_ns / whole, 'share')} of the time"
     for row in answer.neighbours:
         if _is_possible(row, whole):
@@ -219,21 +219,21 @@ def _cause(answer: Answer) -> str:
 
 
 def _inside(answer: Answer) -> str:
-    """Says how long the bios of commits were inside of a device mapper, or that it is not known: a mapper that delays looks like a journal."""
+    """Says how long bios were inside of a device mapper, or that it is not known: a mapper that delays looks like a journal or a slow device."""
     rows = [row for row in answer.mappers if row["bios"]]
     if not rows:
         return ""
     names, bios = ", ".join(row["device"] for row in rows), sum(row["bios"] for row in rows)
     if sum(row["known"] for row in rows) < bios:
         return (
-            f"The bios of these commits went to a device mapper ({names}), and what they waited for inside of it is not"
-            " recorded. "
+            f"The bios of these syncs and their commits went to a device mapper ({names}), and what they waited for inside of it"
+            " is not recorded. "
         )
     dur_ns, inside_ns = (sum(row[column] for row in rows) for column in ("dur_ns", "inside_ns"))
     if inside_ns < _INSIDE * dur_ns:
         return ""
     return (
-        f"The {count(bios, 'bio')} of these commits waited inside of the device mapper ({names}) for {text(inside_ns, 'ns')} of"
+        f"The {count(bios, 'bio')} of these syncs and their commits waited inside of the device mapper ({names}) for {text(inside_ns, 'ns')} of"
         f" {text(dur_ns, 'ns')}, before the device below got them. "
     )
 

@@ -1,7 +1,7 @@
 -- Mappers: devices of a device mapper on which syncs are. It may hold bios
 -- back: to encrypt them, or because dm-delay was asked to. Of the bios of
--- commits: their number, how many say when a device below got them, how long
--- they took, and how long they were inside of the mapper before that.
+-- syncs and commits: their number, how many say when a device below got them,
+-- how long they took, and how long they were inside of the mapper before that.
 WITH
   mapper AS (
     SELECT DISTINCT sync.run AS run, sync.dev AS dev, name.value AS device
@@ -21,7 +21,8 @@ FROM mapper
 LEFT JOIN syncline_bio AS bio
   ON bio.run = mapper.run
   AND bio.dev = mapper.dev
-  AND bio.commit_id IS NOT NULL
+  AND COALESCE(bio.commit_id, bio.sync_id) IS NOT NULL
+  AND bio.direction = 'write'
   AND bio.dur_ns IS NOT NULL
 GROUP BY mapper.device
 ORDER BY mapper.device;
