@@ -72,7 +72,10 @@ def check(folder: Path, of_run: dict[str, list[Row]]) -> dict[str, Advice]:
         else:
             assert (one.cost_ns, one.share) == (None, None)
     direct = reference.direct_writes(of_run)
-    notes = [f"process {key}; writes: {n}; bytes: {size}" for key, (n, size) in direct.items()]
+    notes = []
+    for key, (writes, size, caches) in direct.items():
+        cache = "".join(f"; cache of the device: {one}" for one in caches if len(caches) == 1 and one)  # fmt: skip
+        notes.append(f"process {key}; writes: {writes}; bytes: {size}{cache}")
     if advice["direct-io"].status != "not checked":
         assert sorted(row["note"] for row in rows["direct-io"]) == sorted(notes)
     if advice["background"].status != "not checked":
@@ -220,7 +223,10 @@ def test_direct_writes_of_a_neighbour_that_never_syncs(known: Callable, case: st
     assert row["comm"] == neighbour["comm"]
     writes = len(neighbour["writes_start_dur_ns"])
     bytes_ = neighbour["bytes"]
-    assert row["note"] == f"process {neighbour['pid']}; writes: {writes}; bytes: {bytes_}"
+    cache = converted.truth["device"]["write_cache"]
+    assert row["note"] == (
+        f"process {neighbour['pid']}; writes: {writes}; bytes: {bytes_}; cache of the device: {cache}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@
 -- may hold the data, and the file system may not have the new size.
 --
 -- Inferred: that these writes are direct I/O. On a device without a volatile
--- cache they are durable; the recording does not say whether it has one. A sync
--- of any file counts, because the file of a direct write is not recorded.
+-- cache they are durable; the evidence says which cache it has, where that is
+-- recorded. A sync of any file counts, because the file of a direct write is
+-- not recorded.
 --
 -- Instead: call fdatasync after the last direct write, or open the file with
 -- O_DSYNC too.
@@ -30,7 +31,8 @@
 --   comm      text   Name of the thread.
 --   path      text   Null.
 --   cost_ns   ns     Null.
---   note      prose  What was seen.
+--   note      prose  The process, what it wrote, and the cache of the device:
+--                    `write back` is volatile, `write through` is not.
 --   from_ns   time   Null.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
@@ -53,9 +55,13 @@ WITH
       COALESCE(bio.pid, bio.tid) AS process,
       bio.ts_ns AS ts_ns,
       bio.comm AS comm,
-      bio.bytes AS bytes
+      bio.bytes AS bytes,
+      cache.value AS cache
     FROM syncline_bio AS bio
     JOIN recorded ON recorded.run = bio.run
+    LEFT JOIN syncline_meta AS cache
+      ON cache.run = bio.run
+      AND cache.key = 'device_cache.' || COALESCE(bio.below, bio.dev)
     WHERE
       bio.sync_id IS NULL
       AND bio.direction = 'write'
@@ -81,7 +87,11 @@ WITH
       MIN(written.comm) AS comm,
       MIN(written.ts_ns) AS ts_ns,
       COUNT(*) AS writes,
-      SUM(written.bytes) AS bytes
+      SUM(written.bytes) AS bytes,
+      CASE
+        WHEN COUNT(cache) = COUNT(*)
+        AND MIN(cache) = MAX(cache) THEN MIN(cache)
+      END AS cache
     FROM written
     LEFT JOIN synced
       ON synced.run = written.run
@@ -95,7 +105,8 @@ SELECT
   CAST(NULL AS TEXT) AS path,
   CAST(NULL AS BIGINT) AS cost_ns,
   'process ' || CAST(process AS TEXT) || '; writes: ' || CAST(writes AS TEXT)
-  || COALESCE('; bytes: ' || CAST(CAST(bytes AS BIGINT) AS TEXT), '') AS note,
+  || COALESCE('; bytes: ' || CAST(CAST(bytes AS BIGINT) AS TEXT), '')
+  || COALESCE('; cache of the device: ' || cache, '') AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
   run

@@ -274,8 +274,8 @@ _KERNEL = (
 )
 
 
-def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
-    """Returns, by process, the number and the bytes of the direct writes that no sync of it follows."""
+def direct_writes(tables: Tables) -> dict[int, tuple[int, int, set[str | None]]]:
+    """Returns, by process, the number and the bytes of the direct writes that no sync of it follows, and the caches of their devices."""
     if not any(bio["folios"] is not None for bio in tables["bio"]):
         return {}
     journals = {row["tid"] for row in _commits(tables)}
@@ -284,7 +284,8 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
         process = row["tid"] if row["pid"] is None else row["pid"]
         stop = end(row)
         ends[process] = max(ends.get(process, 0), float("inf") if stop is None else stop)
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, tuple[int, int, set[str | None]]] = {}
+    meta = {row["key"]: row["value"] for row in tables["meta"]}
     for bio in tables["bio"]:
         process = bio["tid"] if bio["pid"] is None else bio["pid"]
         if (
@@ -300,8 +301,9 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
             and bio["tid"] not in journals
             and ends.get(process, -1) < bio["ts_ns"]
         ):
-            writes, size = found.get(process, (0, 0))
-            found[process] = writes + 1, size + bio["bytes"]
+            writes, size, caches = found.get(process, (0, 0, set()))
+            cache = meta.get(f"device_cache.{bio['below'] or bio['dev']}")
+            found[process] = writes + 1, size + bio["bytes"], caches | {cache}
     return found
 
 
