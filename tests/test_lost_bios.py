@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from syncline import _core
+from syncline.inputs import Reading, opened
+from syncline.report.run import caveats
 
 from tests import invariants
 from tests.coretools import Rows, convert, core, tables
@@ -192,6 +195,19 @@ def test_a_bio_of_a_probe_without_its_submit_is_known_by_its_folios(tmp_path: Pa
     assert values(second, "bytes", "bios", "incomplete") == (4096, 1, "bio")
     assert values(second, *LENGTHS) == (None, None, 100_000)
     assert losses(converted) == {"never_submitted": 1}
+
+
+@pytest.mark.parametrize(("fs", "says"), [("ext4", False), ("btrfs", True)])
+def test_a_warning_says_that_btrfs_may_have_submitted_stripes(
+    fs: str, says: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "x.txt").write_bytes(probes("2 bio", pages=1).replace(b"ext4", fs.encode()))
+    for output, engine in (("tables/", "duckdb"), ("x.pftrace", "embedded")):
+        _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/{output}")
+        with opened(f"{tmp_path}/{output}", Reading(), engine=engine) as opened_engine:
+            (said,) = caveats(opened_engine)
+        assert "never_submitted" in said
+        assert ("RAID5" in said) == says
 
 
 def test_a_bio_of_page_cache_without_its_folio_is_that_of_its_thread(tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ _LOST = (
     f" WHERE (severity = 'loss' OR reason IN ({_REPORTED})) AND count > 0"
     " GROUP BY reason ORDER BY SUM(count) DESC, reason"
 )
+# The file systems of syncs that lack a bio.
+_LACKING_BIOS = "SELECT DISTINCT fs FROM syncline_sync WHERE incomplete = 'bio'"
+# No event says how btrfs spreads its data.
+_STRIPES = (
+    "; all are of btrfs: with RAID5 or RAID6 nothing is lost, because it submits stripes instead, as"
+    " bios without a sync"
+)
 # Columns that files lack, the number of runs that lack them, and of all runs.
 _LACKING = (
     "SELECT value, COUNT(DISTINCT run), (SELECT COUNT(DISTINCT run) FROM syncline_meta)"
@@ -169,7 +176,8 @@ def statements(reports: Iterable[str]) -> list[str]:
         UnknownReport: there is no report of one of the names.
     """
     facts = ("request_filter", "tables")
-    said = [_NUMBERS, _LOST, _LACKING, _edges(), _failures(), *map(_values_of, facts)]
+    said = [_NUMBERS, _LOST, _LACKING, _LACKING_BIOS, _edges(), _failures()]
+    said += map(_values_of, facts)
     return said + [catalogue.load(name).sql for name in reports]
 
 
@@ -199,7 +207,11 @@ def caveats(engine: SqlEngine, sql: str | None = None, *, says_failures: bool = 
     edges = run_query(engine, _edges()).rows if lost and counts_failures else []
     known = {reason for (reason,) in edges} | losses.said_anyway(whole)
     for reason, meaning, runs in [row for row in lost if row[0] not in known]:
-        found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
+        said = losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1))
+        is_of_bios = reason == "never_submitted" and counts_failures
+        if is_of_bios and [*run_query(engine, _LACKING_BIOS).rows] == [("btrfs",)]:
+            said += _STRIPES
+        found.append(said)
     filters = run_query(engine, _values_of("request_filter")).rows
     if engine.name not in WITH_TABLES and not filters:
         # A trace processor does not notice that packets are missing. With a filter, the number is that before it.
