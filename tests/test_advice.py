@@ -539,6 +539,32 @@ def test_small_files_in_one_folder_or_several(name: str, files: int, tmp_path: P
     assert advice["small-files"].cost_ns == (files * 2_990_000 or None)
 
 
+@pytest.mark.parametrize(
+    ("commands", "gap_us", "files"),
+    [
+        (8, 20_000, 8),
+        (7, 20_000, 0),
+        # A sync lasts 2990 us: they overlap; a second passes until the next one, and 10 us more; less than that.
+        (8, 2_000, 0),
+        (8, 1_003_000, 0),
+        (8, 1_002_000, 8),
+    ],
+)
+def test_small_files_of_a_command_each(
+    commands: int, gap_us: int, files: int, tmp_path: Path
+) -> None:
+    """As of a script that runs `dd conv=fsync` for each file. A command of another name does not end the row."""
+    log = Log()
+    for number in range(commands):
+        at = 1_000_000 + gap_us * number
+        log.sync(at, f"d/f{number}", 100 + number, (0,), task=f"dd-{200 + number}", commit=7 + number)  # fmt: skip
+    log.sync(1_000_000 + 2 * gap_us + 1_000, "e/log", 90, (0,), task="other-300")
+    advice, rows = advice_of(tmp_path, log)
+    assert len(rows["small-files"]) == files
+    assert {row["comm"] for row in rows["small-files"]} <= {"dd"}
+    assert (advice["small-files"].cost_ns or 0) == files * 2_990_000
+
+
 def test_files_are_not_small_because_their_size_is_not_recorded(tmp_path: Path) -> None:
     log = "".join(
         f'100 17000000{n:02}.0 write(3</d/f{n}.iso>, "x"..., 1073741824) = 1073741824 <0.5>\n'

@@ -1,10 +1,13 @@
--- Small files that one thread syncs one after the other.
+-- Small files that are synced one after the other.
 --
 -- Evidence is a sync in a row of at least 8 by the same thread, each of another
 -- file of at most 64 KiB that is synced once in the recording. The files may be
 -- in several folders. A sync of a folder in between does not end the row, and a
--- sync of something else does. Left out are temporary names that end in tmp and
--- a number (settings.tmp7), by which one file is replaced again and again.
+-- sync of something else does. Threads of the same name and control group with
+-- one sync each are a row too, as a script gives that starts a command for each
+-- file, if each sync begins within a second after the one before has ended.
+-- Left out are temporary names that end in tmp and a number (settings.tmp7), by
+-- which one file is replaced again and again.
 --
 -- Seen: {syncs} of {of_syncs} syncs are each of a small file of its own, one
 -- after the other: {where}.
@@ -72,6 +75,7 @@ WITH
       sync.ts_ns + sync.dur_ns AS end_ns,
       sync.tid AS tid,
       sync.pid AS pid,
+      sync.cgroup AS cgroup,
       sync.comm AS comm,
       sync.path AS path,
       sync.bytes AS bytes,
@@ -93,20 +97,61 @@ WITH
       )
     WHERE folder_name.name IS NULL
   ),
+  -- Who syncs one after the other: a thread, or a command for each file.
+  by_worker AS (
+    SELECT
+      *,
+      CASE WHEN is_single = 0 THEN tid END AS worker_tid,
+      CASE WHEN is_single = 0 THEN pid END AS worker_pid,
+      CASE WHEN is_single = 1 THEN comm END AS command,
+      CASE WHEN is_single = 1 THEN cgroup END AS command_cgroup
+    FROM (
+      SELECT
+        *,
+        CASE
+          WHEN comm IS NOT NULL
+          AND COUNT(*) OVER (PARTITION BY run, tid, pid) = 1 THEN 1
+          ELSE 0
+        END AS is_single
+      FROM request
+    ) AS request
+  ),
+  -- Where a row begins.
+  begun AS (
+    SELECT
+      *,
+      CASE
+        WHEN is_small = 0
+        OR LAG(is_small) OVER in_order = 0 THEN 1
+        WHEN is_single = 0 THEN 0
+        WHEN ts_ns - LAG(end_ns) OVER in_order BETWEEN 0 AND 1000000000 THEN 0
+        ELSE 1
+      END AS begins
+    FROM by_worker
+    WINDOW
+      in_order AS (
+        PARTITION BY run, worker_tid, worker_pid, command, command_cgroup
+        ORDER BY ts_ns, sync_id
+      )
+  ),
   numbered AS (
     SELECT
       *,
-      ROW_NUMBER() OVER (PARTITION BY run, tid, pid ORDER BY ts_ns, sync_id)
-      - ROW_NUMBER() OVER (
-        PARTITION BY run, tid, pid, is_small
+      SUM(begins) OVER (
+        PARTITION BY run, worker_tid, worker_pid, command, command_cgroup
         ORDER BY ts_ns, sync_id
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
       ) AS island
-    FROM request
+    FROM begun
   ),
   counted AS (
     SELECT *, COUNT(*) OVER same AS files
     FROM numbered
-    WINDOW same AS (PARTITION BY run, tid, pid, is_small, island)
+    WINDOW
+      same AS (
+        PARTITION BY
+          run, worker_tid, worker_pid, command, command_cgroup, island
+      )
   )
 SELECT
   sync_id, ts_ns, comm, path,

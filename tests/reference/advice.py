@@ -209,12 +209,28 @@ def small_files(tables: Tables) -> list[Part]:
         )
 
     found = []
+    singles: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
     for rows in grouped(tables["sync"], "tid", "pid").values():
         files = [row for row in rows if last_name(row["path"]) not in folders]
+        if len(files) == 1 and files[0]["comm"] is not None:
+            singles[files[0]["comm"], files[0]["cgroup"]].append(files[0])
+            continue
         for small, run in itertools.groupby(files, is_small):
             together = list(run)
             if small and len(together) >= 8:
                 found += map(whole, together)
+    # Commands that each sync one file: the row ends where the next one comes late, or before the end of the one before.
+    for commands in singles.values():
+        rows: list[Row] = []
+        for row in [*in_order(commands), None]:
+            since = end(rows[-1]) if rows else None
+            follows = row is not None and is_small(row)
+            if rows and not (follows and 0 <= row["ts_ns"] - since <= 10**9):
+                if len(rows) >= 8:
+                    found += map(whole, rows)
+                rows = []
+            if follows:
+                rows.append(row)
     return found
 
 
