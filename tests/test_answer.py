@@ -584,7 +584,7 @@ def test_bios_that_wait_inside_of_a_mapper_are_named(
 
 @pytest.mark.parametrize("case", ["delay-ext4", "delay-xfs"])
 def test_a_mapper_is_named_where_commits_have_no_number(case: str, tmp_path: Path) -> None:
-    """dm-delay holds every bio for 20 ms. On xfs, no bio says of which commit it is."""
+    """dm-delay holds every bio for 20 ms. On xfs, no bio has the number of its commit."""
     said = rendered.sentences(read(known_truth.unpacked(case, tmp_path), "duckdb"))["cause"]
     assert "went to a device mapper (dm-0), and what they waited for inside of it is not recorded" in said  # fmt: skip
 
