@@ -28,6 +28,8 @@ use crate::input_file::Input;
 pub const NAME: &str = "perf";
 /// Maximum length of a comm with its padding; longer than any real one.
 const MAX_COMM_COLUMN: usize = 64;
+/// `TASK_COMM_LEN` without its NUL. Only threads of the kernel have longer names, without spaces.
+const COMM_BYTES: usize = 15;
 /// Addresses in the upper half belong to the kernel.
 pub(super) const KERNEL: u64 = 1 << 63;
 /// Maximum length of event modifiers; `:uppp` is the longest.
@@ -316,6 +318,10 @@ fn context(line: &[u8]) -> Option<Context<'_>> {
 
 /// Parses `254 [000]    52.529894317: EVENT`; with `-F +pid` it begins with `253/254`.
 fn parse_columns<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
+    if comm.len() > COMM_BYTES && comm.contains(&b' ') {
+        // Another line is joined to it.
+        return None;
+    }
     let mut cursor = Cursor::new(rest.trim_ascii_start());
     let (mut tid, mut pid) = (task_id(&mut cursor)?, UNKNOWN_TASK);
     if cursor.literal(b"/").is_some() {
@@ -387,6 +393,14 @@ mod tests {
 
     fn name(batch: &Batch, id: crate::names::NameId) -> String {
         String::from_utf8_lossy(batch.names.get(id)).into_owned()
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_of_two_lines() {
+        let joined = b"python3 253/254 [00python3 253/254 [000]    52.531967: x:y: a=1";
+        assert_eq!(context(joined), None);
+        let of_kernel = b"kworker/u8:2-events_unbound     254 [001]    52.531967: x:y: a=1";
+        assert!(context(of_kernel).is_some());
     }
 
     #[test]

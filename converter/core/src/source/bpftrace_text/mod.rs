@@ -369,6 +369,10 @@ impl<'a, 'b> Parser<'a, 'b> {
             return Err("the data of bio_submit ends before `bytes N`");
         }
         let comm = trim_alignment(comm, aligned);
+        if self.options.escapes.comm_hex && until_nul(&escape::hex(comm)).len() > COMM_BYTES {
+            // Another line is joined to it.
+            return Err("the name of the thread is longer than the kernel's are");
+        }
         let comm = match &*if self.options.escapes.comm_hex { escape::hex(comm) } else { comm.into() } {
             comm if self.options.escapes.comm_hex => self.batch.names.intern(until_nul(comm)),
             comm => self.batch.names.intern(comm),
@@ -629,6 +633,18 @@ mod tests {
         assert!(BpftraceText.sniff(b"# syncline-log 1\n# script stacks 1\n") && describe(text).records_its_end);
         assert!(describe(b"Attaching 3 probes...\n\n# syncline-log 1\n").records_its_end);
         assert!(!describe(b"1 2 wl fsync\n# syncline-log 1\n").records_its_end);
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_of_two_lines() {
+        let options = SourceOptions {
+            escapes: crate::source::Escapes { comm_hex: true, path: PathEscape::Octal },
+            ..SourceOptions::default()
+        };
+        let mut batch = Batch::default();
+        let text = b"5 7 jbd2/loo6 7 jbd2/loop0-8 bio_complete bio 0xff11000000896e40 status 0\n";
+        BpftraceText.parse_lines(&options, text, &mut batch);
+        assert_eq!((batch.events.len(), batch.notes.len()), (0, 1));
     }
 
     #[test]
