@@ -1,4 +1,4 @@
-"""Takes events out of a recording, by kind, one at a time, at random, or at its beginning and end."""
+"""Takes events out of a recording, by kind, one at a time, at random, in one piece, or at its beginning and end."""
 
 from __future__ import annotations
 
@@ -145,6 +145,17 @@ def pairs(recording: Recording, count: int, seed: int = 0) -> Iterator[Loss]:
         chosen = sorted(rng.sample(places, 2))
         names = " and ".join(f"{at + 1} ({recording.events[at].name})" for at in chosen)
         yield without(recording, chosen, f"events {names}")
+
+
+def gaps(recording: Recording, count: int, seed: int = 0) -> Iterator[Loss]:
+    """Without a piece from the middle, as a tracer loses it whose buffer is full."""
+    rng = random.Random(f"{recording.name} {seed} gaps")
+    last = len(recording.events) - 1
+    for _ in range(count):
+        length = rng.randint(2, max(2, last // 4))
+        first = rng.randint(1, last - length)
+        places = range(first, first + length)
+        yield without(recording, places, f"events {first + 1} to {first + length}")
 
 
 def random_kinds(recording: Recording, count: int, seed: int = 0) -> Iterator[Loss]:

@@ -29,6 +29,8 @@ class Plan:
     """About how many pairs of neighbouring bounds of a thread."""
     pairs: int = 0
     """How many pairs of events."""
+    gaps: int = 0
+    """How many pieces of consecutive events."""
     seed: int = 0
     has_kinds: bool = True
     """Whether each kind and the ids of each kind are tried."""
@@ -43,15 +45,16 @@ class Plan:
         bounds = sum(event.kind in drops.BOUNDS for event in recording.events)
         yield from drops.neighbours(recording, self.neighbours / max(1, bounds), self.seed)
         yield from drops.pairs(recording, self.pairs, self.seed)
+        yield from drops.gaps(recording, self.gaps, self.seed)
         yield from drops.random_kinds(recording, self.random, self.seed)
 
 
 # Files in memory: thousands are written.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
-QUICK = Plan(ends=5, singles=25, random=0, neighbours=12, pairs=6)
+QUICK = Plan(ends=5, singles=25, random=0, neighbours=12, pairs=6, gaps=6)
 RANDOM = Plan(ends=0, singles=0, random=6, has_kinds=False)
-ALL = Plan(ends=40, singles=10**6, random=150, neighbours=10**6, pairs=150)
+ALL = Plan(ends=40, singles=10**6, random=150, neighbours=10**6, pairs=150, gaps=100)
 
 
 @dataclass

@@ -850,12 +850,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     requests = [request for request in world.requests if lines_with_id(request)]
     requests.sort(key=lambda request: order[id(first(lines_with_id(request)))])
     sync_id = {id(request): number for number, request in enumerate(requests, 1)}
-    # Completions of bios that are not in the log. Those before the first bio of the log count for
-    # requests that end before it. All addresses are of one region of memory.
-    first_bio = min(
-        (order[id(first(opening_lines(bio)))] for bio in world.bios if opening_lines(bio)),
-        default=len(order),
-    )
+    # Completions of bios that are not in the log. All addresses are of one region of memory.
     orphans = [
         order[id(bio.complete)]
         for bio in world.bios
@@ -938,9 +933,7 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         outlived = any(bio_outlives(bio) for bio in logged_bios)
         if outlived and not call and request.ret >= 0:
             row["confidence"] = "inferred"
-        is_early = bool(end) and order[id(end)] < first_bio
-        counting = [at for at in orphans if at > first_bio or is_early]
-        if start and end and any(order[id(opening)] < at < order[id(end)] for at in counting):
+        if start and end and any(order[id(opening)] < at < order[id(end)] for at in orphans):
             unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
             row |= dict.fromkeys((*SIZES, *unknown))
             row["incomplete"] = row["incomplete"] or "bio"
@@ -1004,6 +997,9 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         end = request.end if request and is_logged(request.end) else None
         if exit_lost(call):
             losses["exit_missing"] += end is not None
+            end = None
+        if request and not is_logged(request.start):
+            # Only the thread says that the request is of this call.
             end = None
         end = exit_line or end
         row = {"call_id": len(call_rows) + 1, "ts_ns": ns(call.entry)}

@@ -141,7 +141,6 @@ class Request:
     call_lost: bool = False  # it may have been made in a call whose entry is not in the log
     lost_op: str | None = None
     orphans_before: int = 0  # completions of unknown bios before its first event
-    early_orphans_before: int = 0  # those of them before the first bio of the log
     bio_lost: bool = False  # a bio of it may be missing from the log altogether
     highest_before: int = 0  # the highest id of the requests that had ended at its start
     lost_call_first: Request | None = (
@@ -647,7 +646,6 @@ class Pairing:
         self.first_ts = 0
         # Completions of bios that are not in the log.
         self.orphans = 0
-        self.early_orphans = 0  # completions before the first bio of the log
         self.addresses: tuple[int, ...] = ()  # the lowest and the highest one of a bio
         self.last_complete: tuple[int, int] | None = None
         self.torn_lines = torn.TornLines(self)
@@ -996,7 +994,6 @@ class Pairing:
         request.begins_with_bio = event.kind in ("folio", "submit")
         request.orphans_before = self.orphans
         request.start = event if event.kind == "start" else None
-        request.early_orphans_before = self.early_orphans
         if not self.pid_is_process and event.kind == "start":
             self.leave_call_with_request(event)
         if not self.pid_is_process and not self.open_calls(event):
@@ -1077,9 +1074,7 @@ class Pairing:
             self.losses.add_event("damaged_id", event)
             request.damaged = True
         request.end = event
-        # If the log has no bio until now, one of the completions may be that of its bio, as well as of one that began before the log.
-        is_early = not self.addresses and self.early_orphans > request.early_orphans_before
-        may_lack_a_bio = is_early or self.orphans > request.orphans_before
+        may_lack_a_bio = self.orphans > request.orphans_before
         request.bio_lost = request.start is not None and may_lack_a_bio
         self.close(request, event)
 
@@ -1204,10 +1199,8 @@ class Pairing:
         is_possible = address == 0 or address >> 32 in {bound >> 32 for bound in self.addresses}
         if self.last_complete == (address, event.ts):
             return
-        if is_possible:
+        if is_possible or not self.addresses:
             self.orphans += 1
-        elif not self.addresses:
-            self.early_orphans += 1
 
 
 def has_ended(bio: Bio, event: Event) -> bool:
@@ -1450,7 +1443,9 @@ def _bio_row(bio: Bio) -> Row:
 
 
 def _call_row(call: Call) -> Row:
-    end = call.exit or (call.request.end if call.request and not call.exit_lost else None)
+    # Without its start, only the thread says that the request is of this call.
+    has_start = call.request and call.request.start
+    end = call.exit or (call.request.end if has_start and not call.exit_lost else None)
     return {
         "ts_ns": call.entry.ts,
         "dur_ns": end.ts - call.entry.ts if end else None,

@@ -959,7 +959,7 @@ impl Bio {
 
     /// From the issue to the completion.
     pub fn device(&self) -> Option<i64> {
-        self.issue.zip(self.complete).map(|(issue, complete)| complete - issue)
+        self.issue.zip(self.complete).map(|(issue, complete)| complete - issue).filter(|&ns| ns >= 0)
     }
 
     /// Its size; `None` if neither its folios nor its size are recorded, or if the log may lack some of the folios.

@@ -289,14 +289,23 @@ impl Authority {
             .collect()
     }
 
-    /// Whether no other log that lasts at `ts` reports submits on the device.
-    pub(super) fn is_only_submitter(&self, dev: Dev, ts: i64, log: usize) -> bool {
+    /// Whether a log has ended before this time, so that no event of it follows.
+    pub(super) fn is_over(&self, log: usize, ts: i64) -> bool {
+        self.logs.get(log).is_some_and(|span| span.has_ended() && span.newest < ts)
+    }
+
+    /// Whether no other log that lasts at `ts` reports submits on the device, and none that begins earlier reports its completions.
+    pub(super) fn is_authoritative_on(&self, dev: Dev, ts: i64, log: usize) -> bool {
         let lasts = |other: usize| {
             let span = self.logs[other];
             span.oldest.saturating_sub(MAX_SKEW_NS) <= ts
                 && (!span.has_ended() || ts <= span.newest.saturating_add(MAX_SKEW_NS))
         };
-        !(0..self.logs.len()).any(|other| other != log && self.submits.contains(&(other, dev)) && lasts(other))
+        let begins_earlier = |other: usize| (self.logs[other].oldest, other) < (self.logs[log].oldest, log);
+        let knows_better = |other: usize| {
+            self.submits.contains(&(other, dev)) || self.completes.contains(&(other, dev)) && begins_earlier(other)
+        };
+        !(0..self.logs.len()).any(|other| other != log && knows_better(other) && lasts(other))
     }
 
     /// Whether a log reports exits of a thread's calls.

@@ -3,7 +3,7 @@
 //! Clocks differ, so a duplicate is found by its order on the thread, not by its time: a thread makes one call at a time. Only a call that
 //! no other log reports within `MAX_CALL_LEAD_NS` is a call of its own.
 
-use super::authority::{Authority, MAX_CALL_LEAD_NS, Standing};
+use super::authority::{Authority, MAX_CALL_LEAD_NS, MAX_SKEW_NS, Standing};
 use super::{CallDetail, LogSet};
 use crate::event::{Event, Kind, NO_ID, Op};
 use crate::location::Location;
@@ -54,6 +54,8 @@ struct OpenCall {
     call_only: bool,
     /// A request has begun in it, other than by a folio or a submit without a start. `ThreadCalls::request` knows of that one.
     has_request: bool,
+    /// A request has ended in it, so it may have returned.
+    request_has_ended: bool,
     /// Other logs that have reported it.
     reported_by: LogSet,
 }
@@ -179,6 +181,10 @@ impl ThreadCalls {
         if open.log == entry.log || open.op != entry.op || open.reported_by.contains(entry.log) {
             return false;
         }
+        if open.request_has_ended && entry.event.ts.saturating_sub(open.enter) > MAX_SKEW_NS {
+            // The log that has reported the open call records no exits, or has lost this one.
+            return false;
+        }
         let reports_requests = authority.reports_requests(entry.event.tid);
         open.call_only = entry.call_only || open.call_only && !reports_requests;
         outcome.duplicate(entry.location, open.location, entry.op.name());
@@ -216,7 +222,16 @@ impl ThreadCalls {
         self.last_exit = None;
         self.request = None;
         let (call_only, location) = (entry.call_only, entry.location);
-        self.open = Some(OpenCall { op, enter, location, log, call_only, has_request: false, reported_by });
+        self.open = Some(OpenCall {
+            op,
+            enter,
+            location,
+            log,
+            call_only,
+            has_request: false,
+            request_has_ended: false,
+            reported_by,
+        });
         outcome.events.push((entry.event(), entry.location));
     }
 
@@ -297,7 +312,7 @@ impl ThreadCalls {
         self.begin_pending_call_of(event, op, log, authority, &mut outcome);
         let used = self.last_exit.filter(|used| used.op == op && used.log != log);
         let is_unused =
-            authority.standing(event, log) == Standing::Duplicate && !self.ends_open_call(event.tid, log, authority);
+            authority.standing(event, log) == Standing::Duplicate && !self.ends_open_call(event, log, authority);
         if let Some(used) = used {
             outcome.duplicate(location, used.location, exit_of(op));
         } else if is_unused {
@@ -364,7 +379,8 @@ impl ThreadCalls {
 
     /// Whether an exit from a log without authority ends the open call: the authoritative log may report no exits, and of several exits the
     /// first one counts.
-    fn ends_open_call(&self, tid: u32, log: usize, authority: &Authority) -> bool {
+    fn ends_open_call(&self, exit: &Event, log: usize, authority: &Authority) -> bool {
+        let tid = exit.tid;
         self.open.as_ref().is_some_and(|open| {
             // The authoritative log lacks the entry.
             if open.log == log {
@@ -372,7 +388,9 @@ impl ThreadCalls {
             }
             let is_only_exit = !authority.reports_exits(open.log, tid);
             let is_tracer = authority.is_call_tracer(tid, log);
-            open.reported_by.contains(log) && self.request.is_none() && (is_only_exit || !is_tracer && open.has_request)
+            let may_end = self.request.is_none() && (is_only_exit || !is_tracer && open.has_request);
+            // The log that has reported the call may end within it.
+            open.reported_by.contains(log) && (may_end || authority.is_over(open.log, exit.ts))
         })
     }
 
@@ -411,7 +429,7 @@ impl ThreadCalls {
         }
         // If the start was lost, the end opens a request in the call.
         if let Some(open) = &mut self.open {
-            open.has_request = true;
+            (open.has_request, open.request_has_ended) = (true, true);
         }
         self.request = None;
     }

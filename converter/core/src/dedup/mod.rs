@@ -339,7 +339,7 @@ impl Dedup {
             | Kind::BlockDone { dev, .. } => {
                 provenance.thread_is_covered = authority.covers_thread(event.tid, event.ts, log);
                 provenance.completable = authority.completable(dev, event.ts, log);
-                provenance.must_complete = authority.is_only_submitter(dev, event.ts, log);
+                provenance.must_complete = authority.is_authoritative_on(dev, event.ts, log);
             }
             _ => {}
         }

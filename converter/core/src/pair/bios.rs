@@ -9,6 +9,7 @@ use super::phases::BioTimes;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::{self, Issue};
 use crate::by_device::ByDevice;
+use crate::dedup::LogSet;
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
@@ -296,8 +297,8 @@ impl Bios {
         }
     }
 
-    /// Issues a request with the bios that were submitted to these sectors.
-    pub(super) fn issue(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
+    /// Issues a request with the bios of these logs that were submitted to these sectors.
+    pub(super) fn issue(&mut self, dev: Dev, sectors: Range<i64>, ts: i64, logs: LogSet) {
         self.for_each_at(dev, sectors.clone(), |slab, at| {
             // The oldest one that was not issued yet. Without one, the newest one is issued again.
             let mut slot = at.newest;
@@ -309,8 +310,8 @@ impl Bios {
                 slot = older;
             }
             let bio = &mut slab[slot as usize];
-            // What was redirected is issued elsewhere.
-            if !bio.is_redirected {
+            // What was redirected is issued elsewhere. What the block layer has completed only waits for its own end, which may be lost.
+            if !bio.is_redirected && bio.done.is_none() && logs.contains(bio.log) {
                 Issue::update(&mut bio.issue, ts, &sectors);
             }
         });
@@ -374,12 +375,12 @@ impl Bios {
         (bio.row.tid == tid && bio.issue.is_none() && !bio.is_redirected).then_some(slot)
     }
 
-    /// Issues a request with the bios that were redirected to these sectors.
-    pub(super) fn issue_below(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
+    /// Issues a request with the bios of these logs that were redirected to these sectors.
+    pub(super) fn issue_below(&mut self, dev: Dev, sectors: Range<i64>, ts: i64, logs: LogSet) {
         let Self { below, slab, .. } = self;
         let mut update = |&(slot, bio_id): &(Slot, u64)| {
             let bio = &mut slab[slot as usize];
-            if is_open(bio, bio_id) {
+            if is_open(bio, bio_id) && logs.contains(bio.log) {
                 Issue::update(&mut bio.issue, ts, &sectors);
             }
         };
@@ -804,6 +805,7 @@ impl Pairer {
             self.bios.remove_load(slot);
             share = self.bios.take_other_share(slot);
             self.outlive(slot, e.ts);
+            self.doubt_other_log(slot);
             let bio = &mut self.bios[slot];
             bio.row.complete = Some(e.ts);
             bio.row.error = error;
@@ -821,6 +823,20 @@ impl Pairer {
             self.close_bio(slot, out)?;
         }
         Ok(())
+    }
+
+    /// The log that has recorded a bio has ended, or has no completions, and the current event, which ends the bio, is of another one: the bio's own end may
+    /// be an earlier event, which counts as that of the other log.
+    pub(super) fn doubt_other_log(&mut self, slot: Slot) {
+        let bio = &mut self.bios[slot];
+        if bio.log == self.provenance.log {
+            return;
+        }
+        bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
+        let request = bio.request;
+        if request != NO_SLOT {
+            self.infer(request, None);
+        }
     }
 
     /// Ends a bio whose own completion is lost when its request in the block layer was complete, which is a little earlier.

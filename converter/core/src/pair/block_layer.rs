@@ -334,10 +334,11 @@ impl Pairer {
         self.queue_redirected((dev, sector), bytes, flags, e.ts, out)?;
         let gaps = self.queue_of(flags).issue(dev, sector, bytes, e.ts);
         let range = sector..sector.saturating_add(sectors(bytes));
+        let logs = self.provenance.completable;
         if flags.is_write() {
-            self.bios.issue(dev, range.clone(), e.ts);
+            self.bios.issue(dev, range.clone(), e.ts, logs);
         }
-        self.bios.issue_below(dev, range, e.ts);
+        self.bios.issue_below(dev, range, e.ts, logs);
         self.open_requests(e, (dev, sector, bytes), gaps, (flags, Stage::Issued));
         Ok(())
     }
@@ -545,6 +546,7 @@ impl Pairer {
     ) -> Result<()> {
         self.bios.remove_overtaken(self.bios[slot].row.dev);
         self.bios.remove_load(slot);
+        self.doubt_other_log(slot);
         let below = self.bios[slot].issue;
         let row = &mut self.bios[slot].row;
         (row.complete, row.error) = (Some(ts), error);

@@ -300,9 +300,11 @@ impl Pairer {
         if let Some(call) = &mut group.call {
             let mut rows = group.requests.iter().map(|&slot| &self.requests[slot].row).chain(&call_only_request);
             let own = rows.find(|row| Some(row.sync_id) == call.sync_id);
-            call.request_end = own.and_then(|row| row.end);
+            let end = own.and_then(|row| row.end);
+            // Without its start, only the thread says that the request is of this call.
+            call.request_end = end.filter(|_| own.is_some_and(|row| row.start.is_some()));
             call.exit_lost = group.exit_lost;
-            if group.exit_lost && !call.untimed && call.request_end.is_some() {
+            if group.exit_lost && !call.untimed && end.is_some() {
                 let (op, enter) = (call.op, call.enter);
                 self.count(Reason::ExitMissing, enter, group.location, || op.name().to_owned());
             }

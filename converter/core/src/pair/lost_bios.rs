@@ -15,8 +15,6 @@ pub(super) const CLOCK_SKEW_NS: i64 = 100_000;
 pub(super) struct Orphans {
     /// By its address, with the ids of requests.
     pub(super) of_addresses: u64,
-    /// The same before the first bio of the log: if one follows, they are of bios that began before the log.
-    pub(super) before_bios: u64,
     /// By its address, of probes. It may have held page cache.
     pub(super) of_probes: u64,
     /// By its device and sector, without ids.
@@ -52,16 +50,18 @@ impl Pairer {
     pub(super) fn compare_size(&mut self, slot: Slot, bytes: u64, ts: i64, names: &Names) {
         let bio = &self.bios[slot];
         let (folios, request, location) = (bio.row.extent, bio.request, self.location());
-        // f2fs puts folios of several requests into one bio.
-        let fits = bytes == 0 || bytes == folios.bytes || bytes == folios.bytes + bio.foreign_bytes;
+        // f2fs puts folios of several requests into one bio. On another file system, folios of another request at the address were of a bio
+        // before, whose submit was lost.
+        let fs = if request == NO_SLOT { b"" } else { names.get(self.requests[request].row.fs) };
+        let foreign = if matches!(fs, b"f2fs" | b"") { bio.foreign_bytes } else { 0 };
+        let fits = bytes == 0 || bytes == folios.bytes || bytes == folios.bytes + foreign;
         if folios.folios > 0 && fits {
             return;
         }
         // What else a thread submits has no folios: the journal, metadata, direct I/O.
         let is_page_cache = request != NO_SLOT && bio.row.id != 0 && !self.requests[request].by_thread;
         let are_lost = folios.folios > 0 || bytes == 0 || is_page_cache;
-        let is_shared =
-            bio.foreign_bytes > 0 || request != NO_SLOT && names.get(self.requests[request].row.fs) == b"f2fs";
+        let is_shared = foreign > 0 || fs == b"f2fs";
         let is_unknown = bytes == 0 || are_lost && is_shared;
         let of_request = (request != NO_SLOT).then(|| &mut self.requests[request].row.extent);
         for extent in [Some(&mut self.bios[slot].row.extent), of_request].into_iter().flatten() {
@@ -117,10 +117,8 @@ impl Pairer {
         if self.last_complete == Some((address, ts)) {
             return;
         }
-        if address == 0 || self.bios.may_be_address(address) {
+        if address == 0 || self.bios.may_be_address(address) || !self.bios.have_addresses() {
             self.orphans.of_addresses += 1;
-        } else if !self.bios.have_addresses() {
-            self.orphans.before_bios += 1;
         }
     }
 
@@ -139,9 +137,7 @@ impl Pairer {
                     && open.row.bios == 0
                     && self.orphans.before_submits != open.orphans_at_start.before_submits
         } else {
-            let is_possible = !self.bios.have_addresses();
             self.orphans.of_addresses != open.orphans_at_start.of_addresses
-                || is_possible && self.orphans.before_bios != open.orphans_at_start.before_bios
         }
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct OpenRequest {
     pub(super) task: u32,
     /// Where its first event is in the inputs.
     pub(super) location: Location,
+    /// The log of that.
+    log: usize,
     pub(super) ranges: Ranges,
     /// The recorder made its id of thread and time. An event with this id is from the thread, which need not work for the request.
     pub(super) by_thread: bool,
@@ -176,7 +178,7 @@ impl Requests {
     }
 
     /// Stores a new request.
-    fn open(&mut self, row: Request, task: u32, location: Location) -> Slot {
+    fn open(&mut self, row: Request, task: u32, (location, log): (Location, usize)) -> Slot {
         let id = row.id;
         let slot = if let Some(slot) = self.free.pop() {
             let open = &mut self[slot];
@@ -184,7 +186,7 @@ impl Requests {
             phases.clear();
             open.row = Request { phases, ..row };
             open.task = task;
-            open.location = location;
+            (open.location, open.log) = (location, log);
             open.by_thread = false;
             (open.has_damaged_id, open.is_apart) = (false, false);
             (open.begins_with_bio, open.may_have_returned) = (false, false);
@@ -205,6 +207,7 @@ impl Requests {
                 row,
                 task,
                 location,
+                log,
                 ranges: Ranges::default(),
                 by_thread: false,
                 has_damaged_id: false,
@@ -541,6 +544,10 @@ impl Pairer {
             // The start and the end with an id were lost, which are some microseconds apart from these.
             open.row.confidence = open.row.confidence.max(Confidence::Inferred);
         }
+        if self.provenance.log != open.log {
+            // Two clocks have measured it.
+            open.row.confidence = open.row.confidence.max(Confidence::Inferred);
+        }
         open.row.end = Some(e.ts);
         open.row.ret = ret;
         if open.by_thread {
@@ -615,7 +622,7 @@ impl Pairer {
             ..Request::new(self.requests.take_sync_id(), id, self.replayed.map_or(e.ts, |from| from.max(e.ts)))
         };
         let location = self.location();
-        let slot = self.requests.open(row, task_id, location);
+        let slot = self.requests.open(row, task_id, (location, self.provenance.log));
         self.requests[slot].orphans_at_start = self.orphans;
 
         let may_overlap = self.tasks.may_overlap(task_id);
