@@ -80,7 +80,9 @@ impl<'a> PairingPipeline<'a> {
                 symbols: &options.symbols,
             },
             reorder: Reorder::default(),
-            simultaneous: Simultaneous::new(inputs.len()),
+            // What a line of strace means depends on the lines before it, and the other formats are no text of a tracer.
+            simultaneous: Simultaneous::new(inputs.len())
+                .of_text(matches!(formats[..], ["ftrace" | "perf" | "blkparse" | "thesis"])),
             pairing: Pairing {
                 dedup: Dedup::new(Arc::clone(&locations), &formats, !ids_are_processes),
                 pairer: Pairer::new(
