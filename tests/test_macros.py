@@ -630,3 +630,265 @@ def test_time_of_phases(tmp_path: Path) -> None:
     assert rows(tmp_path, sql) == [
         ("a", 1, "cpu", 7), ("a", 1, "device", 7), ("a", 2, "cpu", 0), ("b", 1, "cpu", 9),
     ]  # fmt: skip
+
+
+def test_bio_times(tmp_path: Path) -> None:
+    # The second one was redirected, and its issue is not recorded; then one without an end, and one without a device.
+    bios = table(
+        ("r", 1, "A", None, 10, 3, 20), ("r", 2, "A", "B", 10, None, 20), ("r", 3, "A", None, 10, 3, None),
+        ("r", 4, None, None, 10, 3, 20),
+        columns="run bio_id dev below ts_ns queue_ns dur_ns",
+    )  # fmt: skip
+    sql = f"WITH syncline_bio AS {bios} SELECT bio_id, place, submit_ns, issue_ns, complete_ns FROM bio_times!() ORDER BY bio_id"
+    assert rows(tmp_path, sql) == [(1, "A", 10, 13, 30), (2, "B", 10, 10, 30)]
+
+
+def test_place_of_file_system(tmp_path: Path) -> None:
+    # Two of the three bios of the partition p are issued at the disk; nobody's bio is on q; a device of null has one.
+    syncs = table(("r", 1, "p"), ("r", 2, "q"), ("r", 3, None), columns="run sync_id dev")
+    bios = table(
+        ("r", 1, "p", "disk"), ("r", 1, "p", "disk"), ("r", 1, "p", None), ("r", None, "q", None), ("r", 3, "x", None),
+        columns="run sync_id dev below",
+    )  # fmt: skip
+    sql = (
+        f"WITH syncline_sync AS {syncs},"
+        f" syncline_bio AS (SELECT *, 0 AS ts_ns, 0 AS queue_ns, 1 AS dur_ns FROM {bios} AS bio)"
+        " SELECT dev, place FROM place_of_file_system!() ORDER BY place"
+    )
+    assert rows(tmp_path, sql) == [("p", "disk"), (None, "x")]
+
+
+def owned(tmp_path: Path, bios: str, syncs: str, waits: str = "", meta: str = "") -> list[tuple[object, ...]]:  # fmt: skip
+    """Returns the owners of bios; the sync 2 started the commit 7."""
+    none = "(SELECT 'r' AS run, 'no' AS key, '' AS value)"
+    no_wait = "(SELECT 'r' AS run, -1 AS sync_id, 'log' AS wait, NULL AS commit_id, 0 AS ts_ns, 0 AS dur_ns)"
+    sql = (
+        f"WITH syncline_bio AS {bios}, syncline_sync AS {syncs},"
+        " syncline_journal AS (SELECT 'r' AS run, 7 AS commit_id, 2 AS sync_id),"
+        f" syncline_wait AS {waits or no_wait}, syncline_meta AS {meta or none}"
+        " SELECT bio_id, part, process, cgroup, owner, issue_ns, is_log, is_metadata, has_preflush"
+        " FROM owned_bios!() ORDER BY bio_id"
+    )
+    return rows(tmp_path, sql)
+
+
+BIO = "run bio_id sync_id commit_id dev below ts_ns queue_ns dur_ns direction bytes rwbs comm process cgroup writers writers_cgroup"  # fmt: skip
+SYNC = "run sync_id dev process comm cgroup start_ns ts_ns dur_ns"
+
+
+def test_owned_bios(tmp_path: Path) -> None:
+    syncs = table(
+        ("r", 1, "D", "db", "t", "/db", 0, 0, 100), ("r", 2, "D", None, "vim", None, 0, 0, 100), columns=SYNC,
+    )  # fmt: skip
+    written = ("D", None, 10, 5, 20, "write", 1, "W")
+    bios = table(
+        # Of a sync, of known writers, of a commit that a sync started; of a thread of the kernel, of a program.
+        ("r", 1, 1, None, *written, "kworker/1", None, "/x", "no", "/no"),
+        ("r", 2, None, 7, *written, "kworker/1", None, "/x", "dd", "/dd"),
+        ("r", 3, None, 7, *written, "jbd2/a", None, "/x", None, None),
+        ("r", 4, None, None, *written, "kworker/2", None, "/x", None, None),
+        ("r", 5, None, None, "D", None, 10, 5, 20, "write", 1, "FWM", "cp", "copy", "/cp", None, None),
+        ("r", 6, None, None, "D", None, 10, 5, 20, "flush", 0, "FF", None, None, None, None, None),
+        columns=BIO,
+    )  # fmt: skip
+    expected = [
+        (1, "sync", "db", "/db", "db /db", 15, 0, 0, 0),
+        (2, "data", "dd", "/dd", "dd /dd", 15, 1, 0, 0),
+        (3, "commit", "vim", None, "vim ", 15, 1, 0, 0),
+        (4, "kernel", "kworker", None, "kworker ", 15, 0, 0, 0),
+        (5, "process", "copy", "/cp", "copy /cp", 15, 0, 1, 1),
+        (6, "process", "", None, " ", 15, 0, 1, 0),
+    ]
+    assert owned(tmp_path, bios, syncs) == expected
+    through = table(("r", "device_cache.D", "write through"), columns="run key value")
+    expected[4] = (*expected[4][:-1], 0)
+    assert owned(tmp_path, bios, syncs, meta=through) == expected
+
+
+def test_owned_bios_of_a_log_and_without_issues(tmp_path: Path) -> None:
+    # Both syncs wait for a log, the second one longer; the bio at 40 is submitted in both waits, that at 60 in one, and that at 95 in none.
+    syncs = table(
+        ("r", 1, "D", "db", "t", "/db", 0, 0, 100), ("r", 2, "D", "vim", "t", "/v", 0, 0, 100), columns=SYNC,
+    )  # fmt: skip
+    waits = table(
+        ("r", 1, "log", None, 20, 30), ("r", 2, "log", None, 30, 60), ("r", 1, "flush", None, 90, 10),
+        columns="run sync_id wait commit_id ts_ns dur_ns",
+    )  # fmt: skip
+    kernel = ("write", 1, "W", "xfsaild/a", None, "/x", None, None)
+    bios = table(
+        ("r", 1, None, None, "D", None, 40, None, 5, *kernel),
+        ("r", 2, None, None, "D", None, 60, None, 8, *kernel),
+        ("r", 3, None, None, "D", None, 95, None, 2, *kernel),
+        # Without an issue, it is served when that of 60 is complete.
+        ("r", 4, 1, None, "D", None, 61, None, 9, *kernel),
+        columns=BIO,
+    )  # fmt: skip
+    assert owned(tmp_path, bios, syncs, waits) == [
+        (1, "commit", "vim", "/v", "vim /v", 40, 1, 0, 0),
+        (2, "commit", "vim", "/v", "vim /v", 60, 1, 0, 0),
+        (3, "kernel", "xfsaild/a", None, "xfsaild/a ", 95, 0, 0, 0),
+        (4, "sync", "db", "/db", "db /db", 68, 0, 0, 0),
+    ]
+
+
+def uses(tmp_path: Path, *bios: tuple[object, ...]) -> list[tuple[object, ...]]:
+    given = table(*bios, columns="g party ts_ns issue_ns dur_ns is_log is_kept has_preflush")
+    return rows(
+        tmp_path,
+        f"SELECT ts_ns, dur_ns, party, state, is_sole, is_awaited, of_log FROM device_use!({given}, (g)) ORDER BY g, ts_ns, state",
+    )
+
+
+def test_device_use(tmp_path: Path) -> None:
+    # 1 has the device from 10 to 50. Of two bios, it works for the one that was issued last; a log is queued from 30.
+    assert uses(
+        tmp_path,
+        ("a", 1, 0, 10, 50, 0, 0, 0), ("a", 2, 15, 20, 10, 0, 0, 0), ("a", 3, 30, 50, 30, 1, 0, 0),
+    ) == [
+        (0, 10, 1, "working", 0, 0, 0),
+        (10, 5, 1, "working", 1, 0, 0), (15, 5, 1, "working", 1, 0, 0),
+        (20, 5, 2, "working", 0, 0, 0),
+        (25, 5, 1, "working", 1, 0, 0), (30, 20, 1, "working", 1, 1, 0),
+        (50, 10, 3, "working", 1, 0, 1),
+    ]  # fmt: skip
+
+
+def test_device_use_while_nothing_is_at_the_device(tmp_path: Path) -> None:
+    ms = 1_000_000
+    # In a: kept data; in b: queued for 2 ms; in c: likewise, for a flush before it.
+    assert uses(
+        tmp_path,
+        ("a", 1, 0, 2 * ms, 3 * ms, 0, 1, 0), ("b", 2, 0, 2 * ms, 3 * ms, 1, 0, 0), ("c", 3, 0, 2 * ms, 3 * ms, 0, 0, 1),
+    ) == [
+        (0, 2 * ms, 1, "idle", 0, 0, 0), (2 * ms, ms, 1, "working", 1, 0, 0),
+        (0, 2 * ms, 2, "idle", 0, 0, 1), (0, 2 * ms, 2, "stalled", 0, 0, 0), (2 * ms, ms, 2, "working", 1, 0, 1),
+        (0, 2 * ms, 3, "working", 0, 0, 0), (2 * ms, ms, 3, "working", 1, 0, 0),
+    ]  # fmt: skip
+
+
+def test_slots(tmp_path: Path) -> None:
+    slot = 1 << 23
+    spans = table((1, 5, slot), (1, slot + 1, 2), (2, 0, 1), columns="id ts_ns dur_ns")
+    found = rows(tmp_path, f"SELECT id, slot FROM slots!({spans}, (id)) ORDER BY id, slot")
+    assert found == [(1, 0), (1, 1), (2, 0)]
+
+
+def test_common_time(tmp_path: Path) -> None:
+    # The wait 1 is in two pieces, 0-10 and 20-30. k is open 5-25, so 5 and 5; m only between them; n in another group.
+    waits = table(("a", 1, 0, 10), ("a", 1, 20, 10), ("a", 2, 0, 7), columns="g x ts_ns dur_ns")
+    spans = table(
+        ("a", "k", 5, 20), ("a", "m", 10, 10), ("b", "n", 0, 99), ("a", "k", 28, 9), columns="g y ts_ns dur_ns",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT g, x, y, common_ns FROM common_time!({waits}, {spans}, (x), (y), (g)) ORDER BY x, y")  # fmt: skip
+    assert found == [("a", 1, "k", 5 + 5 + 2), ("a", 2, "k", 2)]
+
+
+def test_common_time_of_random_intervals(tmp_path: Path) -> None:
+    random.seed(17)
+    ours = [(random.choice("ab"), random.randrange(5), random.randrange(1 << 27), random.randrange(1 << 25)) for _ in range(30)]  # fmt: skip
+    theirs = []
+    for group, key in (("a", 1), ("a", 2), ("b", 1)):
+        # Those of one key do not overlap.
+        at = 0
+        for _ in range(15):
+            begin = at + random.randrange(1 << 22)
+            at = begin + random.randrange(1, 1 << 24)
+            theirs.append((group, key, begin, at - begin))
+    sql = f"SELECT g, x, y, common_ns FROM common_time!({table(*ours, columns='g x ts_ns dur_ns')}, {table(*theirs, columns='g y ts_ns dur_ns')}, (x), (y), (g))"
+    expected: Counter[tuple[str, int, int]] = Counter()
+    for g, x, a, b in ours:
+        for h, y, c, d in theirs:
+            if g == h:
+                expected[g, x, y] += max(0, min(a + b, c + d) - max(a, c))
+    assert {(g, x, y): ns for g, x, y, ns in rows(tmp_path, f"{sql} ORDER BY 1, 2, 3")} == +expected
+
+
+def test_mean_difference(tmp_path: Path) -> None:
+    # In a: 10 and 20 with it, 1, 2 and 3 without, and one that is neither. In b: none without.
+    values = table(
+        ("a", 10, 1), ("a", 20, 1), ("a", 1, 0), ("a", 2, 0), ("a", 3, 0), ("a", 999, None), ("b", 5, 1),
+        columns="g x so",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT * FROM mean_difference!({values}, x, so, (g)) ORDER BY g")
+    # The variance of 10 and 20 is 25, and that of 1, 2 and 3 is 2/3.
+    assert found == [("a", 2, 3, 13.0, pytest.approx(25 / 2 + 2 / 9)), ("b", 1, 0, None, None)]
+
+
+def test_met_parties(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    syncs = table(
+        ("r", "D", 1, 9, 10 * second, 5), ("r", "D", 2, 9, 20 * second, 5), ("r", "E", 3, 9, 10 * second, 5),
+        columns="run place sync_id party ts_ns dur_ns",
+    )  # fmt: skip
+    # 1 is active until 9.5 s and again at 10.4 s: the gap is short. 2 is a thread of the kernel at 20 s; 3 was at 8 s.
+    deeds = table(
+        ("r", "D", 1, 0, 9 * second, second // 2), ("r", None, 1, 0, 10 * second + 2 * second // 5, 5),
+        ("r", "D", 2, 1, 20 * second, 5), ("r", "D", 3, 0, 8 * second, 5), ("r", "D", 9, 0, 0, 100 * second),
+        columns="run place party is_kernel ts_ns dur_ns",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT sync_id, party, is_active, is_met FROM met_parties!({syncs}, {deeds}) ORDER BY 1, 2")  # fmt: skip
+    assert found == [
+        (1, 1, 1, 1), (1, 2, 0, None), (1, 3, 0, None),
+        (2, 1, 0, 0), (2, 2, 1, 1), (2, 3, 0, 0),
+    ]  # fmt: skip
+
+
+def test_way_of_phase(tmp_path: Path) -> None:
+    phases = {
+        "submit": None, "residue": None, "after completion": None, "queue": "queue", "device": "device", "flush": "flush",
+        "writeback": "earlier", "earlier writeback": "earlier", "commit locking": "locking", "commit start": "commit",
+        "commit flushing": "commit", "commit logging": "commit", "commit wait": "lock", "lock wait": "lock",
+        "before submit": "lock", "cpu wait": "cpu", "completion": "cpu",
+    }  # fmt: skip
+    names = table(*((name,) for name in phases), columns="phase")
+    assert dict(rows(tmp_path, f"SELECT phase, way_of_phase!(phase) FROM {names}")) == phases
+
+
+def test_waits_for_bios(tmp_path: Path) -> None:
+    syncs = table(("r", 1, 0, 100), columns="run sync_id start_ns end_ns")
+    # Until 50, it waits for bio 2, which completes last of those that are submitted before 50; from 60, also for 3.
+    bios = table(
+        ("r", 1, 0, 2, 20, "A", "A"), ("r", 1, 5, 8, 50, "A", "B"), ("r", 1, 50, 55, 90, "C", "C"), ("s", 1, 0, 1, 99, "A", "A"),
+        columns="run sync_id submit_ns issue_ns complete_ns dev place",
+    )  # fmt: skip
+    phases = table(
+        ("r", 1, "queue", 5, 3), ("r", 1, "device", 8, 42), ("r", 1, "device", 60, 30), ("r", 1, "flush", 92, 5),
+        ("r", 1, "earlier writeback", 97, 3), ("r", 1, "residue", 0, 5), ("r", 1, "writeback", 55, 0),
+        columns="run sync_id phase ts_ns dur_ns",
+    )  # fmt: skip
+    waits = table(("r", 1, "flush", 91), ("r", 1, "log", 92), columns="run sync_id wait ts_ns")
+    sql = (
+        f"WITH syncline_phase AS {phases}, syncline_wait AS {waits}"
+        f" SELECT ts_ns, dur_ns, before_ns, dev, place FROM waits_for_bios!({syncs}, {bios}) ORDER BY ts_ns"
+    )
+    assert rows(tmp_path, sql) == [
+        (5, 3, 8, "A", "B"), (8, 42, 8, "A", "B"), (60, 30, 55, "C", "C"), (92, 5, 91, None, None), (97, 3, 100, None, None),
+    ]  # fmt: skip
+
+
+def test_flushes(tmp_path: Path) -> None:
+    bios = table(("r", "A", 5, 9, True), ("r", "A", 6, 9, False), columns="run dev ts_ns end_ns has_flush")  # fmt: skip
+    waits = table(("r", 1, "flush", 20, 4), ("r", 1, "log", 30, 4), columns="run sync_id wait ts_ns dur_ns")  # fmt: skip
+    sql = (
+        f"WITH syncline_wait AS {waits}, syncline_sync AS (SELECT 'r' AS run, 1 AS sync_id, 'P' AS dev)"
+        f" SELECT place, place_dev, value_ns, at_ns FROM flushes!({bios}) ORDER BY place"
+    )
+    assert rows(tmp_path, sql) == [("device", "A", 5, 9), ("file system", "P", 20, 24)]
+
+
+def test_lost_before(tmp_path: Path) -> None:
+    # The file 7 loses a sector at 10, which is written again at 50; the file 8 loses one that never is; 9 loses none.
+    bios = table(
+        ("r", 1, "D", "D", 7, 5, 10, -5, 0, 512, 0, 511, True), ("r", 2, "D", "D", 7, 40, 50, 0, 0, 1024, None, None, True),
+        ("r", 3, "D", "D", 8, 5, 10, -5, 99, 512, 0, 511, True), ("r", 4, "D", "D", 9, 5, 10, 0, 8, 512, 0, 511, True),
+        # At another place of the file 8, and at the same one before the loss.
+        ("r", 5, "D", "D", 8, 40, 50, 0, 200, 512, 512, 1023, True), ("r", 6, "D", "D", 8, 8, 9, 0, 200, 512, 0, 511, True),
+        columns="run bio_id dev file_dev file_ino ts_ns end_ns error sector bytes first_offset last_offset has_data",
+    )  # fmt: skip
+    syncs = table(
+        ("r", 1, "D", 7, 20, 30), ("r", 2, "D", 7, 20, 60), ("r", 3, "D", 7, 5, 30), ("r", 4, "D", 8, 80, 90),
+        ("r", 5, "D", 9, 20, 30), ("r", 6, "E", 8, 80, 90), ("s", 7, "D", 8, 80, 90),
+        columns="run sync_id dev ino begin_ns end_ns",
+    )  # fmt: skip
+    found = rows(tmp_path, f"SELECT sync_id FROM lost_before!({syncs}, {bios}) ORDER BY sync_id")
+    assert found == [(1,), (4,)]

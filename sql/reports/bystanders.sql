@@ -67,19 +67,12 @@ WITH
     FROM syncline_sync
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL AND bios IS NOT NULL
   ),
-  -- Bios with a known device, from their issue (the submit, where the issue is
-  -- not recorded) to their completion. They are issued at the device below.
   bio AS (
     SELECT
       *,
-      COALESCE(below, dev) AS place,
-      ts_ns AS submit_ns,
-      ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
-      ts_ns + dur_ns AS complete_ns,
       -- In a commit, a bio is of the journal, or of one file.
       CASE WHEN rwbs LIKE '%M%' THEN 0 ELSE ino END AS data_ino
-    FROM syncline_bio
-    WHERE dev IS NOT NULL AND dur_ns IS NOT NULL
+    FROM bio_times!()
   ),
   -- Without a known device, nothing is known of bystanders.
   slow AS (
@@ -92,11 +85,7 @@ WITH
   total AS (
     SELECT run, COUNT(*) AS syncs, SUM(dur_ns) AS dur_ns FROM slow GROUP BY run
   ),
-  own_bio AS (
-    SELECT slow.end_ns AS sync_end_ns, bio.*
-    FROM slow
-    JOIN bio USING (run, sync_id)
-  ),
+  own_bio AS (SELECT bio.* FROM slow JOIN bio USING (run, sync_id)),
   -- The commits that the slowest requests waited for.
   commit_wait AS (
     SELECT
@@ -143,84 +132,12 @@ WITH
     FROM own_device
     JOIN redirected USING (run, dev)
   ),
-  phase AS (
-    SELECT
-      of!(phase, (run, sync_id, phase, ts_ns)),
-      phase.ts_ns + phase.dur_ns AS end_ns
-    FROM slow
-    JOIN syncline_phase AS phase USING (run, sync_id)
-    WHERE
-      phase.dur_ns > 0
-      AND phase.phase IN (
-        'queue', 'device', 'writeback', 'earlier writeback', 'flush'
-      )
-  ),
-  -- A phase of bios goes along the critical path: of the own bios that were
-  -- submitted before its end, it waits for the one that completes last. A phase
-  -- may begin long after the issue of this bio.
-  reaching AS (
-    SELECT *
-    FROM latest_until!(
-      (
-        SELECT *, end_ns - 1 AS at_ns
-        FROM phase
-        WHERE phase IN ('queue', 'device', 'writeback')
-      ),
-      (
-        SELECT
-          *,
-          submit_ns AS at_ns,
-          -- At its end a request no longer waits.
-          earlier!(complete_ns, sync_end_ns) AS value_ns
-        FROM own_bio
-      ),
-      (ts_ns),
-      (run, sync_id)
-    )
-  ),
-  awaited AS (
-    SELECT
-      of!(reaching, (run, sync_id, ts_ns)),
-      MAX(own_bio.issue_ns) AS issue_ns,
-      CASE WHEN MIN(dev) = MAX(dev) THEN MIN(dev) END AS dev,
-      CASE WHEN MIN(place) = MAX(place) THEN MIN(place) END AS place
-    FROM reaching
-    JOIN own_bio
-      ON own_bio.run = reaching.run
-      AND own_bio.sync_id = reaching.sync_id
-      AND own_bio.submit_ns <= reaching.at_ns
-      AND earlier!(own_bio.complete_ns, own_bio.sync_end_ns)
-      = reaching.value_ns
-    GROUP BY reaching.run, reaching.sync_id, reaching.ts_ns
-    UNION ALL
-    -- A flush is sent when the thread begins to wait for it.
-    SELECT of!(phase, (run, sync_id, ts_ns)), MAX(wait.ts_ns), NULL, NULL
-    FROM phase
-    JOIN syncline_wait AS wait
-      ON wait.run = phase.run
-      AND wait.sync_id = phase.sync_id
-      AND wait.wait = phase.phase
-      AND wait.ts_ns <= phase.ts_ns
-    WHERE phase.phase = 'flush'
-    GROUP BY phase.run, phase.sync_id, phase.ts_ns
-  ),
   -- What each request waits for, and before when a bio of somebody else must
   -- have been issued to be ahead; the device and where its bios are issued, if
   -- it is only one.
   waiting AS (
-    SELECT
-      of!(phase, (run, sync_id)),
-      'itself' AS kind,
-      phase.ts_ns AS ts_ns,
-      phase.end_ns - phase.ts_ns AS dur_ns,
-      CASE phase.phase
-        WHEN 'earlier writeback' THEN phase.end_ns
-        ELSE COALESCE(awaited.issue_ns, phase.ts_ns)
-      END AS before_ns,
-      awaited.dev AS dev,
-      awaited.place AS place
-    FROM phase
-    LEFT JOIN awaited ON same!(awaited, phase, (run, sync_id, ts_ns))
+    SELECT run, sync_id, 'itself' AS kind, ts_ns, dur_ns, before_ns, dev, place
+    FROM waits_for_bios!(slow, bio)
     UNION ALL
     SELECT
       run, sync_id, 'commit', from_ns,

@@ -140,26 +140,6 @@ WITH
     LEFT JOIN data_before USING (run, sync_id)
     LEFT JOIN data_until USING (run, sync_id)
   ),
-  -- The flushes: before bios of a device, and those that the thread of a sync
-  -- of a file system waits for. Each is known at its end.
-  flush AS (
-    SELECT
-      run,
-      'device' AS place,
-      dev AS place_dev,
-      end_ns AS at_ns,
-      ts_ns AS value_ns
-    FROM bio
-    WHERE has_flush
-    UNION ALL
-    SELECT
-      wait.run, 'file system', sync.dev,
-      wait.ts_ns + wait.dur_ns,
-      wait.ts_ns
-    FROM syncline_wait AS wait
-    JOIN syncline_sync AS sync USING (run, sync_id)
-    WHERE wait.wait = 'flush'
-  ),
   sync_end AS (
     SELECT
       run, sync_id, dev,
@@ -174,7 +154,8 @@ WITH
   flushed AS (
     SELECT run, sync_id, dev, MAX(value_ns) AS begin_ns, MAX(fact_ns) AS end_ns
     FROM latest_until!(
-      sync_end, flush,
+      sync_end,
+      flushes!(bio),
       (sync_id, dev),
       (run, place, place_dev)
     )
@@ -238,41 +219,6 @@ WITH
     WHERE wait.wait <> 'flush'
     GROUP BY wait.run, wait.sync_id
   ),
-  failed_write AS (
-    SELECT *
-    FROM bio
-    WHERE has_data AND error < 0 AND end_ns IS NOT NULL AND file_ino IS NOT NULL
-  ),
-  -- When the same data were written without an error: at the same sectors of
-  -- the device, or at the same place of the file.
-  written_again AS (
-    SELECT of!(failed_write, (run, bio_id)), MIN(bio.end_ns) AS end_ns
-    FROM failed_write
-    JOIN bio
-      ON bio.run = failed_write.run
-      AND bio.dev = failed_write.dev
-      AND bio.ts_ns >= failed_write.end_ns
-      AND bio.error = 0
-    WHERE
-      (bio.sector <= failed_write.sector
-      AND bio.sector * 512 + bio.bytes
-      >= failed_write.sector * 512 + failed_write.bytes)
-      OR (bio.file_ino = failed_write.file_ino
-      AND bio.first_offset <= failed_write.first_offset
-      AND bio.last_offset >= failed_write.last_offset)
-    GROUP BY failed_write.run, failed_write.bio_id
-  ),
-  lost_before AS (
-    SELECT DISTINCT good.run AS run, good.sync_id AS sync_id
-    FROM failed_write
-    JOIN good
-      ON good.run = failed_write.run
-      AND good.ino = failed_write.file_ino
-      AND good.dev = failed_write.file_dev
-      AND good.begin_ns >= failed_write.end_ns
-    LEFT JOIN written_again ON same!(written_again, failed_write, (run, bio_id))
-    WHERE written_again.end_ns IS NULL OR written_again.end_ns > good.end_ns
-  ),
   judged AS (
     SELECT
       good.*,
@@ -316,7 +262,7 @@ WITH
     LEFT JOIN covered USING (run, sync_id)
     LEFT JOIN waited USING (run, sync_id)
     LEFT JOIN committed USING (run, sync_id)
-    LEFT JOIN lost_before USING (run, sync_id)
+    LEFT JOIN lost_before!(good, bio) AS lost_before USING (run, sync_id)
     LEFT JOIN endless ON same!(endless, good, (run, dev, ino))
   )
 SELECT

@@ -93,674 +93,111 @@
 --   bytes      bytes  Their size.
 --   sync_id    id     The sync that it delayed most.
 --   run        text   Name of the run, if the input holds several.
-WITH RECURSIVE
-  request AS MATERIALIZED (
-    SELECT
-      run, sync_id,
-      COALESCE(process, comm, '') AS process,
-      cgroup,
-      COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
-      op,
-      COALESCE(dev, '') AS dev,
-      COALESCE(fs, '') AS fs,
-      start_ns,
-      ts_ns + dur_ns AS end_ns
-    FROM syncline_sync
-  ),
-  bio AS MATERIALIZED (
-    SELECT
-      bio.run AS run,
-      bio.bio_id AS bio_id,
-      -- Where it is issued.
-      COALESCE(bio.below, bio.dev) AS place,
-      bio.sync_id AS sync_id,
-      bio.direction AS direction,
-      bio.bytes AS bytes,
-      CASE
-        WHEN bio.rwbs LIKE '%M%' THEN 1
-        WHEN bio.direction = 'flush' THEN 1
-        ELSE 0
-      END AS is_metadata,
-      bio.commit_id IS NOT NULL AS is_log,
-      CASE
-        WHEN bio.rwbs LIKE 'F%'
-        AND bio.direction <> 'flush'
-        AND COALESCE(cache.value, 'unknown') <> 'write through' THEN 1
-        ELSE 0
-      END AS has_preflush,
-      bio.ts_ns AS submit_ns,
-      bio.queue_ns AS queue_ns,
-      bio.ts_ns + bio.dur_ns AS complete_ns,
-      CASE
-        WHEN request.sync_id IS NOT NULL THEN 'sync'
-        WHEN bio.writers IS NOT NULL THEN 'data'
-        WHEN starter.sync_id IS NOT NULL THEN 'commit'
-        WHEN bio.comm LIKE 'kworker/%'
-        OR bio.comm LIKE 'jbd2/%'
-        OR bio.comm LIKE 'xfsaild/%'
-        OR bio.comm LIKE 'btrfs-%'
-        OR bio.comm LIKE 'f2fs%' THEN 'kernel'
-        ELSE 'process'
-      END AS part,
-      COALESCE(
-        request.process, bio.writers, starter.process,
-        CASE WHEN bio.comm LIKE 'kworker/%' THEN 'kworker' END,
-        bio.process, bio.comm, ''
-      ) AS process,
-      CASE
-        WHEN request.sync_id IS NOT NULL THEN request.cgroup
-        WHEN bio.writers IS NOT NULL THEN bio.writers_cgroup
-        WHEN starter.sync_id IS NOT NULL THEN starter.cgroup
-        ELSE bio.cgroup
-      END AS cgroup
-    FROM syncline_bio AS bio
-    LEFT JOIN request ON request.run = bio.run AND request.sync_id = bio.sync_id
-    LEFT JOIN syncline_journal AS journal
-      ON journal.run = bio.run
-      AND journal.commit_id = bio.commit_id
-    LEFT JOIN request AS starter
-      ON starter.run = journal.run
-      AND starter.sync_id = journal.sync_id
-    LEFT JOIN syncline_meta AS cache
-      ON cache.run = bio.run
-      AND cache.key = 'device_cache.' || COALESCE(bio.below, bio.dev)
-    WHERE bio.dev IS NOT NULL AND bio.dur_ns IS NOT NULL
-  ),
-  -- The device of a file system: where most bios of its syncs went.
-  home AS (
-    SELECT
-      request.run AS run,
-      request.dev AS dev,
-      bio.place AS place,
-      ROW_NUMBER() OVER (
-        PARTITION BY request.run, request.dev
-        ORDER BY COUNT(*) DESC, bio.place
-      ) AS number
-    FROM request
-    JOIN bio ON bio.run = request.run AND bio.sync_id = request.sync_id
-    GROUP BY request.run, request.dev, bio.place
-  ),
+WITH
   -- The syncs whose wait is meant: all, or those that a filter keeps.
   meant AS (SELECT run, sync_id FROM syncline_sync),
   -- The syncs whose length is known: those that others may delay.
-  victim AS MATERIALIZED (
+  victim AS (
     SELECT
-      request.run AS run,
-      request.sync_id AS sync_id,
-      request.process AS process,
-      request.cgroup AS cgroup,
-      request.owner AS owner,
-      request.op AS op,
-      request.fs AS fs,
-      request.start_ns AS start_ns,
-      request.end_ns AS end_ns,
-      COALESCE(home.place, request.dev) AS place,
-      meant.sync_id IS NOT NULL AS is_meant
-    FROM request
-    LEFT JOIN meant
-      ON meant.run = request.run
-      AND meant.sync_id = request.sync_id
-    LEFT JOIN home
-      ON home.run = request.run
-      AND home.dev = request.dev
-      AND home.number = 1
-    WHERE request.start_ns IS NOT NULL AND request.end_ns IS NOT NULL
+      of!(sync, (run, sync_id, op, fs)),
+      start_ns AS ts_ns,
+      ts_ns + dur_ns - start_ns AS dur_ns,
+      COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
+      COALESCE(home.place, sync.dev) AS place,
+      CASE WHEN meant.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_meant
+    FROM syncline_sync AS sync
+    LEFT JOIN meant ON same!(meant, sync, (run, sync_id))
+    LEFT JOIN place_of_file_system!() AS home ON same!(home, sync, (run, dev))
+    WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
-  -- Waits for a log or a commit that no row of syncline_journal describes.
-  log_wait AS MATERIALIZED (
-    SELECT
-      victim.run AS run,
-      victim.place AS place,
-      victim.process AS process,
-      victim.cgroup AS cgroup,
-      wait.ts_ns AS from_ns,
-      wait.ts_ns + wait.dur_ns AS until_ns
-    FROM victim
-    JOIN syncline_wait AS wait
-      ON wait.run = victim.run
-      AND wait.sync_id = victim.sync_id
-    WHERE wait.commit_id IS NULL AND wait.wait <> 'flush'
-  ),
-  -- A bio of a kernel thread is for such a wait if it is submitted meanwhile.
-  -- reached_ns is the latest end of the waits that have begun.
-  log_moment AS (
-    SELECT
-      run, place,
-      from_ns AS at_ns,
-      until_ns,
-      CAST(NULL AS BIGINT) AS bio_id
-    FROM log_wait
-    UNION ALL
-    SELECT run, place, submit_ns, NULL, bio_id FROM bio WHERE part = 'kernel'
-  ),
-  log_reach AS (
-    SELECT
-      run, place, bio_id, at_ns,
-      MAX(until_ns) OVER (
-        PARTITION BY run, place
-        ORDER BY at_ns, COALESCE(bio_id, 0)
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS reached_ns
-    FROM log_moment
-  ),
-  log_bio AS MATERIALIZED (
-    SELECT
-      log_reach.run AS run,
-      log_reach.bio_id AS bio_id,
-      MIN(log_wait.process) AS process,
-      MIN(log_wait.cgroup) AS cgroup
-    FROM log_reach
-    JOIN log_wait
-      ON log_wait.run = log_reach.run
-      AND log_wait.place = log_reach.place
-      AND log_wait.until_ns = log_reach.reached_ns
-    WHERE
-      log_reach.bio_id IS NOT NULL
-      AND log_reach.reached_ns > log_reach.at_ns
-    GROUP BY log_reach.run, log_reach.bio_id
-  ),
-  -- Where no issue is recorded, the device serves one bio after the other, in
-  -- the order of their completions.
-  unissued AS (
-    SELECT
-      run, bio_id,
-      LAG(complete_ns) OVER (
-        PARTITION BY run, place
-        ORDER BY complete_ns, bio_id
-      ) AS before_ns
-    FROM bio
-    WHERE queue_ns IS NULL
-  ),
-  named AS MATERIALIZED (
-    SELECT
-      bio.run AS run,
-      bio.bio_id AS bio_id,
-      bio.place AS place,
-      bio.direction AS direction,
-      bio.bytes AS bytes,
-      bio.is_metadata AS is_metadata,
-      bio.submit_ns AS submit_ns,
-      CASE
-        WHEN bio.queue_ns IS NOT NULL THEN bio.submit_ns + bio.queue_ns
-        WHEN unissued.before_ns > bio.submit_ns THEN unissued.before_ns
-        ELSE bio.submit_ns
-      END AS issue_ns,
-      bio.complete_ns AS complete_ns,
-      bio.has_preflush AS has_preflush,
-      CASE WHEN log_bio.bio_id IS NOT NULL THEN 'commit' ELSE part END AS part,
-      bio.is_log
-      OR log_bio.bio_id IS NOT NULL AS is_log,
-      COALESCE(log_bio.process, bio.process) AS process,
-      CASE
-        WHEN log_bio.bio_id IS NOT NULL THEN log_bio.cgroup
-        WHEN part <> 'kernel' THEN bio.cgroup
-      END AS cgroup
-    FROM bio
-    LEFT JOIN log_bio ON log_bio.run = bio.run AND log_bio.bio_id = bio.bio_id
-    LEFT JOIN unissued
-      ON unissued.run = bio.run
-      AND unissued.bio_id = bio.bio_id
-  ),
-  -- Numbers are faster than names: of who owns bios or syncs, and of devices.
+  owned AS (SELECT * FROM owned_bios!()),
   party AS MATERIALIZED (
     SELECT
       run, owner,
+      ROW_NUMBER() OVER (ORDER BY run, owner) AS party,
       MIN(process) AS process,
       MIN(cgroup) AS cgroup,
-      MIN(CASE WHEN part = 'kernel' THEN 1 ELSE 0 END) AS is_kernel,
-      MIN(CASE WHEN direction = 'read' THEN 1 ELSE 0 END) AS is_read,
-      MIN(direction IN ('discard', 'zeroes')) AS is_discard,
-      MIN(CASE WHEN part = 'process' THEN is_metadata ELSE 0 END) AS is_meta,
-      SUM(CASE WHEN part <> 'none' THEN 1 ELSE 0 END) AS bios,
+      CASE
+        WHEN COUNT(is_meant) > 0 THEN 'syncs'
+        WHEN MIN(part = 'kernel') THEN 'kernel'
+        WHEN MIN(direction IS NOT DISTINCT FROM 'read') THEN 'reads'
+        WHEN MIN(direction IN ('discard', 'zeroes')) THEN 'discards'
+        WHEN MIN(part = 'process' AND is_metadata = 1) THEN 'metadata'
+        ELSE 'writes'
+      END AS kind,
+      COUNT(part) AS bios,
       SUM(bytes) AS bytes,
-      ROW_NUMBER() OVER (ORDER BY run, owner) AS party
+      COALESCE(SUM(is_meant), 0) AS syncs,
+      COALESCE(SUM(is_meant * dur_ns), 0) AS ns
     FROM (
       SELECT
-        run,
-        process || ' ' || COALESCE(cgroup, '') AS owner,
-        process, cgroup, part, direction, is_metadata, bytes
-      FROM named
+        run, owner, process, cgroup, part, direction, is_metadata, bytes,
+        NULL AS is_meant,
+        NULL AS dur_ns
+      FROM owned
       UNION ALL
-      SELECT run, owner, NULL, NULL, 'none', 'none', 0, NULL FROM victim
+      SELECT run, owner, NULL, NULL, NULL, NULL, NULL, NULL, is_meant, dur_ns
+      FROM victim
     ) AS everyone
     GROUP BY run, owner
   ),
-  spot AS MATERIALIZED (
-    SELECT run, place, ROW_NUMBER() OVER (ORDER BY run, place) AS spot
-    FROM named
-    GROUP BY run, place
-  ),
-  owned AS MATERIALIZED (
+  sync AS MATERIALIZED (
     SELECT
-      spot.spot AS spot,
+      of!(victim, (run, place, sync_id, op, fs, ts_ns, dur_ns, is_meant)),
+      party.party AS party
+    FROM victim
+    JOIN party USING (run, owner)
+  ),
+  bio AS MATERIALIZED (
+    SELECT
+      of!(owned, (run, place, part, ts_ns, dur_ns, issue_ns)),
+      of!(owned, (is_log, is_metadata, has_preflush)),
       party.party AS party,
-      named.part AS part,
-      named.is_log AS is_log,
-      named.is_metadata AS is_metadata,
-      named.has_preflush AS has_preflush,
-      named.submit_ns AS submit_ns,
-      named.issue_ns AS issue_ns,
-      named.complete_ns AS complete_ns
-    FROM named
-    JOIN spot ON spot.run = named.run AND spot.place = named.place
-    JOIN party
-      ON party.run = named.run
-      AND party.owner = named.process || ' ' || COALESCE(named.cgroup, '')
+      CASE WHEN part = 'data' THEN 1 ELSE 0 END AS is_kept,
+      CASE WHEN kind = 'kernel' THEN 1 ELSE 0 END AS is_kernel
+    FROM owned
+    JOIN party USING (run, owner)
+  ),
+  hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
+  -- What a sync waits for.
+  piece AS (
+    SELECT
+      of!(sync, (run, place, sync_id)),
+      way_of_phase!(phase.phase) AS way,
+      of!(phase, (ts_ns, dur_ns))
+    FROM sync
+    JOIN syncline_phase AS phase USING (run, sync_id)
+    WHERE
+      is_meant = 1
+      AND phase.dur_ns > 0
+      AND way_of_phase!(phase.phase) IS NOT NULL
+      AND (phase.phase <> 'before submit' OR phase.dur_ns >= 1000000)
+  ),
+  -- Who held the device while a sync, the waiter, waited, and how long.
+  held AS MATERIALIZED (
+    SELECT
+      of!(held, (run, place, sync_id, way)),
+      of!(held, (party, state, is_sole, is_awaited, of_log)),
+      held.common_ns AS ns,
+      sync.fs AS fs,
+      sync.party AS waiter
+    FROM common_time!(
+      piece, hold,
+      (sync_id, way),
+      (party, state, is_sole, is_awaited, of_log),
+      (run, place)
+    ) AS held
+    JOIN sync USING (run, place, sync_id)
   ),
   -- btrfs may write each block of metadata twice, for a sync and once more. If
   -- the copies are not recorded, the device looks idle while it has them.
-  copied AS (
-    SELECT spot
-    FROM owned
-    GROUP BY spot
+  uncopied AS (
+    SELECT run, place
+    FROM bio
+    GROUP BY run, place
     HAVING
       SUM(CASE WHEN part = 'process' THEN is_metadata ELSE 0 END)
-      >= SUM(CASE WHEN part = 'sync' THEN is_metadata ELSE 0 END)
-  ),
-  waiting AS MATERIALIZED (
-    SELECT
-      ROW_NUMBER() OVER (ORDER BY victim.run, victim.sync_id) AS waiting,
-      victim.run AS run,
-      victim.sync_id AS sync_id,
-      spot.spot AS spot,
-      party.party AS party,
-      victim.op AS op,
-      CASE
-        WHEN victim.fs <> 'btrfs' THEN 1
-        WHEN copied.spot IS NOT NULL THEN 1
-        ELSE 0
-      END AS may_be_stalled,
-      victim.start_ns AS start_ns,
-      victim.end_ns AS end_ns,
-      victim.is_meant AS is_meant
-    FROM victim
-    JOIN party ON party.run = victim.run AND party.owner = victim.owner
-    LEFT JOIN spot ON spot.run = victim.run AND spot.place = victim.place
-    LEFT JOIN copied ON copied.spot = spot.spot
-  ),
-  -- Moments at which a bio is submitted, issued or completed. Data are kept, by
-  -- the thread that writes many, or by a limit of its control group, before the
-  -- device could get them.
-  edge AS (
-    SELECT
-      spot,
-      submit_ns AS at_ns,
-      CASE WHEN part = 'data' THEN 0 ELSE 1 END AS queued,
-      CASE WHEN part = 'data' THEN 1 ELSE 0 END AS kept,
-      CASE WHEN is_log THEN 1 ELSE 0 END AS log_queued,
-      0 AS issued,
-      0 AS log_issued,
-      0 AS party,
-      0 AS square,
-      CASE WHEN part = 'data' THEN NULL ELSE issue_ns END AS issue_ns,
-      CASE WHEN part = 'data' THEN issue_ns END AS kept_issue_ns,
-      CAST(NULL AS BIGINT) AS complete_ns
-    FROM owned
-    UNION ALL
-    SELECT
-      spot, issue_ns,
-      CASE WHEN part = 'data' THEN 0 ELSE -1 END,
-      CASE WHEN part = 'data' THEN -1 ELSE 0 END,
-      CASE WHEN is_log THEN -1 ELSE 0 END,
-      1,
-      CASE WHEN part <> 'data' AND is_log THEN 1 ELSE 0 END,
-      party,
-      party * party,
-      NULL, NULL, complete_ns
-    FROM owned
-    UNION ALL
-    SELECT
-      spot, complete_ns, 0, 0, 0, -1,
-      CASE WHEN part <> 'data' AND is_log THEN -1 ELSE 0 END,
-      -party,
-      -party * party,
-      NULL, NULL, NULL
-    FROM owned
-  ),
-  moment AS (
-    SELECT
-      spot, at_ns,
-      CAST(SUM(queued) AS BIGINT) AS queued,
-      CAST(SUM(kept) AS BIGINT) AS kept,
-      CAST(SUM(log_queued) AS BIGINT) AS log_queued,
-      CAST(SUM(issued) AS BIGINT) AS issued,
-      CAST(SUM(log_issued) AS BIGINT) AS log_issued,
-      CAST(SUM(party) AS BIGINT) AS party,
-      CAST(SUM(square) AS BIGINT) AS square,
-      MAX(issue_ns) AS issue_ns,
-      MAX(kept_issue_ns) AS kept_issue_ns,
-      MAX(complete_ns) AS complete_ns,
-      MAX(CASE WHEN complete_ns IS NOT NULL THEN at_ns END) AS issued_ns
-    FROM edge
-    GROUP BY spot, at_ns
-  ),
-  -- From each moment to the next one, how many bios are queued and at the
-  -- device; when the last bio was issued; when the last one completes of those
-  -- that were issued; and when the last one is issued of those that are queued.
-  -- All at the device are of one party if the square of the sum of its numbers
-  -- is their count times the sum of their squares.
-  span AS MATERIALIZED (
-    SELECT
-      spot,
-      at_ns AS from_ns,
-      LEAD(at_ns) OVER in_order AS until_ns,
-      SUM(queued) OVER in_order AS queued,
-      SUM(kept) OVER in_order AS kept,
-      SUM(log_queued) OVER in_order AS log_queued,
-      SUM(issued) OVER in_order AS issued,
-      SUM(log_issued) OVER in_order AS log_issued,
-      SUM(party) OVER in_order AS parties,
-      SUM(square) OVER in_order AS squares,
-      MAX(issue_ns) OVER in_order AS issue_ns,
-      MAX(kept_issue_ns) OVER in_order AS kept_issue_ns,
-      MAX(issued_ns) OVER in_order AS last_ns,
-      MAX(complete_ns) OVER in_order AS complete_ns
-    FROM moment
-    WINDOW in_order AS (PARTITION BY spot ORDER BY at_ns)
-  ),
-  -- Bios of one request of the block layer are issued and completed together.
-  completed AS (
-    SELECT
-      spot, complete_ns,
-      MIN(party) AS party,
-      MIN(CASE WHEN part <> 'data' AND is_log THEN 1 ELSE 0 END) AS of_log
-    FROM owned
-    GROUP BY spot, complete_ns
-  ),
-  last_issued AS (
-    SELECT spot, issue_ns, MAX(complete_ns) AS complete_ns
-    FROM owned
-    GROUP BY spot, issue_ns
-  ),
-  next_issued AS (
-    SELECT
-      spot, issue_ns,
-      MIN(party) AS party,
-      MIN(CASE WHEN is_log THEN 1 ELSE 0 END) AS of_log,
-      MAX(has_preflush) AS has_preflush
-    FROM owned
-    WHERE part <> 'data'
-    GROUP BY spot, issue_ns
-  ),
-  next_kept AS (
-    SELECT spot, issue_ns, MIN(party) AS party
-    FROM owned
-    WHERE part = 'data'
-    GROUP BY spot, issue_ns
-  ),
-  -- For whom a device works, and before that, whose bio it gets next. While
-  -- nothing recorded is at the device and a bio is queued for a flush before it
-  -- (PREFLUSH), the device empties its cache. If the bio is queued for a
-  -- millisecond without that, something that is not recorded may hold the
-  -- device.
-  used AS (
-    SELECT
-      span.spot AS spot,
-      span.from_ns AS from_ns,
-      span.until_ns AS until_ns,
-      CASE
-        WHEN parties * parties = issued * squares
-        AND issued > 0 THEN CAST(CAST(parties AS DOUBLE) / issued AS BIGINT)
-        WHEN issued > 0 THEN completed.party
-        WHEN queued > 0 THEN next_issued.party
-        WHEN kept > 0 THEN next_kept.party
-      END AS party,
-      CASE
-        WHEN parties * parties = issued * squares
-        AND issued > 0 THEN 1
-        ELSE 0
-      END AS is_sole,
-      CASE
-        WHEN parties * parties = issued * squares
-        AND issued > 0
-        AND log_queued > 0 THEN 1
-        ELSE 0
-      END AS is_log,
-      CASE
-        WHEN issued = 0
-        AND queued > 0 THEN next_issued.of_log
-        WHEN issued = 0 THEN 0
-        WHEN parties * parties <> issued * squares THEN completed.of_log
-        WHEN log_issued = issued THEN 1
-        ELSE 0
-      END AS of_log,
-      CASE
-        WHEN issued > 0 THEN 'working'
-        WHEN queued = 0 THEN 'kept'
-        WHEN next_issued.has_preflush = 1 THEN 'working'
-        WHEN span.until_ns - span.from_ns < 1000000 THEN 'working'
-        ELSE 'queued'
-      END AS device
-    FROM span
-    LEFT JOIN last_issued
-      ON last_issued.spot = span.spot
-      AND last_issued.issue_ns = span.last_ns
-    LEFT JOIN completed
-      ON completed.spot = span.spot
-      AND completed.complete_ns
-      = CASE
-        WHEN last_issued.complete_ns > span.from_ns THEN last_issued.complete_ns
-        ELSE span.complete_ns
-      END
-    LEFT JOIN next_issued
-      ON next_issued.spot = span.spot
-      AND next_issued.issue_ns = span.issue_ns
-    LEFT JOIN next_kept
-      ON next_kept.spot = span.spot
-      AND next_kept.issue_ns = span.kept_issue_ns
-  ),
-  -- Who holds a device, and what that means: it works for the party; it is
-  -- idle, and others wait for the party; it is stalled, and the party waits for
-  -- something that is not recorded. A bio that is queued for long is both of
-  -- the latter. The spans of a state do not overlap.
-  state AS (
-    SELECT 'working' AS device, 'working' AS state
-    UNION ALL
-    SELECT 'kept', 'idle'
-    UNION ALL
-    SELECT 'queued', 'idle'
-    UNION ALL
-    SELECT 'queued', 'stalled'
-  ),
-  hold AS (
-    SELECT
-      used.spot AS spot,
-      used.party AS party,
-      state.state AS state,
-      CASE WHEN state.state = 'stalled' THEN 0 ELSE used.of_log END AS of_log,
-      used.from_ns AS from_ns,
-      used.until_ns AS until_ns,
-      used.until_ns - used.from_ns AS ns,
-      used.is_sole AS is_sole,
-      used.is_log AS is_log
-    FROM used
-    JOIN state ON state.device = used.device
-    WHERE used.party IS NOT NULL
-  ),
-  -- How long the device was held until the end of each span: in all, by nobody
-  -- but one party, and by nobody but one while a bio of the journal was queued.
-  held AS MATERIALIZED (
-    SELECT
-      DENSE_RANK() OVER (ORDER BY spot, party, state, of_log) AS holder,
-      spot, party, state, of_log, from_ns, until_ns, is_sole, is_log,
-      CAST(SUM(ns) OVER in_order AS BIGINT) AS ns,
-      CAST(SUM(ns * is_sole) OVER in_order AS BIGINT) AS sole_ns,
-      CAST(SUM(ns * is_log) OVER in_order AS BIGINT) AS log_ns
-    FROM hold
-    WINDOW
-      in_order AS (
-        PARTITION BY spot, party, state, of_log
-        ORDER BY from_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      )
-  ),
-  holder AS MATERIALIZED (
-    SELECT DISTINCT holder, spot, party, state, of_log FROM held
-  ),
-  -- What a sync waits for, as a number: 1 its own bios in the queue, 2 earlier
-  -- writeback, 3 the device, 4 a cache flush, 5 the locks of a commit, 6 the
-  -- rest of a commit, a log or a lock, 7 a CPU or a worker.
-  piece AS MATERIALIZED (
-    SELECT
-      waiting.waiting AS waiting,
-      waiting.spot AS spot,
-      waiting.party AS party,
-      CASE phase.phase
-        WHEN 'queue' THEN 1
-        WHEN 'writeback' THEN 2
-        WHEN 'earlier writeback' THEN 2
-        WHEN 'device' THEN 3
-        WHEN 'flush' THEN 4
-        WHEN 'commit locking' THEN 5
-        WHEN 'cpu wait' THEN 7
-        WHEN 'completion' THEN 7
-        WHEN 'commit start' THEN 8
-        WHEN 'commit flushing' THEN 8
-        WHEN 'commit logging' THEN 8
-        ELSE 6
-      END AS way,
-      phase.ts_ns AS from_ns,
-      phase.ts_ns + phase.dur_ns AS until_ns
-    FROM waiting
-    JOIN syncline_phase AS phase
-      ON phase.run = waiting.run
-      AND phase.sync_id = waiting.sync_id
-    WHERE
-      waiting.is_meant
-      AND phase.dur_ns > 0
-      AND phase.phase NOT IN ('submit', 'after completion', 'residue')
-      AND (phase.phase <> 'before submit' OR phase.dur_ns >= 1000000)
-  ),
-  -- Where a piece of a sync ends and the next one begins: their ways, or 0.
-  side AS (SELECT 'end' AS side UNION ALL SELECT 'begin'),
-  border AS MATERIALIZED (
-    SELECT
-      waiting,
-      CASE side WHEN 'end' THEN until_ns ELSE from_ns END AS at_ns,
-      SUM(CASE side WHEN 'end' THEN way ELSE 0 END) AS ended,
-      SUM(CASE side WHEN 'begin' THEN way ELSE 0 END) AS begun
-    FROM piece
-    CROSS JOIN side
-    GROUP BY waiting, at_ns
-  ),
-  -- Times are cut into slots of 2^26 ns (67 ms). Only who holds the device in
-  -- the same slot can delay a sync.
-  held_slot AS (
-    SELECT DISTINCT
-      holder, spot,
-      CASE state WHEN 'stalled' THEN party END AS delays_only,
-      CASE state WHEN 'idle' THEN party END AS delays_not,
-      from_ns >> 26 AS slot,
-      until_ns >> 26 AS last_slot
-    FROM held
-    UNION ALL
-    SELECT holder, spot, delays_only, delays_not, slot + 1, last_slot
-    FROM held_slot
-    WHERE slot < last_slot
-  ),
-  waiting_slot AS (
-    SELECT
-      waiting, spot, party,
-      CASE may_be_stalled WHEN 1 THEN party END AS stalled_by,
-      start_ns >> 26 AS slot,
-      end_ns >> 26 AS last_slot
-    FROM waiting
-    WHERE is_meant
-    UNION ALL
-    SELECT waiting, spot, party, stalled_by, slot + 1, last_slot
-    FROM waiting_slot
-    WHERE slot < last_slot
-  ),
-  pair AS (
-    SELECT DISTINCT held_slot.holder, waiting_slot.waiting
-    FROM held_slot
-    JOIN waiting_slot
-      ON waiting_slot.spot = held_slot.spot
-      AND waiting_slot.slot = held_slot.slot
-    WHERE
-      (held_slot.delays_only IS NULL
-      OR held_slot.delays_only = waiting_slot.stalled_by)
-      AND COALESCE(held_slot.delays_not, 0) <> waiting_slot.party
-  ),
-  -- The last span that has begun at each border.
-  reached AS (
-    SELECT
-      *,
-      MAX(from_ns) OVER (
-        PARTITION BY holder
-        ORDER BY at_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS held_ns
-    FROM (
-      SELECT
-        pair.holder AS holder,
-        border.waiting AS waiting,
-        border.ended AS ended,
-        border.begun AS begun,
-        border.at_ns AS at_ns,
-        CAST(NULL AS BIGINT) AS from_ns
-      FROM pair
-      JOIN border ON border.waiting = pair.waiting
-      UNION ALL
-      SELECT holder, NULL, NULL, NULL, from_ns, from_ns FROM held
-    ) AS moments
-  ),
-  -- How long the device was held until each border.
-  until_border AS (
-    SELECT
-      holder, waiting, ended, begun,
-      ns - rest_ns AS ns,
-      sole_ns - rest_ns * is_sole AS sole_ns,
-      log_ns - rest_ns * is_log AS log_ns
-    FROM (
-      SELECT
-        reached.holder AS holder,
-        reached.waiting AS waiting,
-        reached.ended AS ended,
-        reached.begun AS begun,
-        held.ns AS ns,
-        held.sole_ns AS sole_ns,
-        held.log_ns AS log_ns,
-        held.is_sole AS is_sole,
-        held.is_log AS is_log,
-        CASE
-          WHEN held.until_ns > reached.at_ns THEN held.until_ns - reached.at_ns
-          ELSE 0
-        END AS rest_ns
-      FROM reached
-      JOIN held
-        ON held.holder = reached.holder
-        AND held.from_ns = reached.held_ns
-      WHERE reached.waiting IS NOT NULL
-    ) AS at_border
-  ),
-  -- A piece has what was held until its end, less what was until its begin.
-  passed AS (
-    SELECT
-      holder, waiting,
-      CASE side WHEN 'end' THEN ended ELSE begun END AS way,
-      CASE side WHEN 'end' THEN ns ELSE -ns END AS ns,
-      CASE side WHEN 'end' THEN sole_ns ELSE -sole_ns END AS sole_ns,
-      CASE side WHEN 'end' THEN log_ns ELSE -log_ns END AS log_ns
-    FROM until_border
-    CROSS JOIN side
-  ),
-  delay AS MATERIALIZED (
-    SELECT
-      holder, waiting,
-      SUM(CASE WHEN way IN (1, 2) THEN ns ELSE 0 END) AS queue_ns,
-      SUM(CASE WHEN way = 3 THEN ns ELSE 0 END) AS device_ns,
-      SUM(CASE WHEN way = 4 THEN ns ELSE 0 END) AS emptying_ns,
-      SUM(CASE WHEN way = 5 THEN ns ELSE 0 END) AS locking_ns,
-      SUM(CASE WHEN way = 6 THEN ns ELSE 0 END) AS wait_ns,
-      SUM(CASE WHEN way = 7 THEN ns ELSE 0 END) AS cpu_ns,
-      SUM(CASE WHEN way = 8 THEN ns ELSE 0 END) AS commit_ns,
-      SUM(CASE WHEN way = 1 THEN sole_ns ELSE 0 END) AS sole_queue_ns,
-      SUM(CASE WHEN way = 3 THEN sole_ns ELSE 0 END) AS own_ns,
-      SUM(CASE WHEN way = 6 THEN log_ns ELSE 0 END) AS sole_wait_ns,
-      SUM(CASE WHEN way = 8 THEN log_ns ELSE 0 END) AS sole_commit_ns
-    FROM passed
-    GROUP BY holder, waiting
+      < SUM(CASE WHEN part = 'sync' THEN is_metadata ELSE 0 END)
   ),
   -- A party delays others. While the device works for nobody else, its own
   -- bios there are delayed by nobody. If a bio of its syncs waits and nothing
@@ -768,303 +205,141 @@ WITH RECURSIVE
   -- are kept, or its bio is next for long, commits, locks and threads wait for
   -- it, and the device does not. Writing the commit that a sync waits for is
   -- for that sync, too.
-  of_holder AS (
+  delay AS (
     SELECT
-      run,
-      CASE WHEN is_stalled = 1 THEN 0 ELSE party END AS party,
-      sync_id,
-      queue_ns * (1 - is_idle) AS queue_ns,
-      device_ns * (1 - is_idle) * (1 - is_stalled) AS device_ns,
-      emptying_ns * (1 - is_idle) AS emptying_ns,
-      locking_ns,
-      wait_ns + commit_ns * (1 - of_log) AS commit_ns,
-      cpu_ns * (1 - is_stalled) AS cpu_ns,
-      sole_queue_ns + sole_wait_ns + sole_commit_ns * (1 - of_log) AS sure_ns
-    FROM (
-      SELECT
-        delay.*,
-        waiting.run AS run,
-        waiting.sync_id AS sync_id,
-        holder.party AS party,
-        holder.of_log AS of_log,
-        CASE holder.state WHEN 'idle' THEN 1 ELSE 0 END AS is_idle,
-        CASE holder.state WHEN 'stalled' THEN 1 ELSE 0 END AS is_stalled
-      FROM delay
-      JOIN holder ON holder.holder = delay.holder
-      JOIN waiting ON waiting.waiting = delay.waiting
-      WHERE
-        CASE
-          WHEN holder.state = 'stalled' THEN holder.party = waiting.party
-          ELSE holder.party <> waiting.party
-        END
-    ) AS held_up
+      run, sync_id, way, ns,
+      CASE state WHEN 'stalled' THEN 0 ELSE party END AS party,
+      CASE
+        WHEN way = 'queue' THEN ns * is_sole
+        WHEN way IN ('lock', 'commit') THEN ns * is_awaited
+      END AS sure_ns
+    FROM held
+    LEFT JOIN uncopied USING (run, place)
+    WHERE
+      CASE state
+        WHEN 'stalled' THEN party = waiter
+        AND (fs IS DISTINCT FROM 'btrfs' OR uncopied.run IS NULL)
+        AND way NOT IN ('device', 'cpu')
+        WHEN 'idle' THEN party <> waiter
+        AND way IN ('locking', 'lock', 'commit', 'cpu')
+        ELSE party <> waiter
+      END
+      AND NOT (way = 'commit' AND of_log = 1)
+    UNION ALL
+    -- Who used the device of syncs of others has a row even if it delayed none.
+    SELECT run, NULL, 'none', 0, used.party, 0
+    FROM (SELECT DISTINCT run, place, party FROM hold) AS used
+    JOIN sync USING (run, place)
+    WHERE used.party <> sync.party AND is_meant = 1
+    GROUP BY run, used.party
   ),
-  -- Who used the device of syncs of others has a row even if it delayed none.
-  present AS (
-    SELECT DISTINCT party.run AS run, holder.party AS party
-    FROM holder
-    JOIN party ON party.party = holder.party
-    JOIN (SELECT DISTINCT spot, party FROM waiting WHERE is_meant) AS other
-      ON other.spot = holder.spot
-      AND other.party <> holder.party
-    WHERE holder.state <> 'stalled'
-  ),
-  of_sync AS (
+  costliest AS (
     SELECT
       run, party, sync_id,
-      SUM(queue_ns) AS queue_ns,
-      SUM(device_ns) AS device_ns,
-      SUM(locking_ns) AS locking_ns,
-      SUM(commit_ns) AS commit_ns,
-      SUM(emptying_ns) AS emptying_ns,
-      SUM(cpu_ns) AS cpu_ns,
-      SUM(sure_ns) AS sure_ns,
-      SUM(queue_ns + emptying_ns + locking_ns + commit_ns + cpu_ns) AS ns
-    FROM (
-      SELECT * FROM of_holder
-      UNION ALL
-      SELECT run, party, NULL, 0, 0, 0, 0, 0, 0, 0 FROM present
-    ) AS each_holder
+      ROW_NUMBER() OVER (
+        PARTITION BY run, party
+        ORDER BY SUM(ns) DESC, sync_id NULLS LAST
+      ) AS number
+    FROM delay
+    WHERE way <> 'device'
     GROUP BY run, party, sync_id
   ),
   cost AS (
     SELECT
-      run, party,
-      SUM(CASE WHEN ns > 0 THEN 1 ELSE 0 END) AS syncs,
-      MIN(CASE WHEN ns > 0 AND number = 1 THEN sync_id END) AS sync_id,
-      SUM(ns) AS ns,
-      SUM(sure_ns) AS sure_ns,
-      SUM(queue_ns) AS queue_ns,
-      SUM(device_ns) AS device_ns,
-      SUM(locking_ns) AS locking_ns,
-      SUM(commit_ns) AS commit_ns,
-      SUM(emptying_ns) AS emptying_ns,
-      SUM(cpu_ns) AS cpu_ns
-    FROM (
-      SELECT
-        *,
-        ROW_NUMBER() OVER (
-          PARTITION BY run, party
-          ORDER BY ns DESC, sync_id NULLS LAST
-        ) AS number
-      FROM of_sync
-    ) AS costliest_first
-    GROUP BY run, party
+      of!(delay, (run, party)),
+      COUNT(DISTINCT CASE WHEN way <> 'device' THEN delay.sync_id END) AS syncs,
+      MIN(costliest.sync_id) AS sync_id,
+      sum_where!(ns, way <> 'device') AS ns,
+      COALESCE(SUM(sure_ns), 0) AS sure_ns,
+      sum_where!(ns, way IN ('queue', 'earlier')) AS queue_ns,
+      sum_where!(ns, way = 'device') AS device_ns,
+      sum_where!(ns, way = 'locking') AS locking_ns,
+      sum_where!(ns, way IN ('lock', 'commit')) AS commit_ns,
+      sum_where!(ns, way = 'flush') AS flush_ns,
+      sum_where!(ns, way = 'cpu') AS cpu_ns
+    FROM delay
+    LEFT JOIN costliest ON number = 1 AND same!(costliest, delay, (run, party))
+    GROUP BY delay.run, delay.party
   ),
   -- How long the device worked for nobody but a sync.
   own_device AS (
-    SELECT delay.waiting AS waiting, SUM(delay.own_ns) AS ns
-    FROM delay
-    JOIN holder ON holder.holder = delay.holder
-    JOIN waiting ON waiting.waiting = delay.waiting
-    WHERE holder.state = 'working' AND holder.party = waiting.party
-    GROUP BY delay.waiting
-  ),
-  -- How long it served nothing but what a sync needed of its own commit.
-  own_commit AS MATERIALIZED (SELECT * FROM own_commit_time!()),
-  -- When each party was active: its bios and syncs, and gaps of up to a second
-  -- between them.
-  activity AS (
-    SELECT party, submit_ns AS from_ns, complete_ns AS until_ns FROM owned
-    UNION ALL
-    SELECT party, start_ns, end_ns FROM waiting
-  ),
-  activity_reach AS (
-    SELECT
-      *,
-      MAX(until_ns) OVER (
-        PARTITION BY party
-        ORDER BY from_ns, until_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ns
-    FROM activity
-  ),
-  -- Its active times begin where the gap before is longer.
-  active AS MATERIALIZED (
-    SELECT
-      party, from_ns,
-      LEAD(reached_ns) OVER (PARTITION BY party ORDER BY from_ns) AS until_ns
-    FROM activity_reach
-    WHERE reached_ns IS NULL OR from_ns - reached_ns > 1000000000
-  ),
-  last_active AS (
-    SELECT party, MAX(until_ns) AS until_ns FROM activity GROUP BY party
-  ),
-  -- Each sync of the others, with the end of the last active time that began
-  -- before the sync ended.
-  meeting AS (
-    SELECT
-      active.party AS party,
-      CAST(NULL AS BIGINT) AS waiting,
-      active.from_ns AS at_ns,
-      COALESCE(active.until_ns, last_active.until_ns) AS until_ns
-    FROM active
-    JOIN last_active ON last_active.party = active.party
-    UNION ALL
-    SELECT neighbour.party, waiting.waiting, waiting.end_ns, NULL
-    FROM (SELECT DISTINCT spot, party FROM owned) AS neighbour
-    JOIN waiting
-      ON waiting.spot = neighbour.spot
-      AND waiting.party <> neighbour.party
-      AND waiting.is_meant
+    SELECT run, sync_id, SUM(ns) AS own_ns
+    FROM held
+    WHERE way = 'device' AND is_sole = 1 AND party = waiter
+    GROUP BY run, sync_id
   ),
   met AS (
     SELECT
-      party, waiting,
-      MAX(until_ns) OVER (
-        PARTITION BY party
-        ORDER BY at_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS active_ns
-    FROM meeting
-  ),
-  met_sync AS MATERIALIZED (
-    SELECT
-      met.party AS party,
-      met.waiting AS waiting,
-      CASE WHEN party.is_kernel = 1 THEN 0 ELSE 1 END AS counts,
-      CASE WHEN met.active_ns > waiting.start_ns THEN 1 ELSE 0 END AS is_active
-    FROM met
-    JOIN waiting ON waiting.waiting = met.waiting
-    JOIN party ON party.party = met.party
-  ),
-  -- How many others than threads of the kernel a sync met.
-  crowd AS (
-    SELECT waiting, SUM(counts * is_active) AS others
-    FROM met_sync
-    GROUP BY waiting
-  ),
-  compared_sync AS (
-    SELECT
-      met_sync.party AS party,
-      waiting.party AS victim,
-      waiting.op AS op,
-      is_active,
-      CASE WHEN crowd.others = is_active * counts THEN is_active END AS is_met,
-      waiting.end_ns - waiting.start_ns AS ns,
-      -- Squares of ns would be too large.
-      (waiting.end_ns - waiting.start_ns) / 1000.0 AS us,
-      waiting.end_ns - waiting.start_ns - COALESCE(own_device.ns, 0)
-      - COALESCE(own_commit.ns, 0) AS most_ns
-    FROM met_sync
-    JOIN waiting ON waiting.waiting = met_sync.waiting
-    JOIN crowd ON crowd.waiting = met_sync.waiting
-    LEFT JOIN own_device ON own_device.waiting = met_sync.waiting
-    LEFT JOIN own_commit
-      ON own_commit.run = waiting.run
-      AND own_commit.sync_id = waiting.sync_id
-  ),
-  mean AS (
-    SELECT
-      party, victim, op,
-      SUM(is_active) AS syncs,
-      SUM(CASE is_met WHEN 1 THEN 1 ELSE 0 END) AS met_syncs,
-      SUM(CASE is_met WHEN 0 THEN 1 ELSE 0 END) AS quiet_syncs,
-      SUM(is_active * most_ns) AS most_ns,
-      AVG(CASE is_met WHEN 1 THEN ns END) AS ns,
-      AVG(CASE is_met WHEN 0 THEN ns END) AS quiet_ns,
-      AVG(CASE is_met WHEN 1 THEN us END) AS us,
-      AVG(CASE is_met WHEN 0 THEN us END) AS quiet_us,
-      AVG(CASE is_met WHEN 1 THEN us * us END) AS square,
-      AVG(CASE is_met WHEN 0 THEN us * us END) AS quiet_square
-    FROM compared_sync
-    GROUP BY party, victim, op
-  ),
-  -- The variance of the difference of the means, in squares of us.
-  difference AS (
-    SELECT
-      *,
-      ns - quiet_ns AS longer_ns,
-      CASE
-        WHEN met_syncs >= 20
-        AND quiet_syncs >= 20 THEN (square - us * us) / met_syncs
-        + (quiet_square - quiet_us * quiet_us) / quiet_syncs
-      END AS variance
-    FROM mean
+      of!(found, (party, is_active, is_met)),
+      sync.party AS waiter,
+      of!(sync, (op, dur_ns)),
+      sync.dur_ns - COALESCE(own_ns, 0) - COALESCE(own_commit.ns, 0) AS most_ns
+    FROM met_parties!(
+      (SELECT * FROM sync WHERE is_meant = 1),
+      (
+        SELECT run, place, party, is_kernel, ts_ns, dur_ns FROM bio
+        UNION ALL
+        SELECT run, NULL, party, 0, ts_ns, dur_ns FROM sync
+      )
+    ) AS found
+    JOIN sync USING (run, sync_id)
+    LEFT JOIN own_device USING (run, sync_id)
+    -- How long it served nothing but what a sync needed of its own commit.
+    LEFT JOIN own_commit_time!() AS own_commit USING (run, sync_id)
   ),
   compared AS (
     SELECT
-      party,
-      SUM(quiet_syncs) AS quiet_syncs,
-      SUM(most_ns) AS most_ns,
-      SUM(CASE WHEN variance IS NOT NULL THEN syncs * longer_ns END) AS ns,
-      SQRT(
-        SUM(
-          CAST(syncs AS DOUBLE) * syncs
-          * CASE WHEN variance < 0 THEN 0 ELSE variance END
-        )
-      )
-      * 2000 AS error_ns
-    FROM difference
-    GROUP BY party
-  ),
-  own AS (
-    SELECT
-      run, party,
-      SUM(CASE WHEN is_meant THEN 1 ELSE 0 END) AS syncs,
-      SUM(CASE WHEN is_meant THEN end_ns - start_ns ELSE 0 END) AS ns
-    FROM waiting
-    GROUP BY run, party
+      amount.party AS party,
+      CAST(SUM(quiet_syncs) AS BIGINT) AS quiet_syncs,
+      CAST(SUM(most_ns) AS BIGINT) AS most_ns,
+      SUM(syncs * difference) AS ns,
+      2 * SQRT(SUM(CAST(syncs AS DOUBLE) * syncs * variance)) AS error_ns
+    FROM (
+      SELECT
+        party, waiter, op,
+        SUM(is_active) AS syncs,
+        SUM(is_active * most_ns) AS most_ns,
+        COUNT(CASE WHEN is_met = 0 THEN 1 END) AS quiet_syncs
+      FROM met
+      GROUP BY party, waiter, op
+    ) AS amount
+    LEFT JOIN mean_difference!(met, dur_ns, is_met, (party, waiter, op)) AS mean
+      ON with_rows >= 20
+      AND without_rows >= 20
+      AND same!(mean, amount, (party, waiter, op))
+    GROUP BY amount.party
   ),
   total AS (
-    SELECT run, SUM(syncs) AS syncs, SUM(ns) AS ns FROM own GROUP BY run
-  ),
-  figure AS (
-    SELECT
-      CASE
-        WHEN cost.party = 0 THEN 'unrecorded'
-        WHEN own.syncs IS NOT NULL THEN 'syncs'
-        WHEN party.is_kernel = 1 THEN 'kernel'
-        WHEN party.is_read = 1 THEN 'reads'
-        WHEN party.is_discard THEN 'discards'
-        WHEN party.is_meta = 1 THEN 'metadata'
-        ELSE 'writes'
-      END AS kind,
-      party.process AS process,
-      party.cgroup AS cgroup,
-      cost.syncs AS syncs,
-      total.syncs - COALESCE(own.syncs, 0) AS of_syncs,
-      total.ns - COALESCE(own.ns, 0) AS of_ns,
-      cost.ns AS cost_ns,
-      CASE WHEN cost.party > 0 THEN COALESCE(cost.sure_ns, 0) END AS low_ns,
-      compared.most_ns AS high_ns,
-      compared.ns AS compared_ns,
-      compared.error_ns AS compared_error_ns,
-      compared.quiet_syncs AS quiet_syncs,
-      cost.queue_ns AS queue_ns,
-      cost.device_ns AS device_ns,
-      cost.locking_ns AS locking_ns,
-      cost.commit_ns AS commit_ns,
-      cost.emptying_ns AS emptying_ns,
-      cost.cpu_ns AS cpu_ns,
-      party.bios AS bios,
-      party.bytes AS bytes,
-      cost.sync_id AS sync_id,
-      cost.run AS run
-    FROM cost
-    JOIN total ON total.run = cost.run
-    LEFT JOIN own ON own.run = cost.run AND own.party = cost.party
-    LEFT JOIN party ON party.party = cost.party
-    LEFT JOIN compared ON compared.party = cost.party
+    SELECT run, SUM(syncs) AS syncs, SUM(ns) AS ns FROM party GROUP BY run
   )
 SELECT
-  kind, process, cgroup, syncs, of_syncs,
-  CAST(cost_ns AS BIGINT) AS cost_ns,
-  CAST(low_ns AS BIGINT) AS low_ns,
-  CASE WHEN kind <> 'metadata' THEN CAST(high_ns AS BIGINT) END AS high_ns,
-  CAST(cost_ns AS DOUBLE) / NULLIF(of_ns, 0) AS share,
-  CAST(ROUND(compared_ns) AS BIGINT) AS compared_ns,
-  CAST(ROUND(compared_error_ns) AS BIGINT) AS compared_error_ns,
-  CAST(quiet_syncs AS BIGINT) AS quiet_syncs,
-  CAST(queue_ns AS BIGINT) AS queue_ns,
-  CAST(device_ns AS BIGINT) AS device_ns,
-  CAST(locking_ns AS BIGINT) AS commit_locking_ns,
-  CAST(commit_ns AS BIGINT) AS commit_data_ns,
-  CAST(emptying_ns AS BIGINT) AS cache_flush_ns,
-  CAST(cpu_ns AS BIGINT) AS cpu_ns,
-  bios,
-  CAST(bytes AS BIGINT) AS bytes,
-  sync_id, run
-FROM figure
-WHERE of_syncs > 0 AND (kind <> 'kernel' OR cost_ns + device_ns > 0)
+  COALESCE(party.kind, 'unrecorded') AS kind,
+  party.process AS process,
+  party.cgroup AS cgroup,
+  cost.syncs AS syncs,
+  CAST(total.syncs - COALESCE(party.syncs, 0) AS BIGINT) AS of_syncs,
+  CAST(cost.ns AS BIGINT) AS cost_ns,
+  CASE WHEN cost.party > 0 THEN CAST(cost.sure_ns AS BIGINT) END AS low_ns,
+  CASE WHEN party.kind <> 'metadata' THEN compared.most_ns END AS high_ns,
+  share!(cost.ns, total.ns - COALESCE(party.ns, 0)) AS share,
+  CAST(ROUND(compared.ns) AS BIGINT) AS compared_ns,
+  CAST(ROUND(compared.error_ns) AS BIGINT) AS compared_error_ns,
+  compared.quiet_syncs AS quiet_syncs,
+  CAST(cost.queue_ns AS BIGINT) AS queue_ns,
+  CAST(cost.device_ns AS BIGINT) AS device_ns,
+  CAST(cost.locking_ns AS BIGINT) AS commit_locking_ns,
+  CAST(cost.commit_ns AS BIGINT) AS commit_data_ns,
+  CAST(cost.flush_ns AS BIGINT) AS cache_flush_ns,
+  CAST(cost.cpu_ns AS BIGINT) AS cpu_ns,
+  party.bios AS bios,
+  CAST(party.bytes AS BIGINT) AS bytes,
+  cost.sync_id AS sync_id,
+  cost.run AS run
+FROM cost
+JOIN total USING (run)
+LEFT JOIN party ON party.party = cost.party
+LEFT JOIN compared ON compared.party = cost.party
+WHERE
+  total.syncs > COALESCE(party.syncs, 0)
+  AND (COALESCE(party.kind, '') <> 'kernel' OR cost.ns + cost.device_ns > 0)
 ORDER BY run, cost_ns DESC, kind, process NULLS LAST, cgroup NULLS LAST;

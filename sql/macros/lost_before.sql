@@ -1,0 +1,49 @@
+-- The syncs of a file whose data were lost before they began: they could not be
+-- written, and until the sync ends, nobody has written them without an error.
+--
+-- The kernel reports such an error once, and marks the data as clean. So a
+-- later sync may succeed without them.
+--
+-- Result: a row for each such sync, with `run` and `sync_id`.
+--
+-- Example: SELECT COUNT(*) FROM lost_before!(sync, bio)
+CREATE PERFETTO MACRO lost_before(
+  -- Table of syncs with `run`, `sync_id`, `dev`, `ino`, `begin_ns`, `end_ns`.
+  syncs TableOrSubquery,
+  -- Table of bios with the columns of syncline_bio; `file_dev` and `file_ino`,
+  -- the device and the inode of the file; `end_ns`; and `has_data`.
+  bios TableOrSubquery
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _lost AS (SELECT * FROM $bios WHERE has_data AND error < 0),
+    -- When the same data were written without an error: at the same sectors of
+    -- the device, or at the same place of the file.
+    _again AS (
+      SELECT of!(_lost, (run, bio_id)), MIN(_bio.end_ns) AS _end_ns
+      FROM _lost
+      JOIN $bios AS _bio
+        ON _bio.run = _lost.run
+        AND _bio.dev = _lost.dev
+        AND _bio.ts_ns >= _lost.end_ns
+        AND _bio.error = 0
+      WHERE
+        (_bio.sector <= _lost.sector
+        AND _bio.sector * 512 + _bio.bytes >= _lost.sector * 512 + _lost.bytes)
+        OR (_bio.file_ino = _lost.file_ino
+        AND _bio.first_offset <= _lost.first_offset
+        AND _bio.last_offset >= _lost.last_offset)
+      GROUP BY _lost.run, _lost.bio_id
+    )
+  SELECT DISTINCT _sync.run AS run, _sync.sync_id AS sync_id
+  FROM _lost
+  JOIN $syncs AS _sync
+    ON _sync.run = _lost.run
+    AND _sync.ino = _lost.file_ino
+    AND _sync.dev = _lost.file_dev
+    AND _sync.begin_ns >= _lost.end_ns
+  LEFT JOIN _again ON same!(_again, _lost, (run, bio_id))
+  WHERE _again._end_ns IS NULL OR _again._end_ns > _sync.end_ns
+);

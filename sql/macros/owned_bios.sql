@@ -1,0 +1,143 @@
+-- Bios, and whose they are: for whom a device works.
+--
+-- The owner of a bio is the process whose sync it belongs to; else the one that
+-- wrote the data; else the one whose sync started the commit; else, where
+-- commits are not recorded, as on xfs, the one whose sync waits for one. A bio
+-- for which none of these is known belongs to the thread that submitted it.
+--
+-- Result: a row for each bio whose device and end are known, with
+--   run, bio_id, direction, bytes, ts_ns, dur_ns, place  Of bio_times!.
+--   issue_ns     When it was issued. Where that is not recorded, the device
+--                serves one bio after the other, in the order of their
+--                completions: the completion of the one before, if that is
+--                after the submit.
+--   process      Name of the owner. Empty if no name is known.
+--   cgroup       Its control group. Null if it is not known.
+--   part         Why it is the owner: sync, data, commit, kernel (a thread of
+--                the kernel, for an unknown program), or process.
+--   owner        Both in one text.
+--   is_log       1 if the bio is of a commit, else 0.
+--   is_metadata  1 if it is of metadata or a flush, else 0.
+--   has_preflush  1 if the device flushes before it, else 0. A device that is
+--                known to write through has nothing to flush.
+--
+-- Example: SELECT process, SUM(bytes) FROM owned_bios!() GROUP BY process
+CREATE PERFETTO MACRO owned_bios()
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _sync AS (
+      SELECT *, COALESCE(process, comm, '') AS _name, ts_ns + dur_ns AS _end_ns
+      FROM syncline_sync
+    ),
+    _bio AS (
+      SELECT
+        of!(bio, (run, bio_id, direction, bytes, ts_ns, dur_ns, place)),
+        later!(
+          bio.issue_ns,
+          CASE
+            WHEN bio.queue_ns IS NULL THEN LAG(bio.complete_ns) OVER (
+              PARTITION BY bio.run, bio.place, bio.queue_ns IS NULL
+              ORDER BY bio.complete_ns, bio.bio_id
+            )
+          END
+        ) AS issue_ns,
+        COALESCE(
+          own._name, bio.writers, starter._name,
+          CASE WHEN bio.comm LIKE 'kworker/%' THEN 'kworker' END,
+          bio.process, bio.comm, ''
+        ) AS process,
+        CASE
+          WHEN own.sync_id IS NOT NULL THEN own.cgroup
+          WHEN bio.writers IS NOT NULL THEN bio.writers_cgroup
+          WHEN starter.sync_id IS NOT NULL THEN starter.cgroup
+          ELSE bio.cgroup
+        END AS cgroup,
+        CASE
+          WHEN own.sync_id IS NOT NULL THEN 'sync'
+          WHEN bio.writers IS NOT NULL THEN 'data'
+          WHEN starter.sync_id IS NOT NULL THEN 'commit'
+          WHEN bio.comm LIKE 'kworker/%'
+          OR bio.comm LIKE 'jbd2/%'
+          OR bio.comm LIKE 'xfsaild/%'
+          OR bio.comm LIKE 'btrfs-%'
+          OR bio.comm LIKE 'f2fs%' THEN 'kernel'
+          ELSE 'process'
+        END AS part,
+        CASE WHEN bio.commit_id IS NOT NULL THEN 1 ELSE 0 END AS is_log,
+        CASE
+          WHEN bio.rwbs LIKE '%M%' OR bio.direction = 'flush' THEN 1
+          ELSE 0
+        END AS is_metadata,
+        CASE
+          WHEN bio.rwbs LIKE 'F%'
+          AND bio.direction <> 'flush'
+          AND cache.value IS DISTINCT FROM 'write through' THEN 1
+          ELSE 0
+        END AS has_preflush
+      FROM bio_times!() AS bio
+      LEFT JOIN _sync AS own ON own.run = bio.run AND own.sync_id = bio.sync_id
+      LEFT JOIN syncline_journal AS journal
+        ON journal.run = bio.run
+        AND journal.commit_id = bio.commit_id
+      LEFT JOIN _sync AS starter
+        ON starter.run = journal.run
+        AND starter.sync_id = journal.sync_id
+      LEFT JOIN syncline_meta AS cache
+        ON cache.run = bio.run
+        AND cache.key = 'device_cache.' || bio.place
+    ),
+    -- Waits for a log or a commit that no row of syncline_journal describes.
+    _wait AS (
+      SELECT
+        _sync.run AS run,
+        COALESCE(own.place, _sync.dev, '') AS place,
+        _sync._name AS process,
+        _sync.cgroup AS cgroup,
+        wait.ts_ns AS at_ns,
+        wait.ts_ns + wait.dur_ns AS value_ns
+      FROM _sync
+      JOIN syncline_wait AS wait
+        ON wait.run = _sync.run
+        AND wait.sync_id = _sync.sync_id
+      LEFT JOIN place_of_file_system!() AS own ON same!(own, _sync, (run, dev))
+      WHERE
+        _sync.start_ns IS NOT NULL
+        AND _sync._end_ns IS NOT NULL
+        AND wait.commit_id IS NULL
+        AND wait.wait <> 'flush'
+    ),
+    -- A bio of a thread of the kernel is for such a wait if it is submitted
+    -- meanwhile; of several, for the one that ends last.
+    _log AS (
+      SELECT
+        of!(_asked, (run, bio_id)),
+        MIN(_wait.process) AS process,
+        MIN(_wait.cgroup) AS cgroup
+      FROM latest_until!(
+        (SELECT *, ts_ns AS at_ns FROM _bio WHERE part = 'kernel'),
+        _wait,
+        (bio_id),
+        (run, place)
+      ) AS _asked
+      JOIN _wait USING (run, place, value_ns)
+      WHERE _asked.value_ns > _asked.at_ns
+      GROUP BY _asked.run, _asked.bio_id
+    ),
+    _named AS (
+      SELECT
+        of!(_bio, (run, bio_id, direction, bytes, ts_ns, dur_ns, place)),
+        of!(_bio, (issue_ns, is_metadata, has_preflush)),
+        COALESCE(_log.process, _bio.process) AS process,
+        CASE
+          WHEN _log.bio_id IS NOT NULL THEN _log.cgroup
+          WHEN part <> 'kernel' THEN _bio.cgroup
+        END AS cgroup,
+        CASE WHEN _log.bio_id IS NOT NULL THEN 'commit' ELSE part END AS part,
+        CASE WHEN _log.bio_id IS NOT NULL THEN 1 ELSE is_log END AS is_log
+      FROM _bio
+      LEFT JOIN _log USING (run, bio_id)
+    )
+  SELECT *, process || ' ' || COALESCE(cgroup, '') AS owner FROM _named
+);
