@@ -892,3 +892,20 @@ def test_lost_before(tmp_path: Path) -> None:
     )  # fmt: skip
     found = rows(tmp_path, f"SELECT sync_id FROM lost_before!({syncs}, {bios}) ORDER BY sync_id")
     assert found == [(1,), (4,)]
+
+
+def test_unseen_phases(tmp_path: Path) -> None:
+    # In r, all is seen, but of one of two requests it is not known how long it waited for a CPU. In s, nothing is said;
+    # commits are inferred for x.
+    totals = table(("r", None, 2, 1, 1), ("s", "x", 1, 0, 0), ("s", "y", 1, 0, 1), columns="run op syncs waits_known cpu_known")  # fmt: skip
+    parts = table(("r", None, "commit wait"), ("s", "x", "commit start"), ("s", "y", "queue"), columns="run op phase")  # fmt: skip
+    seen = "lock wait, device, earlier writeback, commit wait, flush"
+    sql = (
+        f"WITH syncline_meta AS {table(('r', 'phases_seen', seen), columns='run key value')}"
+        f" SELECT run, op, phases FROM unseen_phases!({totals}, {parts}, (run, op)) ORDER BY run, op"
+    )
+    assert rows(tmp_path, sql) == [
+        ("r", None, "cpu wait of 1 requests"),
+        ("s", "x", "cpu wait, lock wait, device, earlier writeback, earlier commit, commit start, flush"),
+        ("s", "y", "lock wait, device, earlier writeback, commit wait, flush"),
+    ]  # fmt: skip

@@ -84,54 +84,6 @@ WITH
       MAX(NULLIF(dur_ns, 0)) AS max_ns
     FROM spent
     GROUP BY run, op, fs, dev, phase
-  ),
-  -- The commas around the names let each be found as a whole.
-  seen AS (
-    SELECT total.*, COALESCE(', ' || value || ',', '') AS phases
-    FROM total
-    LEFT JOIN syncline_meta AS meta
-      ON meta.run = total.run
-      AND meta.key = 'phases_seen'
-  ),
-  -- Waits for commits may be inferred where they are not recorded.
-  inferred AS (
-    SELECT DISTINCT run, op, fs, dev FROM part WHERE phase LIKE 'commit%'
-  ),
-  -- A flush is a bio, too, where waits are not recorded.
-  unseen AS (
-    SELECT
-      of!(seen, (run, op, fs, dev)),
-      NULLIF(
-        CONCAT_WS(
-          ', ',
-          CASE
-            WHEN cpu_known = syncs THEN NULL
-            WHEN cpu_known > 0 THEN 'cpu wait of '
-            || CAST(syncs - cpu_known AS TEXT)
-            || ' requests'
-            ELSE 'cpu wait'
-          END,
-          CASE WHEN phases NOT LIKE '%, lock wait,%' THEN 'lock wait' END,
-          CASE WHEN phases NOT LIKE '%, device,%' THEN 'device' END,
-          CASE
-            WHEN phases LIKE '%, earlier writeback,%' THEN NULL
-            ELSE 'earlier writeback'
-          END,
-          CASE
-            WHEN phases LIKE '%, commit wait,%'
-            AND waits_known > 0 THEN NULL
-            WHEN inferred.run IS NOT NULL THEN 'earlier commit, commit start'
-            ELSE 'commit wait'
-          END,
-          CASE
-            WHEN phases NOT LIKE '%, flush,%'
-            OR (waits_known = 0 AND phases LIKE '%, commit wait,%') THEN 'flush'
-          END
-        ),
-        ''
-      ) AS phases
-    FROM seen
-    LEFT JOIN inferred ON same!(inferred, seen, (run, op, fs, dev))
   )
 SELECT
   part.op AS op,
@@ -149,7 +101,8 @@ SELECT
   part.run AS run
 FROM part
 JOIN total ON same!(total, part, (run, op, fs, dev))
-JOIN unseen ON same!(unseen, part, (run, op, fs, dev))
+JOIN unseen_phases!(total, part, (run, op, fs, dev)) AS unseen
+  ON same!(unseen, part, (run, op, fs, dev))
 ORDER BY
   part.run,
   COALESCE(total.time_ns, 0) DESC,
