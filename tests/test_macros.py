@@ -909,3 +909,93 @@ def test_unseen_phases(tmp_path: Path) -> None:
         ("s", "x", "cpu wait, lock wait, device, earlier writeback, earlier commit, commit start, flush"),
         ("s", "y", "lock wait, device, earlier writeback, commit wait, flush"),
     ]  # fmt: skip
+
+
+def test_summary_metrics(tmp_path: Path) -> None:
+    found = rows(tmp_path, "SELECT * FROM summary_metrics!() ORDER BY place")
+    assert [place for place, *_ in found] == [*range(1, len(found) + 1)]
+    assert len({(measure, statistic) for _, measure, statistic, _ in found}) == len(found)
+    assert {unit for *_, unit in found} == {"count", "share", "ns", "bytes", "ratio"}
+    assert found[0] == (1, "runs", None, "count")
+
+
+def test_time_of_programs(tmp_path: Path) -> None:
+    # Process 1 has threads of two names, which overlap for 5; a thread without a process; one without any name.
+    named = [
+        ("r", 1, "db", "db-1", 0, 10), ("r", 1, "db", "db-2", 5, 10), ("r", None, None, "t", 100, 7),
+        ("r", 9, None, None, 200, None),
+    ]  # fmt: skip
+    # 50 more programs, each shorter than these: those after the first 50 are the others.
+    many = [("r", 100 + n, f"p{n:02}", "x", 1000, 1) for n in range(50)]
+    columns = "run pid process comm ts_ns dur_ns"
+    found = rows(
+        tmp_path,
+        f"WITH syncline_sync_call AS {table(*named, *many, columns=columns)}"
+        " SELECT scope, syncs, known, time_ns, wall_ns FROM time_of_programs!() ORDER BY scope",
+    )
+    by_scope = {scope: figures for scope, *figures in found}
+    assert len(found) == 50 + 2
+    assert by_scope["all"] == [54, 53, 77, 15 + 7 + 1]
+    assert by_scope["process:db"] == [2, 2, 20, 15]
+    assert by_scope["comm:t"] == [1, 1, 7, 7]
+    # p48 and p49, and the one without a name, whose length is unknown.
+    assert by_scope["others"] == [3, 2, 2, 2]
+    assert by_scope["process:p47"] == [1, 1, 1, 1]
+    few = rows(
+        tmp_path,
+        f"WITH syncline_sync_call AS {table(named[3], columns=columns)} SELECT * FROM time_of_programs!() ORDER BY scope",
+    )
+    assert few == [("all", 1, 0, None, None), ("pid:9", 1, 0, None, None)]
+
+
+def test_sums_of_marks(tmp_path: Path) -> None:
+    columns = "run sync_id ts_ns dur_ns incomplete bios ret bytes syscall_ns writeback_ns"
+    # Both syncs are in the mark, one in the other, overlapping for 5; a third one is in none.
+    syncs = table(
+        ("r", 1, 10, 10, None, 0, 0, 5, 9, None), ("r", 2, 15, 10, None, 0, 0, None, 8, None), ("r", 3, 90, 10, None, 0, 0, 5, 9, 9),
+        columns=columns,
+    )  # fmt: skip
+    marks = table(("r", 1, 10, 10), ("r", 2, 12, 10), columns="run mark_id ts_ns dur_ns")
+    found = rows(
+        tmp_path,
+        f"WITH syncline_mark AS {marks}, syncline_sync_call AS {syncs} SELECT * FROM sums_of_marks!() ORDER BY measure",
+    )
+    assert found == [
+        ("sync_wall_time", 15 + 10, 3, 3),
+        ("syncs", 3, None, None),
+        ("syscall_latency", 9 + 8 + 8, 3, 3),
+        ("writeback_amount", 5, 1, 3),
+        ("writeback_latency", None, 0, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("meta", "syncs", "bios", "expected"),
+    [
+        # Syncs and bios; syncs with no bio; a run without syncs and a bio; likewise, next to another run; only requests.
+        ([("a", "x", "")], [2], 1, (1, True, True, True, True)),
+        ([("a", "x", "")], [None], 0, (1, True, False, True, True)),
+        ([("a", "syncs_recorded", "no")], [], 1, (1, True, True, False, False)),
+        ([("a", "syncs_recorded", "no"), ("b", "x", "")], [], 1, (2, True, True, True, False)),
+        ([("a", "tables", "sync")], [2], 0, (1, False, False, True, True)),
+    ],
+)
+def test_shown_figures(
+    tmp_path: Path,
+    meta: list[tuple[str, str, str]],
+    syncs: list[int | None],
+    bios: int,
+    expected: tuple[object, ...],
+) -> None:
+    def some(number: int) -> str:
+        return f" LIMIT {number}"
+
+    requests = table(*((one,) for one in [*syncs, 0]), columns="bios")
+    found = rows(
+        tmp_path,
+        f"WITH syncline_meta AS {table(*meta, columns='run key value')},"
+        f" syncline_sync AS (SELECT * FROM {requests} AS t{some(len(syncs))}),"
+        f" syncline_bio AS (SELECT 1 AS bio_id{some(bios)})"
+        " SELECT runs, has_tables, has_bios, has_syncs, all_have_syncs FROM shown_figures!()",
+    )
+    assert found == [expected]

@@ -58,61 +58,7 @@
 --   syncs   count  Number of syncs in the scope, or of such calls or bios.
 --                  Null for counts.
 WITH
-  -- The metrics in the order of the report. The name is measure_statistic.
-  metric(place, measure, statistic, unit) AS (
-    VALUES
-      (1, 'runs', NULL, 'count'),
-      (2, 'syncs', NULL, 'count'),
-      (3, 'requests', NULL, 'count'),
-      (4, 'unique_files', NULL, 'count'),
-      (5, 'empty_share', NULL, 'share'),
-      (6, 'syscall_latency', 'avg', 'ns'),
-      (7, 'syscall_latency', 'p50', 'ns'),
-      (8, 'syscall_latency', 'p90', 'ns'),
-      (9, 'syscall_latency', 'p99', 'ns'),
-      (10, 'syscall_latency', 'p999', 'ns'),
-      (11, 'syscall_latency', 'max', 'ns'),
-      (12, 'syscall_latency', 'sum', 'ns'),
-      (13, 'writeback_latency', 'avg', 'ns'),
-      (14, 'writeback_latency', 'p50', 'ns'),
-      (15, 'writeback_latency', 'p90', 'ns'),
-      (16, 'writeback_latency', 'p99', 'ns'),
-      (17, 'writeback_latency', 'p999', 'ns'),
-      (18, 'writeback_latency', 'max', 'ns'),
-      (19, 'writeback_latency', 'sum', 'ns'),
-      (20, 'journal_wait', 'avg', 'ns'),
-      (21, 'journal_wait', 'p50', 'ns'),
-      (22, 'journal_wait', 'p99', 'ns'),
-      (23, 'journal_wait', 'sum', 'ns'),
-      (24, 'flush_wait', 'avg', 'ns'),
-      (25, 'flush_wait', 'p50', 'ns'),
-      (26, 'flush_wait', 'p99', 'ns'),
-      (27, 'flush_wait', 'sum', 'ns'),
-      (28, 'writeback_amount', 'avg', 'bytes'),
-      (29, 'writeback_amount', 'p50', 'bytes'),
-      (30, 'writeback_amount', 'p99', 'bytes'),
-      (31, 'writeback_amount', 'max', 'bytes'),
-      -- Not a statistic of the distribution: it covers all requests.
-      (32, 'writeback_amount_sum', NULL, 'bytes'),
-      (33, 'sync_time_sum', NULL, 'ns'),
-      (34, 'sync_wall_time', NULL, 'ns'),
-      (35, 'parallelism', NULL, 'ratio'),
-      (36, 'attribution_share', NULL, 'share'),
-      (37, 'incomplete', NULL, 'count'),
-      (38, 'unmatched_calls', NULL, 'count'),
-      (39, 'failed_syncs', NULL, 'count'),
-      (40, 'failed_calls', NULL, 'count'),
-      (41, 'failed_bios', NULL, 'count'),
-      (42, 'background_bios', NULL, 'count'),
-      (43, 'background_bytes', NULL, 'bytes'),
-      (44, 'losses', NULL, 'count'),
-      (45, 'marks', NULL, 'count'),
-      (46, 'syncs_per_mark', NULL, 'count'),
-      (47, 'syscall_latency_per_mark', NULL, 'ns'),
-      (48, 'writeback_latency_per_mark', NULL, 'ns'),
-      (49, 'writeback_amount_per_mark', NULL, 'bytes'),
-      (50, 'sync_wall_time_per_mark', NULL, 'ns')
-  ),
+  metric AS (SELECT * FROM summary_metrics!()),
   confidence(name) AS (VALUES ('exact'), ('inferred'), ('unknown')),
   missing(name) AS (VALUES ('start'), ('end'), ('call'), ('bio')),
   total AS (
@@ -137,7 +83,6 @@ WITH
   request AS (
     SELECT
       COUNT(*) AS requests,
-      COUNT(bios) AS with_bios,
       COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
       SUM(bytes) AS bytes
     FROM syncline_sync
@@ -186,78 +131,8 @@ WITH
     WHERE is_whole!(sync)
   ),
   distribution AS (SELECT * FROM distribution!(measured, figure, (measure))),
-  -- Threads of one process may have different names.
-  process AS (
-    SELECT
-      run, pid,
-      COALESCE(
-        'process:' || MIN(process),
-        'comm:' || MIN(comm),
-        'pid:' || CAST(pid AS TEXT)
-      ) AS scope
-    FROM syncline_sync_call
-    WHERE pid IS NOT NULL
-    GROUP BY run, pid
-  ),
-  -- Threads are grouped by name only if their process is unknown.
-  timed AS (
-    SELECT
-      run, pid,
-      CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
-      ts_ns, dur_ns
-    FROM syncline_sync_call
-  ),
-  named AS (
-    SELECT
-      COALESCE(process.scope, 'comm:' || comm) AS scope,
-      SUM(intervals) AS syncs,
-      SUM(known) AS known,
-      SUM(time_ns) AS time_ns,
-      SUM(wall_ns) AS wall_ns
-    FROM wall_time!(timed, (run, pid, comm)) AS spent
-    LEFT JOIN process ON process.run = spent.run AND process.pid = spent.pid
-    GROUP BY 1
-  ),
-  ranked AS (
-    SELECT
-      named.*,
-      ROW_NUMBER() OVER (ORDER BY COALESCE(time_ns, 0) DESC, scope) AS place
-    FROM named
-  ),
-  scoped AS (
-    SELECT
-      CASE WHEN place <= 50 THEN scope ELSE 'others' END AS scope,
-      SUM(syncs) AS syncs,
-      SUM(known) AS known,
-      SUM(time_ns) AS time_ns,
-      SUM(wall_ns) AS wall_ns
-    FROM ranked
-    GROUP BY 1
-    UNION ALL
-    SELECT
-      'all',
-      COALESCE(SUM(intervals), 0),
-      COALESCE(SUM(known), 0),
-      SUM(time_ns),
-      SUM(wall_ns)
-    FROM wall_time!(timed, (run)) AS spent
-  ),
+  scoped AS (SELECT * FROM time_of_programs!()),
   marks AS (SELECT COUNT(*) AS marks FROM syncline_mark),
-  in_mark AS (SELECT * FROM syncs_of_marks!()),
-  in_marks AS (
-    SELECT 'syncs' AS measure, COUNT(sync_id) AS total, NULL AS known
-    FROM in_mark
-    UNION ALL
-    SELECT 'syscall_latency', SUM(syscall_ns), COUNT(syscall_ns) FROM in_mark
-    UNION ALL
-    SELECT 'writeback_latency', SUM(writeback_ns), COUNT(writeback_ns)
-    FROM in_mark
-    UNION ALL
-    SELECT 'writeback_amount', SUM(bytes), COUNT(bytes) FROM in_mark
-    UNION ALL
-    SELECT 'sync_wall_time', SUM(wall_ns), SUM(known)
-    FROM wall_time!(in_mark, (run, mark_id)) AS spent
-  ),
   unmatched AS (
     SELECT
       COUNT(*) AS calls,
@@ -289,32 +164,9 @@ WITH
     FROM syncline_loss
     WHERE severity = 'loss'
   ),
-  run AS (
-    SELECT
-      COUNT(DISTINCT run) AS runs,
-      COUNT(DISTINCT
-        CASE WHEN key = 'syncs_recorded' AND value = 'no' THEN run END
-      ) AS without_syncs,
-      -- A high-level log has only requests.
-      COUNT(CASE WHEN key = 'tables' THEN 1 END) AS without_tables
-    FROM syncline_meta
-  ),
-  -- What the input can show. Figures of the rest are null, not 0.
-  shown AS (
-    SELECT
-      without_tables = 0 AS has_tables,
-      without_tables = 0
-      AND (requests = 0 OR with_bios + bios > 0) AS has_bios,
-      requests > 0
-      OR without_syncs = 0
-      OR without_syncs < runs AS has_syncs,
-      without_syncs = 0 AS all_have_syncs
-    FROM run
-    CROSS JOIN request
-    CROSS JOIN (SELECT COUNT(*) AS bios FROM syncline_bio) AS bio
-  ),
+  shown AS (SELECT * FROM shown_figures!()),
   figure(name, scope, value, known, syncs) AS (
-    SELECT 'runs', 'all', runs, NULL, NULL FROM run
+    SELECT 'runs', 'all', runs, NULL, NULL FROM shown
     UNION ALL
     SELECT 'syncs', 'all', syncs, NULL, NULL FROM total
     UNION ALL
@@ -418,9 +270,8 @@ WITH
       measure || '_per_mark',
       'all',
       CAST(COALESCE(in_marks.total, 0) AS DOUBLE) / marks,
-      CASE WHEN measure <> 'syncs' THEN COALESCE(known, 0) END,
-      CASE WHEN measure <> 'syncs' THEN (SELECT COUNT(sync_id) FROM in_mark) END
-    FROM in_marks
+      known, syncs
+    FROM sums_of_marks!() AS in_marks
     CROSS JOIN marks
     WHERE marks > 0
   ),
