@@ -30,37 +30,14 @@ WITH
     UNION ALL
     SELECT part, run, tid, what, ts_ns, dur_ns, requests FROM sync
   ),
-  reach AS (
-    SELECT
-      part, run, tid, what, ts_ns, dur_ns, requests,
-      ts_ns + dur_ns AS end_ns,
-      -- The latest end of the earlier ones.
-      MAX(ts_ns + dur_ns) OVER (
-        PARTITION BY part, run
-        ORDER BY ts_ns
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ns
-    FROM of_part
-  ),
   by_run AS (
     SELECT
       part, run,
-      COUNT(*) AS syncs,
       SUM(requests) AS requests,
       SUM(CASE WHEN what LIKE '%whole%' THEN 1 ELSE 0 END) AS whole,
-      COUNT(dur_ns) AS known,
       COUNT(DISTINCT tid) AS threads,
-      SUM(dur_ns) AS time_ns,
-      SUM(
-        CASE
-          WHEN reached_ns IS NULL
-          OR reached_ns <= ts_ns THEN dur_ns
-          WHEN reached_ns < end_ns THEN end_ns - reached_ns
-          ELSE 0
-        END
-      ) AS wall_ns,
-      MAX(COALESCE(end_ns, ts_ns)) - MIN(ts_ns) AS span_ns
-    FROM reach
+      MAX(ts_ns + COALESCE(dur_ns, 0)) - MIN(ts_ns) AS span_ns
+    FROM of_part
     GROUP BY part, run
   ),
   place(part) AS (VALUES ('all'), ('programs'), ('kernel')),
@@ -77,7 +54,7 @@ WITH
 SELECT
   place.part AS part,
   COUNT(by_run.run) AS runs,
-  CAST(COALESCE(SUM(syncs), 0) AS BIGINT) AS syncs,
+  CAST(COALESCE(SUM(intervals), 0) AS BIGINT) AS syncs,
   CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests,
   CAST(COALESCE(SUM(whole), 0) AS BIGINT) AS whole,
   CAST(COALESCE(SUM(known), 0) AS BIGINT) AS known,
@@ -98,5 +75,8 @@ SELECT
   (SELECT COUNT(DISTINCT run) FROM syncline_meta) AS all_runs
 FROM place
 LEFT JOIN by_run ON by_run.part = place.part
+LEFT JOIN wall_time!(of_part, (part, run)) AS spent
+  ON spent.part = by_run.part
+  AND spent.run = by_run.run
 GROUP BY place.part
 ORDER BY place.part;
