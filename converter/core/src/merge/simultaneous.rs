@@ -57,6 +57,7 @@ impl Simultaneous {
 
     /// Finds what the only input holds twice, if it is a text of events whose times are those of the kernel: two pastes of one piece, or pieces
     /// that overlap and were joined.
+    #[must_use]
     pub fn of_text(mut self, is_text: bool) -> Self {
         self.finds_own_repeats = is_text && !self.has_several_inputs;
         self

@@ -118,8 +118,7 @@ fn is_of_system_log(line: &[u8]) -> bool {
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let has_month = words.next().is_some_and(|word| word.len() == 3 && word.iter().all(u8::is_ascii_alphabetic));
     let has_day = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
-    let has_time =
-        words.next().is_some_and(|word| word.len() == 8 && word.iter().filter(|byte| **byte == b':').count() == 2);
+    let has_time = words.next().is_some_and(|word| word.len() == 8 && word.split(|&byte| byte == b':').count() == 3);
     has_month && has_day && has_time && words.nth(1).is_some_and(|word| word.ends_with(b":"))
 }
 
