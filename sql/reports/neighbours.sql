@@ -255,7 +255,7 @@ WITH
       sum_where!(ns, way = 'device') AS device_ns,
       sum_where!(ns, way = 'locking') AS locking_ns,
       sum_where!(ns, way IN ('lock', 'commit')) AS commit_ns,
-      sum_where!(ns, way = 'flush') AS flush_ns,
+      sum_where!(ns, way = 'flush') AS emptying_ns,
       sum_where!(ns, way = 'cpu') AS cpu_ns
     FROM delay
     LEFT JOIN costliest ON number = 1 AND same!(costliest, delay, (run, party))
@@ -329,7 +329,7 @@ SELECT
   CAST(cost.device_ns AS BIGINT) AS device_ns,
   CAST(cost.locking_ns AS BIGINT) AS commit_locking_ns,
   CAST(cost.commit_ns AS BIGINT) AS commit_data_ns,
-  CAST(cost.flush_ns AS BIGINT) AS cache_flush_ns,
+  CAST(cost.emptying_ns AS BIGINT) AS cache_flush_ns,
   CAST(cost.cpu_ns AS BIGINT) AS cpu_ns,
   party.bios AS bios,
   CAST(party.bytes AS BIGINT) AS bytes,
