@@ -83,8 +83,8 @@ AS
 );
 
 -- Engine: duckdb. It has a join with the last row before a time, which is
--- faster than a sort of both: 3 s instead of 20 s of CPU for 400,000 waits and
--- 500,000 uses.
+-- faster than a sort of both: 5.6 s instead of 23 s of CPU for the waits and
+-- the uses of 30,000 requests.
 CREATE PERFETTO MACRO common_time(
   one TableOrSubquery,
   other TableOrSubquery,

@@ -117,7 +117,7 @@ for route; do
     check '... and nothing is left' soon 10 nothing_left
   fi
 
-  # Two recorders, each with a program of its own. The events of one are none of the other's.
+  # Two recorders, each with a program of its own. Neither has events of the other.
   record -o /tmp/one -- python3 -u /tmp/work.py "$DATA/one" 60 0.1 &>"$SAID" &
   one=$!
   record -o /tmp/two -- python3 -u /tmp/work.py "$DATA/two" 60 0.1 &>"$SAID.two" &
