@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from syncline.report import Table, catalogue, metadata, run_query
 from syncline.report.answer import read_causes
@@ -16,6 +17,8 @@ from .needs import named
 
 __all__ = ["Advice", "Place", "advise", "evidence", "why_not"]
 
+# Which of the shared tables an engine has. Its input does not change.
+_kept: WeakKeyDictionary[SqlEngine, set[str]] = WeakKeyDictionary()
 # The table of the evidence of the finding that is checked.
 _EVIDENCE = "_syncline_evidence"
 # Requests that the result lists for each finding. `evidence` returns all of them.
@@ -185,11 +188,12 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
 
 def _keep_shared(engine: SqlEngine, findings: Iterable[Finding]) -> None:
     """Computes once what several findings read. The totals of each read which syncs are the kernel's."""
+    kept = _kept.setdefault(engine, set())
     for table in SHARED:
-        if table == OF_KERNEL or any(
-            one.report is not None and table in one.report.sql for one in findings
-        ):
+        is_read = any(one.report is not None and table in one.report.sql for one in findings)
+        if (table == OF_KERNEL or is_read) and table not in kept:
             keep(engine, table, shared(table))
+            kept.add(table)
 
 
 def _one(engine: SqlEngine, finding: Finding, held: set[str], lacking: str | None) -> Advice:

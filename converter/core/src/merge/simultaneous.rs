@@ -134,7 +134,8 @@ fn drop_own_repeats<E>(
     mut on_repeat: impl FnMut(Event, Location, Location) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut used: HashMap<Event, Location, FixedState> = HashMap::default();
-    let lines: Vec<u64> = group.iter().map(|(_, location, _)| location.line()).collect();
+    let mut lines: Vec<u64> = group.iter().map(|(_, location, _)| location.line()).collect();
+    lines.sort_unstable();
     let mut repeats = Vec::new();
     for &(event, location, _) in group.iter() {
         if matches!(event.kind, Kind::Torn { .. }) {
@@ -142,8 +143,9 @@ fn drop_own_repeats<E>(
         }
         let first = *used.entry(identity(event)).or_insert(location);
         let (from, to) = (first.line(), location.line());
-        let between = lines.iter().filter(|&&line| from < line && line < to).count() as u64;
-        if to > from && to - from - 1 > between {
+        let until = |end: u64| lines.partition_point(|&line| line < end) as u64;
+        // Fewer lines of this time are between them than lines.
+        if to > from && until(to) - until(from + 1) < to - from - 1 {
             on_repeat(event, location, first)?;
             repeats.push(location);
         }
