@@ -93,7 +93,7 @@ reasons! {
     CallOnly "call_only" Info
         "requests whose sync call is all that was recorded; bytes, bios and writeback latency are null; the routes dynamic-events, ring-buffer and bpftrace record them"
     Duplicate "duplicate" Info
-        "records of a call, request or bio that another input, another tracepoint or another line has too; each fact is used once"
+        "records of a call, request or bio that another input or another tracepoint has recorded too; each fact is used once"
     SupersededBio "superseded_bio" Info
         "bios that are not used: another input is authoritative for the bios of their device, and does not hold them or does not say where its bios go"
     SubmitsMissing "submits_missing" Info

@@ -25,9 +25,6 @@ pub enum Use {
     Repeat(Location),
 }
 
-/// With more events of one time, its clock is too coarse for equal events to be the same one.
-const MAX_COMPARED: usize = 256;
-
 /// An event, where it is, and the index of its input.
 type Waiting = (Event, Location, usize);
 
@@ -35,8 +32,6 @@ type Waiting = (Event, Location, usize);
 #[derive(Debug)]
 pub struct Simultaneous {
     has_several_inputs: bool,
-    /// The only input may hold a part of its lines twice.
-    finds_own_repeats: bool,
     group: Vec<Waiting>,
     /// For each input, whether it has had an event of an earlier time.
     has_begun: Vec<bool>,
@@ -48,19 +43,10 @@ impl Simultaneous {
     pub fn new(inputs: usize) -> Self {
         Self {
             has_several_inputs: inputs > 1,
-            finds_own_repeats: false,
             group: Vec::new(),
             has_begun: vec![false; inputs],
             log_of: vec![0; inputs],
         }
-    }
-
-    /// Finds what the only input holds twice, if it is a text of events whose times are those of the kernel: two pastes of one piece, or pieces
-    /// that overlap and were joined.
-    #[must_use]
-    pub fn of_text(mut self, is_text: bool) -> Self {
-        self.finds_own_repeats = is_text && !self.has_several_inputs;
-        self
     }
 
     /// Says for each input which log it is a piece of. Without this, all are pieces of one.
@@ -76,7 +62,7 @@ impl Simultaneous {
         input: usize,
         mut take: impl FnMut(Event, Location, Use) -> Result<(), E>,
     ) -> Result<(), E> {
-        if !self.has_several_inputs && !self.finds_own_repeats {
+        if !self.has_several_inputs {
             return take(event, location, Use::Once);
         }
         if self.group.first().is_some_and(|(first, ..)| first.ts != event.ts) {
@@ -116,44 +102,12 @@ impl Simultaneous {
         {
             *has_begun = true;
         }
-        if self.finds_own_repeats && (2..=MAX_COMPARED).contains(&group.len()) {
-            drop_own_repeats(&mut group, |event, location, partner| take(event, location, Use::Repeat(partner)))?;
-        }
         for (event, location, _) in group.drain(..) {
             take(event, location, Use::Once)?;
         }
         self.group = group;
         Ok(())
     }
-}
-
-/// Removes events that an input holds twice. The events of one time are next to each other in a text, so an equal event that other lines separate
-/// from the first one is of a second copy of it.
-fn drop_own_repeats<E>(
-    group: &mut Vec<Waiting>,
-    mut on_repeat: impl FnMut(Event, Location, Location) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut used: HashMap<Event, Location, FixedState> = HashMap::default();
-    let mut lines: Vec<u64> = group.iter().map(|(_, location, _)| location.line()).collect();
-    lines.sort_unstable();
-    let mut repeats = Vec::new();
-    for &(event, location, _) in group.iter() {
-        if matches!(event.kind, Kind::Torn { .. }) {
-            continue;
-        }
-        let first = *used.entry(identity(event)).or_insert(location);
-        let (from, to) = (first.line(), location.line());
-        let until = |end: u64| lines.partition_point(|&line| line < end) as u64;
-        // Fewer lines of this time are between them than lines.
-        if to > from && until(to) - until(from + 1) < to - from - 1 {
-            on_repeat(event, location, first)?;
-            repeats.push(location);
-        }
-    }
-    if !repeats.is_empty() {
-        group.retain(|(event, location, _)| matches!(event.kind, Kind::Torn { .. }) || !repeats.contains(location));
-    }
-    Ok(())
 }
 
 /// The events of inputs that hold some of the same: one of each, in an order that is that of every input.
@@ -334,32 +288,6 @@ mod tests {
         }
         stage.finish(take).unwrap();
         (used, repeats)
-    }
-
-    #[test]
-    fn a_part_that_an_input_holds_twice_is_used_once() {
-        let run = |lines: &[u64]| {
-            let mut stage = Simultaneous::new(1).of_text(true);
-            let mut used = Vec::new();
-            for &line in lines {
-                let take = |_, location: Location, what| {
-                    used.extend((what == Use::Once).then_some(location.line()));
-                    Ok::<_, ()>(())
-                };
-                stage.event(event(5, 1, submit(8)), Location::new(0, line), 0, take).unwrap();
-            }
-            let take = |_, location: Location, what| {
-                used.extend((what == Use::Once).then_some(location.line()));
-                Ok::<_, ()>(())
-            };
-            stage.finish(take).unwrap();
-            used
-        };
-        // Lines of other times are between them.
-        assert_eq!(run(&[3, 9]), [3]);
-        assert_eq!(run(&[3, 4, 9, 10]), [3, 4]);
-        // Equal events may follow one another.
-        assert_eq!(run(&[3, 4]), [3, 4]);
     }
 
     #[test]

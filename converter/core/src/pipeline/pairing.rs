@@ -80,10 +80,7 @@ impl<'a> PairingPipeline<'a> {
                 symbols: &options.symbols,
             },
             reorder: Reorder::default(),
-            // The lines of these are in the order of their times. bpftrace prints those of each CPU when it comes to it, and the meaning of a line
-            // of strace depends on the lines before it.
-            simultaneous: Simultaneous::new(inputs.len())
-                .of_text(matches!(formats[..], ["ftrace" | "perf" | "blkparse"])),
+            simultaneous: Simultaneous::new(inputs.len()),
             pairing: Pairing {
                 dedup: Dedup::new(Arc::clone(&locations), &formats, !ids_are_processes),
                 pairer: Pairer::new(
