@@ -682,7 +682,7 @@ def test_owned_bios(tmp_path: Path) -> None:
     )  # fmt: skip
     written = ("D", None, 10, 5, 20, "write", 1, "W")
     bios = table(
-        # Of a sync, of known writers, of a commit that a sync started; of a thread of the kernel, of a program.
+        # The owner is the program of the sync; who wrote the data; whose sync started the commit; nobody known; the program itself.
         ("r", 1, 1, None, *written, "kworker/1", None, "/x", "no", "/no"),
         ("r", 2, None, 7, *written, "kworker/1", None, "/x", "dd", "/dd"),
         ("r", 3, None, 7, *written, "jbd2/a", None, "/x", None, None),
@@ -788,7 +788,7 @@ def test_common_time_of_random_intervals(tmp_path: Path) -> None:
     ours = [(random.choice("ab"), random.randrange(5), random.randrange(1 << 27), random.randrange(1 << 25)) for _ in range(30)]  # fmt: skip
     theirs = []
     for group, key in (("a", 1), ("a", 2), ("b", 1)):
-        # Those of one key do not overlap.
+        # The macro takes for granted that intervals of one key do not overlap.
         at = 0
         for _ in range(15):
             begin = at + random.randrange(1 << 22)

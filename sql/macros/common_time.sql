@@ -15,7 +15,7 @@
 CREATE PERFETTO MACRO common_time(
   -- Table of intervals with `ts_ns` and `dur_ns`, neither of them null.
   one TableOrSubquery,
-  -- Table of other intervals, likewise. Those of one key do not overlap.
+  -- Table of other intervals, likewise. Intervals of one key must not overlap.
   other TableOrSubquery,
   -- Columns of the first table, not null: the key of an interval, or of
   -- several. No column of the second has the name of one of them.

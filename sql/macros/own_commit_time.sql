@@ -1,6 +1,8 @@
 -- How long a device served what a sync needed of the commit that it started,
--- and nothing else meanwhile. No neighbour can make that longer: without it,
--- the sync would start such a commit too.
+-- and nothing else meanwhile. Without neighbours, the sync would start such a
+-- commit too. They make it longer only unseen: by requests that are not
+-- recorded, or by what the device still does for their writes after it has
+-- completed them.
 --
 -- A commit needs its last block, which says that it is whole. If it has three
 -- blocks, which is the least, all are the sync's own: the others may hold what

@@ -35,7 +35,9 @@
 -- the neighbour took from their thread or their journal unseen. A sync has met
 -- it if it had a bio or a sync within a second: what it cost while it only
 -- computed or changed metadata is in neither. Both need the right owner of each
--- bio.
+-- bio, and take for granted that a device works for nobody who has no recorded
+-- bio there: reads that are not recorded, or the cleaning up of a device after
+-- earlier writes, may cost more than high_ns.
 --
 -- If the neighbour was quiet for a while, its cost is found in a second way:
 -- the others' syncs while nobody but it was active are compared with those

@@ -33,6 +33,20 @@ check() { # WHAT COMMAND...: passes if the command succeeds
   fi
 }
 
+# Nothing of a recorder is in the kernel, and no tracer runs.
+nothing_left() {
+  [ -z "$(ls /sys/kernel/tracing/instances)" ] && ! grep -q syncline /sys/kernel/tracing/dynamic_events && ! pgrep -x 'strace|bpftrace' >/dev/null
+}
+
+soon() { # SECONDS COMMAND...: waits until a command succeeds
+  local until=$((SECONDS + $1))
+  shift
+  while ! "$@"; do
+    [ $SECONDS -lt $until ] || return 1
+    sleep 0.2
+  done
+}
+
 # Prints the last line of a job that counts checks.
 counted() { # NAME
   echo "$1: $passed passed, $failed failed"

@@ -166,7 +166,7 @@ def check(path: str, text: str) -> list[str]:
             for match in pattern.finditer(line)
         ]
         for begin, end, instead in sorted(hits, key=lambda hit: hit[:2]):
-            # The longest of hits within each other is reported, such as `told apart` and not `told`.
+            # If a hit is part of a longer one, only the longer one is reported.
             if not any(a <= begin and end <= b and (a, b) != (begin, end) for a, b, _ in hits):
                 findings.append(f"{path}:{number}: {line[begin:end]} -> {instead}")
     return findings

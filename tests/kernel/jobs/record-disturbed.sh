@@ -8,16 +8,6 @@ set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../record-lib.sh
 . "$KERNEL_TESTS/record-lib.sh"
 
-tracing=/sys/kernel/tracing
-nothing_left() { [ -z "$(ls $tracing/instances)" ] && ! grep -q syncline $tracing/dynamic_events && ! pgrep -x 'strace|bpftrace' >/dev/null; }
-soon() { # SECONDS COMMAND...: waits until a command succeeds.
-  local until=$((SECONDS + $1))
-  shift
-  while ! "$@"; do
-    [ $SECONDS -lt $until ] || return 1
-    sleep 0.2
-  done
-}
 # The syncs that a program made, which it timed itself, are the rows of the recording: each begins before its row, and ends after it.
 # FILE has a line `begin end` for each, in ns since boot.
 matches() { # RUN FILE

@@ -10,15 +10,6 @@ set -uo pipefail
 
 tracing=/sys/kernel/tracing
 says() { grep -q -- "$1" "$SAID"; }
-nothing_left() { [ -z "$(ls $tracing/instances)" ] && ! grep -q syncline $tracing/dynamic_events && ! pgrep -x 'strace|bpftrace' >/dev/null; }
-soon() { # SECONDS COMMAND...: waits until a command succeeds.
-  local until=$((SECONDS + $1))
-  shift
-  while ! "$@"; do
-    [ $SECONDS -lt $until ] || return 1
-    sleep 0.2
-  done
-}
 # An expression over `manifest`, `known` (the time in ns until which the recording is whole), `rows` and `losses` (the names of the losses
 # that the conversion says) of a recording.
 holds() { # RUN EXPRESSION
