@@ -23,27 +23,18 @@ RUST = [
     [
         "names",
         "event",
-        "errno",
-        "file_table",
-        "json_table",
-        "writer_table",
-        "by_device",
-        "devices_below",
-        "recent",
+        "recorder_tables",
+        "collections",
         "error",
         "location",
         "losses",
         "output",
-        "output_path",
-        "part",
-        "terminal",
-        "thread_table",
         "trace_layout",
         "stacks",
     ],
     # lib.rs lists the modules, which is no import, and defines constants.
-    ["lib", "low_level_log", "max_loss"],
-    ["rows", "background_ids", "block_queue"],
+    ["lib", "low_level_log"],
+    ["rows", "block"],
     ["input_file"],
     ["source"],
     # A sink is given rows, and events as the source read them. Pairing writes to the `Sink` trait.
@@ -57,7 +48,6 @@ RUST = [
     ["options", "summary"],
     ["pipeline"],
     ["run"],
-    ["unresolved_frames"],
 ]
 
 PYTHON_ROOT = ROOT / "converter" / "syncline"

@@ -10,21 +10,24 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use syncline_core::devices_below::DevicesBelow;
+use syncline_core::block::devices_below::DevicesBelow;
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind, Op};
-use syncline_core::file_table::FileTable;
 use syncline_core::input::grouping::assign_lanes_by_format;
 use syncline_core::input::open::{self, OpenInput};
 use syncline_core::input::order::arrange;
 use syncline_core::input_file::Input;
-use syncline_core::max_loss::MaxLoss;
+use syncline_core::losses::max_loss::MaxLoss;
 use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
 use syncline_core::options::{Options, OutputFormat, Progress};
+use syncline_core::output::part::CreatedFolders;
+use syncline_core::output::path;
 use syncline_core::output::{self, Output};
-use syncline_core::output_path;
 use syncline_core::own_trace::Stop;
-use syncline_core::part::CreatedFolders;
+use syncline_core::recorder_tables::files::FileTable;
+use syncline_core::recorder_tables::threads::ThreadTable;
+use syncline_core::recorder_tables::writers::WriterTable;
+use syncline_core::run::unresolved_frames::{UnresolvedFrames, find_unresolved_frames};
 use syncline_core::sink::columns::{Contents, is_damaged};
 use syncline_core::sink::csv::FORMULA_STARTS;
 use syncline_core::sink::filtered::{Cgroup, Filter};
@@ -37,9 +40,6 @@ use syncline_core::stacks::demangle;
 use syncline_core::stacks::flamegraph::{self, PALETTES, Stack, Style};
 use syncline_core::stacks::symbols::{self, Symbols};
 use syncline_core::summary::Summary;
-use syncline_core::thread_table::ThreadTable;
-use syncline_core::unresolved_frames::{UnresolvedFrames, find_unresolved_frames};
-use syncline_core::writer_table::WriterTable;
 use syncline_core::{SCHEMA_VERSION, run};
 
 create_exception!(
@@ -578,7 +578,7 @@ fn create_folder(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn open_above(py: Python<'_>, path: PathBuf) -> PyResult<(i32, OsString)> {
-    let (folder, name) = py.detach(|| output_path::open_above(&path, Some(&mut Vec::new()))).map_err(|e| raise(&e))?;
+    let (folder, name) = py.detach(|| path::open_above(&path, Some(&mut Vec::new()))).map_err(|e| raise(&e))?;
     Ok((folder.into_raw_fd(), name))
 }
 

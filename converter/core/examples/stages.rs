@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use hashbrown::HashMap;
 
+use syncline_core::block::devices_below::DevicesBelow;
 use syncline_core::dedup::Provenance;
-use syncline_core::devices_below::DevicesBelow;
 use syncline_core::error::{Error, Result};
 use syncline_core::event::Event;
 use syncline_core::input_file::{Chunk, Input};

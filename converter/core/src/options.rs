@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::devices_below::DevicesBelow;
+use crate::block::devices_below::DevicesBelow;
 use crate::event::Dev;
-use crate::file_table::FileTable;
-use crate::max_loss::MaxLoss;
+use crate::losses::max_loss::MaxLoss;
 use crate::merge::clock::InputHints;
 use crate::merge::reorder::DEFAULT_WINDOW_NS;
+use crate::recorder_tables::files::FileTable;
+use crate::recorder_tables::threads::ThreadTable;
+use crate::recorder_tables::writers::WriterTable;
 use crate::sink::columns::Contents;
 use crate::sink::filtered::Filter;
 use crate::sink::samples::{By, Weight};
 use crate::sink::{Mark, Prediction};
 use crate::source::{SOURCES, Source, SourceOptions};
 use crate::stacks::symbols::Symbols;
-use crate::thread_table::ThreadTable;
-use crate::writer_table::WriterTable;
 
 pub struct Options {
     /// Paths; `-` is standard input.

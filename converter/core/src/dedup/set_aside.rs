@@ -4,7 +4,7 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::block_queue::{BlockQueue, Completion};
+use crate::block::queue::{BlockQueue, Completion};
 use crate::event::Dev;
 use crate::event::bio_flags::BioFlags;
 

@@ -7,8 +7,8 @@ use super::files::PagesOf;
 use super::lost_bios::CLOCK_SKEW_NS;
 use super::phases::BioTimes;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{self, Issue};
-use crate::by_device::ByDevice;
+use crate::block::queue::{self, Issue};
+use crate::collections::by_device::ByDevice;
 use crate::dedup::LogSet;
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
@@ -327,7 +327,7 @@ impl Bios {
             let flushes = |flags: BioFlags| flags.contains(BioFlags::FUA) || flags.contains(BioFlags::PREFLUSH);
             let is_plain = bio.row.flags.is_some_and(|flags| !flushes(flags));
             let size = if bio.size > 0 { bio.size } else { bio.row.extent.bytes };
-            let is_whole = size > 0 && bio.row.sector.saturating_add(block_queue::sectors(size)) <= sectors.end;
+            let is_whole = size > 0 && bio.row.sector.saturating_add(queue::sectors(size)) <= sectors.end;
             if is_alone && is_plain && is_whole && bio.issue.is_some() {
                 bio.done.get_or_insert((ts, error));
             }

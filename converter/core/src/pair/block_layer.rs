@@ -3,7 +3,7 @@
 use super::bios::set_issue;
 use super::block_requests::Stage;
 use super::{NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{Arrival, BlockQueue, Completed, Completion, Decided, Gap, Issue, Redirected, sectors};
+use crate::block::queue::{Arrival, BlockQueue, Completed, Completion, Decided, Gap, Issue, Redirected, sectors};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
 use crate::event::{Dev, Event, NO_ID, UNKNOWN_TASK};

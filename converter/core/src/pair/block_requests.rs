@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::{NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{Completion, Gap};
+use crate::block::queue::{Completion, Gap};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
 use crate::event::{Dev, Event};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::bios::set_issue;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
-use crate::block_queue::{Completion, Issue};
+use crate::block::queue::{Completion, Issue};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::{Dev, Event, NO_SECTOR};

@@ -12,12 +12,12 @@ use super::tasks::{OpenGroup, Tasks};
 use super::threads::{Watch, add};
 use super::waits::{OpenWaits, reported_waits, tear};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
+use crate::collections::recent::Recent;
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
 use crate::losses::Reason;
 use crate::names::NameId;
-use crate::recent::Recent;
 use crate::rows::{Bio, Call, CallOf, Confidence, Ranges, Request};
 
 /// Ends that are remembered, to distinguish a line that is there twice from a lost start.

@@ -10,7 +10,6 @@ use crate::dedup::{Dedup, Deduplicated, MAX_LOGS};
 use crate::error::{Error, Result};
 use crate::event::probe::Probe;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
-use crate::file_table::FileTable;
 use crate::input::grouping::{are_several, assign_lanes, assign_recordings};
 use crate::input::open::{OpenInput, ids_are_processes};
 use crate::input::tally::InputTally;
@@ -22,13 +21,14 @@ use crate::merge::simultaneous::{Simultaneous, Use};
 use crate::names::{NameId, Names};
 use crate::options::Options;
 use crate::pair::{Files, Out, Pairer, Writers};
+use crate::recorder_tables::files::FileTable;
+use crate::recorder_tables::threads::ThreadTable;
 use crate::rows::Process;
 use crate::sink::Sink;
 use crate::source::{Batch, NoteKind};
 use crate::stacks::Stacks;
 use crate::stacks::symbols::Symbols;
 use crate::summary::Summary;
-use crate::thread_table::ThreadTable;
 
 pub(crate) struct PairingPipeline<'a> {
     adopter: Adopter<'a>,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::FinishedInputs;
 use crate::SCHEMA_VERSION;
-use crate::devices_below::DevicesBelow;
+use crate::block::devices_below::DevicesBelow;
 use crate::event::Kind;
 use crate::sink::{Mark, RunFacts};
 use crate::summary::Summary;

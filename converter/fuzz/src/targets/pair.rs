@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::checks::{Checker, Ledger, Nowhere};
+use syncline_core::block::devices_below::DevicesBelow;
 use syncline_core::dedup::Provenance;
-use syncline_core::devices_below::DevicesBelow;
 use syncline_core::event::bio_flags::BioFlags;
 use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, SyncScope, WaitSite};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};

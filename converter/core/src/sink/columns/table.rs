@@ -18,8 +18,8 @@ use super::column::Column;
 use super::whole;
 use crate::error::{Error, Result};
 use crate::names::Names;
-use crate::output_path::resolve;
-use crate::part::{Access, Part};
+use crate::output::part::{Access, Part};
+use crate::output::path::resolve;
 use crate::rows::{Row, Type, Value};
 
 /// Rows that are encoded at once: few enough to take only some MB.

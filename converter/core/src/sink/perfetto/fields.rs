@@ -2,7 +2,7 @@
 
 use super::intern::Interner;
 use super::proto::{Tag, bytes, fixed64, int, nested, small_pair, tagged, uint};
-use crate::errno;
+use crate::event::errno;
 use crate::names::Names;
 use crate::rows::derived::column;
 use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval, WriteWait};

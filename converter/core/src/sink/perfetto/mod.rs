@@ -27,7 +27,7 @@ use self::intern::Interner;
 use self::proto::{bytes, nested, nested_long, uint};
 use self::tracks::{DeviceTracks, Lanes, Unowned, rank};
 use super::{Group, RunFacts, Sink};
-use crate::by_device::ByDevice;
+use crate::collections::by_device::ByDevice;
 use crate::error::Result;
 use crate::event::bio_flags::Direction;
 use crate::event::{Dev, Op};

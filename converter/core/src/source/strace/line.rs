@@ -3,7 +3,7 @@
 use memchr::{memchr, memmem, memrchr};
 
 use super::args::{Args, annotation, byte_set, close_parenthesis, deleted_len};
-use crate::errno;
+use crate::event::errno;
 use crate::source::cursor::{Cursor, digit_and_micros, whole};
 
 /// The largest PID of a kernel. A larger number at the start of a line is a time.

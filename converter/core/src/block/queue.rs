@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use crate::by_device::ByDevice;
+use crate::collections::by_device::ByDevice;
 use crate::event::Dev;
 use crate::event::bio_flags::BioFlags;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Returns text in which each character that is not printable is escaped, as `\x1b` or `\u202e`. Ends of lines and tabs are kept.
-pub fn escape(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn escape(bytes: &[u8]) -> Vec<u8> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for char in chunk.valid().chars() {

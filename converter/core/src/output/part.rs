@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, 
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::output_path::{self, Made, folder, open_above};
+use crate::output::path::{self, Made, folder, open_above};
 
 /// A name is `.NAME.syncline-XXXXXX.part`.
 const MARKER: &str = ".syncline-";
@@ -239,7 +239,7 @@ impl CreatedFolders {
     pub fn add(&mut self, folder: &Path) -> Result<()> {
         let (above, name) = open_above(folder, Some(&mut self.0))?;
         let fail = |errno: Errno| Error::Write { path: folder.to_owned(), source: errno.into() };
-        output_path::make(above, &name, &mut self.0).map_err(fail)
+        path::make(above, &name, &mut self.0).map_err(fail)
     }
 
     /// Keeps the folders, also empty ones.

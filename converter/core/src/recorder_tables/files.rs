@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::event::Dev;
-use crate::json_table::{Row, each_row};
+use crate::recorder_tables::{Row, each_row};
 
 /// What a path that does not begin at the root begins with.
 const REST: &[u8] = b"...";

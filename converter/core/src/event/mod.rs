@@ -2,7 +2,9 @@
 
 use crate::names::NameId;
 
+pub(crate) mod background_ids;
 pub mod bio_flags;
+pub mod errno;
 pub mod probe;
 pub mod write;
 

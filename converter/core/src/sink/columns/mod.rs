@@ -15,8 +15,8 @@ use super::{Group, Mark, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::Losses;
 use crate::names::Names;
-use crate::output_path::{folder, follow, refuse_foreign_links, resolve};
-use crate::part::{self, CreatedFolders, PartFolder};
+use crate::output::part::{self, CreatedFolders, PartFolder};
+use crate::output::path::{folder, follow, refuse_foreign_links, resolve};
 use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, WriteWait, columns};
 
 fn table<R: Row>(folder: &Path, contents: &Contents) -> Result<Table> {

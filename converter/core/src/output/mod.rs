@@ -1,5 +1,9 @@
 //! Output files that appear complete or not at all. A separate thread writes them.
 
+pub mod part;
+pub mod path;
+pub(crate) mod terminal;
+
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
@@ -8,9 +12,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
-use crate::output_path::{folder, resolve};
-use crate::part::{self, Access, CreatedFolders, Part};
-use crate::terminal::escape;
+use crate::output::part::{Access, CreatedFolders, Part};
+use crate::output::path::{folder, resolve};
+use crate::output::terminal::escape;
 
 pub(crate) const BUFFER_BYTES: usize = 1 << 19;
 /// Capacity of the channel to the writing thread, in buffers.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::event::Dev;
-use crate::json_table::{Row, each_row};
-use crate::thread_table::ThreadTable;
+use crate::recorder_tables::threads::ThreadTable;
+use crate::recorder_tables::{Row, each_row};
 
 /// How many names a text has at most.
 const MAX_NAMES: usize = 3;

@@ -1,5 +1,7 @@
 //! Losses: events that are missing or that were not used, by reason. Nothing is dropped without a count here.
 
+pub mod max_loss;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Something is missing from the statistics.

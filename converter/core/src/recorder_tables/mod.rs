@@ -1,5 +1,9 @@
 //! Tables that the recorder writes next to its log: one JSON object a line.
 
+pub mod files;
+pub mod threads;
+pub mod writers;
+
 use serde_json::{Map, Value};
 
 /// A line of a table. Errors are reasons that complete "the line cannot be used: ...".

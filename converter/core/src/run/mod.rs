@@ -3,6 +3,8 @@
 //! Worker threads parse the inputs. The calling thread merges and pairs. Another thread writes, except that the calling thread writes the
 //! low-level log.
 
+pub mod unresolved_frames;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,4 @@
+//! Collections that know nothing of events.
+
+pub(crate) mod by_device;
+pub(crate) mod recent;
