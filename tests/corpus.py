@@ -66,7 +66,7 @@ BPFTRACE = re.compile(
     r"|(?:fsync|fdatasync|msync|sync|syncfs|sync_file_range|write)(?:_exit)?)"
     r"(?:\s|$)"
 )
-PATTERNS = {"perf": PERF, "blkparse": BLKPARSE, "strace": STRACE, "thesis": BPFTRACE}
+PATTERNS = {"perf": PERF, "blkparse": BLKPARSE, "strace": STRACE, "bpftrace": BPFTRACE}
 COMPARED = {*PATTERNS, "ftrace", "trace-dat", "blktrace"}
 PER_CPU = re.compile(r"^(.*\.blktrace)\.\d+$")
 
@@ -165,7 +165,7 @@ def count_ours(lines: Iterable[str], source: str) -> Counter[str]:
         # What a torn line was about is a note with the time of the line.
         if name == "torn_line" or (name in NOTES and "ts_ns" not in event):
             continue
-        if source == "thesis":
+        if source == "bpftrace":
             # A recorded return of a call looks like the call, with `exit` after it.
             name = name.split(" ")[0]
         elif source == "blktrace" and name in RECORDS_OF_THE_TRACER:

@@ -87,11 +87,11 @@ FORMATS = (
     "perf",
     "strace",
     "blkparse",
-    "thesis",
+    "bpftrace",
 )
 # Options at the end of a seed: how the target reads and splits the text, or which output it writes. See converter/fuzz/targets.
 SUFFIXES = {
-    "source_thesis": (b"\x04\x50", b"\x07\x00"),
+    "source_bpftrace": (b"\x04\x50", b"\x07\x00"),
     "source_events_jsonl": (b"\x04\x50",),
     "source_ftrace": (b"\x04\x50", b"\x24\x07"),
     "convert": (b"\x00\x00", b"\x22\x40", b"\x60\x00", b"\x04\x07", b"\x20\x0d"),
@@ -353,7 +353,7 @@ def low_level(data: bytes) -> bytes | None:
         log, out = Path(folder, "log"), Path(folder, "out.events.jsonl")
         log.write_bytes(data)
         try:
-            _core.convert([str(log)], str(out), source="thesis")
+            _core.convert([str(log)], str(out), source="bpftrace")
         except _core.CoreError:
             return None
         return out.read_bytes()[:MAX_BYTES]
@@ -367,7 +367,7 @@ def own_traces() -> dict[str, bytes]:
         for name, data in logs().items():
             log.write_bytes(data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1])
             try:
-                _core.convert([str(log)], str(out), source="thesis")
+                _core.convert([str(log)], str(out), source="bpftrace")
             except _core.CoreError:
                 continue
             seeds[name] = out.read_bytes()
@@ -395,7 +395,7 @@ def round_trips() -> dict[str, bytes]:
         "perf": perfs(),
         "strace": straces(),
         "blkparse": blkparses(),
-        "thesis": logs(),
+        "bpftrace": logs(),
     }
     return {
         f"{name}-{seed}-{how}": data + bytes((how, FORMATS.index(name)))
@@ -418,7 +418,7 @@ def main(folder: Path) -> None:
             texts = {"log": data, "jsonl": low_level(data)}
             if target == "source_ftrace":
                 continue
-            if target == "source_thesis":
+            if target == "source_bpftrace":
                 del texts["jsonl"]
             if target == "source_events_jsonl":
                 del texts["log"]

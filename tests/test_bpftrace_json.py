@@ -437,7 +437,7 @@ def test_a_text_log_with_one_json_line_is_a_text_log(tmp_path: Path) -> None:
     lines.insert(30, event("fsync", "BEGIN"))
     (tmp_path / "x").write_bytes(b"".join(lines))
     summary = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.csv"))
-    assert summary["source"] == "thesis"
+    assert summary["source"] == "bpftrace"
     assert losses({"loss": summary["losses"]}) == {"unparsed_line": 1}
 
 

@@ -185,6 +185,15 @@ def test_a_command_that_is_named_as_a_report_is_recognised() -> None:
     assert "It is a command: syncline advise INPUT." in fails(2, "report", log, "advise")
 
 
+def test_the_earlier_name_of_a_format_is_taken(tmp_path: Path) -> None:
+    """Scripts say `--from thesis`, and manifests of older recordings hold it."""
+    assert "bpftrace" in ok("inspect", SMALL1, "--from", "thesis")
+    (tmp_path / "events.log").write_bytes(Path(SMALL1).read_bytes())
+    manifest = {"schema_version": 1, "inputs": [{"file": "events.log", "source": "thesis"}]}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert "bpftrace" in ok("inspect", tmp_path)
+
+
 def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     assert ".pftrace" in fails(2, "convert", SMALL1, "-o", tmp_path / "out.foo")
     assert "--to" in fails(2, "convert", SMALL1, "-o", "-")
@@ -192,7 +201,7 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     assert "summary" in fails(2, "report", SMALL1, "sumary")
     assert "No such command 'recrod'. Did you mean record?" in fails(2, "recrod")
     assert "No such command 'xyzzy'." in fails(2, "xyzzy")
-    assert "thesis" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--from", "dtrace")
+    assert "bpftrace" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--from", "dtrace")
     assert "CSV holds one table" in fails(
         2, "report", SMALL1, "files", "threads", "--format", "csv"
     )

@@ -47,7 +47,7 @@ def test_a_generated_log_gives_its_truth(seed: int, tmp_path: Path) -> None:
     options = {"time_unit": params.time_unit, "pid_is": params.pid_is}
     reference = thesis.read(generated.log, **options)
     try:
-        tables = core(tmp_path, generated.log, source="thesis", **options)
+        tables = core(tmp_path, generated.log, source="bpftrace", **options)
     except _core.CoreError as error:
         assert error.args[2] == "input"
         assert not reference.sync
@@ -119,7 +119,7 @@ def test_invariants_hold_on_mangled_recordings(
                 lines[at], lines[other] = lines[other], lines[at]
     log = b"".join(lines)
     try:
-        tables = core(tmp_path_factory.mktemp("log"), log, source="thesis")
+        tables = core(tmp_path_factory.mktemp("log"), log, source="bpftrace")
     except _core.CoreError as error:
         assert error.args[2] == "input"
         return
@@ -137,7 +137,7 @@ def test_bad_input_is_an_error_or_a_counted_loss(name: str, tmp_path: Path) -> N
     out = tmp_path / "out"
     source = tmp_path / "bad.log"
     source.write_bytes(bad.data)
-    for force in (None, "thesis"):
+    for force in (None, "bpftrace"):
         try:
             summary = _core.convert([str(source)], f"{out}/", source=force)
         except _core.CoreError as error:
@@ -180,7 +180,7 @@ def test_the_low_level_log_loses_nothing_of_a_generated_log(seed: int, tmp_path:
 def round_trip(log: bytes, folder: Path, options: dict[str, str]) -> None:
     """log -> events -> tables is log -> tables, and events -> events is the same file."""
     try:
-        events = convert(folder, log, "out.events.jsonl", source="thesis", **options)
+        events = convert(folder, log, "out.events.jsonl", source="bpftrace", **options)
     except _core.CoreError:
         pytest.skip("no event in it")
     lines = [json.loads(line) for line in events.read_bytes().splitlines()]
@@ -188,12 +188,12 @@ def round_trip(log: bytes, folder: Path, options: dict[str, str]) -> None:
     # What a torn line may have said is no event.
     events_of = [line for line in lines if "ts_ns" in line and line["event"] != "torn_line"]
     assert len(events_of) == len([event for event in parsed if event.kind != "torn"])
-    direct = core(folder, log, source="thesis", **options)
+    direct = core(folder, log, source="bpftrace", **options)
     options.pop("time_unit", None)
     again = convert(folder, events.read_bytes(), "again.events.jsonl", "events", **options)
     # Only the source differs: it is the format of the input.
     assert (
-        again.read_bytes().replace(b'"source":"events-jsonl"', b'"source":"thesis"')
+        again.read_bytes().replace(b'"source":"events-jsonl"', b'"source":"bpftrace"')
         == events.read_bytes()
     )
     from_events = core(folder, events.read_bytes(), name="events", **options)
@@ -348,7 +348,7 @@ def test_a_late_event_shows_its_line_and_file(tmp_path: Path) -> None:
 
 def test_a_torn_first_line_does_not_turn_threads_into_processes(tmp_path: Path) -> None:
     """The lines of a low-level log, not only the first one, show whether its ids are threads or processes."""
-    head = '"comm":"a","source":"thesis"'
+    head = '"comm":"a","source":"bpftrace"'
     lines = [
         f'{{"ts_ns":90,"ti*:7,{head},"event":"fsync"}}',
         f'{{"ts_ns":100,"tid":7,{head},"event":"bio_submit","id":4,"bio":"0x1"}}',

@@ -42,14 +42,14 @@ LOGS = {
 @pytest.mark.parametrize("name", LOGS)
 def test_threads_are_never_confused(name: str, tmp_path: Path) -> None:
     (tmp_path / "in.log").write_text(HEAD + "".join(sync(*one) for one in LOGS[name]))
-    assert_same_tables(tmp_path / "in.log", Reading(source="thesis"))
+    assert_same_tables(tmp_path / "in.log", Reading(source="bpftrace"))
 
 
 def test_a_jump_of_ids_and_requests_without_a_call(tmp_path: Path) -> None:
     ids = [7, 8, 2**63 - 1, 2**64 - 2, 9]
     text = "".join(sync(n, 5, "a", call=n % 2 == 0, id_=id_) for n, id_ in enumerate(ids, 1))
     (tmp_path / "in.log").write_text(HEAD + text)
-    assert_same_tables(tmp_path / "in.log", Reading(source="thesis"))
+    assert_same_tables(tmp_path / "in.log", Reading(source="bpftrace"))
 
 
 def test_a_trace_says_each_fact_once(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_files_in_a_folder_that_are_not_runs_are_skipped(sides: Path, tmp_path: 
     assert f"error: {runs}/run4.log is in no format" in broken.stderr
     # With --from, every file in the folder must be of that format.
     (runs / "run4.log").unlink()
-    assert "empty.txt is empty" in fails(3, "diff", runs, sides / "worse", "--from", "thesis")
+    assert "empty.txt is empty" in fails(3, "diff", runs, sides / "worse", "--from", "bpftrace")
 
 
 def test_a_table_without_a_required_column_is_refused(tmp_path: Path) -> None:

@@ -692,7 +692,7 @@ def test_a_damaged_run_directory_is_read_or_refused(name: str, tmp_path: Path) -
         try:
             read_recording(str(tmp_path))
             strace_clocks(str(tmp_path / manifest["inputs"][0]["file"]))
-            Reading(source="thesis").convert([str(tmp_path)], f"{tmp_path}/out.csv")
+            Reading(source="bpftrace").convert([str(tmp_path)], f"{tmp_path}/out.csv")
         except (InputError, _core.CoreError) as error:
             refused += 1
             assert str(tmp_path) in str(error), (mutant[:300], error)
@@ -702,7 +702,7 @@ def test_a_damaged_run_directory_is_read_or_refused(name: str, tmp_path: Path) -
 def test_a_run_directory_names_no_other_files(tmp_path: Path) -> None:
     for name in ("../secret", "/etc/passwd", "a/../../b"):
         (tmp_path / "manifest.json").write_text(
-            json.dumps({"inputs": [{"file": name, "source": "thesis"}]})
+            json.dumps({"inputs": [{"file": name, "source": "bpftrace"}]})
         )
         with pytest.raises(InputError, match="is not in this folder"):
             read_recording(str(tmp_path))

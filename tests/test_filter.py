@@ -85,7 +85,7 @@ def run_directory(folder: Path, log: str, tasks: dict[str, Any], filter: dict[st
     (folder / "events.log").write_bytes((DATA / log).read_bytes())
     (folder / "tasks.json").write_text(json.dumps(tasks))
     manifest = {
-        "inputs": [{"file": "events.log", "source": "thesis"}],
+        "inputs": [{"file": "events.log", "source": "bpftrace"}],
         "filter_at_conversion": filter,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -60,7 +60,7 @@ def recording(tmp_path: Path) -> Path:
 
 
 def write_manifest(folder: Path, **changes: Any) -> None:
-    manifest = {"schema_version": 1, "inputs": [{"file": "events.log", "source": "thesis"}]}
+    manifest = {"schema_version": 1, "inputs": [{"file": "events.log", "source": "bpftrace"}]}
     (folder / "manifest.json").write_text(json.dumps(manifest | changes))
 
 
@@ -127,7 +127,7 @@ def test_a_hostile_manifest_is_refused_in_words(
 
 
 @needs_root
-@pytest.mark.parametrize("options", [[], ["--from", "thesis"]])
+@pytest.mark.parametrize("options", [[], ["--from", "bpftrace"]])
 def test_root_quotes_nothing_of_a_file_that_is_no_log(options: list[str], tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("root:$6$hash:20000:0:99999:7:::\n" * 3)
@@ -146,7 +146,7 @@ def test_a_tar_of_two_logs_is_no_log(mode: str, form: int, tmp_path: Path) -> No
     with tarfile.open(archive, mode, format=form) as tar:  # type: ignore[call-overload]
         tar.add(SMALL1, "a.log")
         tar.add(SMALL1, "b.log")
-    for options in ([], ["--from", "thesis"]):
+    for options in ([], ["--from", "bpftrace"]):
         done = run("report", *options, archive)
         assert done.returncode == 3
         assert "it is a tar archive" in done.stderr

@@ -76,7 +76,7 @@ def test_a_log_of_the_thesis_matches_the_reference(file: Path) -> None:
     data = file.read_bytes()
     data = gzip.decompress(data) if file.suffix == ".gz" else data
     events, lines = thesis.parse(data, losses)
-    assert (info["format"], info["lines"], info["syncs"]) == ("thesis", lines, len(tables.sync))
+    assert (info["format"], info["lines"], info["syncs"]) == ("bpftrace", lines, len(tables.sync))
     assert sum(info["events"].values()) == len(events)
     times = [event.ts for event in events]
     span = info["span"]
@@ -446,7 +446,7 @@ def test_torn_lines_are_reported_with_their_location(tmp_path: Path) -> None:
 
 
 def recorded(
-    folder: Path, boot: str, log: Path = THESIS, name: str = "events.log", source: str = "thesis"
+    folder: Path, boot: str, log: Path = THESIS, name: str = "events.log", source: str = "bpftrace"
 ) -> Path:
     """Creates a run directory like that of `syncline record`."""
     folder.mkdir()

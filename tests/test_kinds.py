@@ -33,7 +33,7 @@ def test_the_content_of_a_file_decides_its_kind(data: bytes, kind: str, tmp_path
     file = tmp_path / "any.name"
     file.write_bytes(data)
     assert kind_of(str(file)) == kind
-    assert kind_of(str(file), "thesis") == "log"
+    assert kind_of(str(file), "bpftrace") == "log"
 
 
 def test_the_files_in_a_folder_decide_its_kind(tmp_path: Path) -> None:

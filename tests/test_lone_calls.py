@@ -42,7 +42,7 @@ TEXTS = {
     "ftrace": ring_buffer(*["sys_fsync(fd: 3)", "sys_fsync -> 0x0"] * 2),
     "trace-cmd": ring_buffer(*["sys_enter_fsync:       fd: 0x00000003", "sys_exit_fsync:        0x0"] * 2),
     "perf": perf(*["syscalls:sys_enter_fsync: fd: 0x00000003", " syscalls:sys_exit_fsync: 0x0"] * 2),
-    "thesis": "".join(
+    "bpftrace": "".join(
         f"{round(ts * 10**9)} 4234 filebeat {event}\n"
         for ts, event in zip(TIMES, ("fsync", "fsync_exit ret 0") * 2, strict=True)
     ),

@@ -53,7 +53,7 @@ def wait_for(what: Callable[[], object]) -> None:
 @contextmanager
 def converting(out: str) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a conversion that waits for more of its input."""
-    command = [SYNCLINE, "convert", "-", "--from", "thesis", "-o", out]
+    command = [SYNCLINE, "convert", "-", "--from", "bpftrace", "-o", out]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdin is not None
         try:
@@ -159,7 +159,7 @@ class TestKilled:
         ready = tmp_path / "ready"
         os.mkfifo(tmp_path / "log")
         command = (
-            f"trap '' HUP; exec {SYNCLINE} convert --from thesis {tmp_path}/log -o {ready}.csv"
+            f"trap '' HUP; exec {SYNCLINE} convert --from bpftrace {tmp_path}/log -o {ready}.csv"
         )
         with subprocess.Popen(["sh", "-c", command], stderr=subprocess.DEVNULL) as process:
             with (tmp_path / "log").open("wb") as log:
@@ -298,7 +298,7 @@ class TestFolders:
         (tmp_path / "there").mkdir()
         for out in ("a/b/c/", "there/c/", "there/"):
             with pytest.raises(_core.CoreError):
-                _core.convert([str(empty)], f"{tmp_path}/{out}", source="thesis")
+                _core.convert([str(empty)], f"{tmp_path}/{out}", source="bpftrace")
         assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "there"]
 
     def test_the_umask_applies(self, tmp_path: Path) -> None:

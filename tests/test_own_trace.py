@@ -172,7 +172,7 @@ def test_commands_need_no_trace_processor(ending: str, tmp_path: Path) -> None:
     assert run("diff", log, trace).returncode == 0
     inspected = run("inspect", trace)
     assert inspected.returncode == 0
-    assert "a trace, of thesis" in inspected.stdout
+    assert "a trace, of bpftrace" in inspected.stdout
     for to in ("csv", "jsonl", "folded", "perf"):
         assert run("convert", log, "-o", f"{tmp_path}/log.{to}", "-q").returncode == 0
         result = run("convert", trace, "-o", f"{tmp_path}/trace.{to}", "-q")

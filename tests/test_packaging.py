@@ -200,7 +200,7 @@ def test_every_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     syncline("report", "small1.log", "--html", "small1.html", "--base", "small1.pftrace")
     assert (work / "small1.html").stat().st_size > 300_000
     assert "50" in syncline("query", "small1.log", "SELECT count(*) FROM syncline_sync")
-    assert "thesis" in syncline("inspect", "small1.log")
+    assert "bpftrace" in syncline("inspect", "small1.log")
     syncline("flamegraph", "small4.log", "-o", "small4.svg")
     assert (work / "small4.svg").read_text().startswith("<?xml")
     syncline("baseline", "save", "small1.log", "-o", "base.json")

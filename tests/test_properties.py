@@ -45,10 +45,10 @@ def assert_agree(log: bytes, folder: Path, **options: str) -> None:
     """Checks that the core and the reference give the same tables, and that the core refuses a log without events."""
     expected = thesis.read(log, **options)
     if expected.events:
-        assert_same(expected, core(folder, log, source="thesis", **options))
+        assert_same(expected, core(folder, log, source="bpftrace", **options))
     else:
         with pytest.raises(_core.CoreError):
-            convert(folder, log, source="thesis", **options)
+            convert(folder, log, source="bpftrace", **options)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -167,13 +167,13 @@ def test_a_low_level_log_records_whether_its_ids_are_processes(tmp_path: Path) -
                 core(tmp_path, events, name="events", pid_is="process")
 
 
-@pytest.mark.parametrize("source", ["thesis", "events-jsonl"])
+@pytest.mark.parametrize("source", ["bpftrace", "events-jsonl"])
 def test_a_line_far_into_a_file_is_shown_with_its_number(source: str, tmp_path: Path) -> None:
     # After the first chunk.
     lines = [f"{1000 + i} 5 wl fsync\n" for i in range(100_000)]
     if source == "events-jsonl":
         lines = [
-            f'{{"ts_ns":{1000 + i},"tid":5,"event":"fsync","source":"thesis"}}\n'
+            f'{{"ts_ns":{1000 + i},"tid":5,"event":"fsync","source":"bpftrace"}}\n'
             for i in range(30_000)
         ]
     (tmp_path / "in.log").write_text("".join(lines) + "no event\n")

@@ -312,7 +312,7 @@ def test_a_run_directory_is_read_like_its_logs(tmp_path: Path) -> None:
     log = ROOT / "tests/data/thesis/small4.log"
     shutil.copy(log, tmp_path / "events.log")
     (tmp_path / "manifest.json").write_text(
-        json.dumps({"inputs": [{"file": "events.log", "source": "thesis"}]})
+        json.dumps({"inputs": [{"file": "events.log", "source": "bpftrace"}]})
     )
     outputs = [
         subprocess.run(
@@ -450,7 +450,7 @@ class TestSymbols:
         frames = "\t7f01 0x7f01 ([unknown])\n\t7f02 main+3 (/bin/x)\n\n"
         log.write_text(f"# syncline-log 1\n100 5 a fsync\n{frames}200 6 b fsync\n{frames}# end 9\n")
         assert _core.unresolved_addresses([str(log)]) == [(5, "a", {0x7F01}), (6, "b", {0x7F01})]
-        manifest = {"inputs": [{"file": log.name, "source": "thesis"}]}
+        manifest = {"inputs": [{"file": log.name, "source": "bpftrace"}]}
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))
         (tmp_path / "tasks.json").write_text('{"threads": [[5, 4], [6, 6]]}')
         (tmp_path / "symbols.json").write_text(json.dumps([[4, 0x7F01, "fsync+9 (/lib/libc.so)"]]))

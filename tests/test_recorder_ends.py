@@ -285,7 +285,7 @@ def test_a_tracer_that_ends_early_is_a_failure_however_it_ends(
 ) -> None:
     log = tmp_path / "events.log"
     program = f"echo '1000 7 wl fsync'; echo '2000 7 wl fsync_exit'; {script}"
-    recorders = Recorders(tracers=[(tracer.Tracer("x", ["sh", "-c", program], log), "thesis")])
+    recorders = Recorders(tracers=[(tracer.Tracer("x", ["sh", "-c", program], log), "bpftrace")])
     assert wait_for(lambda: recorders.failure() == words)
     recorders.stop(lambda _: None)
     (entry,) = recorders.inputs
@@ -310,7 +310,7 @@ def test_a_killed_tracer_is_certain_until_it_last_waited_for_events(
         "import os; os.kill(os.getpid(), 9)\n"
     )
     made = tracer.Tracer("x", [sys.executable, "-c", program], tmp_path / "events.log")
-    recorders = Recorders(tracers=[(made, "thesis")])
+    recorders = Recorders(tracers=[(made, "bpftrace")])
     recorders.begin()
     assert wait_for(recorders.failure)
     recorders.stop(lambda _: None)
@@ -332,7 +332,7 @@ def test_events_after_the_certain_time_are_not_used(tmp_path: Path) -> None:
     ends = [int(row["ts_ns"]) + int(row["dur_ns"]) for row in all_of_it]
     # Each of four threads is in a sync when the fifth one has ended.
     until = sorted(ends)[4]
-    entry = {"file": "events.log", "source": "thesis", "failure": "x", "known_until_ns": until}
+    entry = {"file": "events.log", "source": "bpftrace", "failure": "x", "known_until_ns": until}
     (run / "manifest.json").write_text(json.dumps({"schema_version": 1, "inputs": [entry]}))
     wanted = [row for row, end in zip(all_of_it, ends, strict=True) if end <= until]
     found = _syncs(run)
@@ -376,7 +376,7 @@ def test_a_tracer_that_is_stopped_is_no_failure(tmp_path: Path) -> None:
     # It has no probes, so it counts as drained when it is idle.
     program = ["sh", "-c", "trap 'echo last; exit 0' INT; while :; do sleep 0.1; done"]
     made = tracer.Tracer("x", program, tmp_path / "events.log")
-    recorders = Recorders(tracers=[(made, "thesis")])
+    recorders = Recorders(tracers=[(made, "bpftrace")])
     time.sleep(0.2)
     recorders.stop(lambda _: None)
     assert recorders.failure() is None

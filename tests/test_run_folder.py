@@ -249,7 +249,7 @@ class TestRecord:
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "..", "a/b", ""])
 def test_a_manifest_cannot_name_a_file_elsewhere(name: str, tmp_path: Path) -> None:
     """A run directory may be from someone else."""
-    manifest = {"inputs": [{"file": name, "source": "thesis"}]}
+    manifest = {"inputs": [{"file": name, "source": "bpftrace"}]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(Exception, match="is not in this folder"):
         read_recording(str(tmp_path))

@@ -97,7 +97,7 @@ def one_run() -> Run:
         {"reason": "unmatched_call", "severity": "info", "count": 1, "first_ts_ns": T + 1000}
         | {"last_ts_ns": T + 1000, "example": None, "meaning": "A call with no request."},
     ]
-    run.meta |= {"lines": "50", "events": "45", "events.bio_submit": "3", "source": "thesis"}
+    run.meta |= {"lines": "50", "events": "45", "events.bio_submit": "3", "source": "bpftrace"}
     return run
 
 

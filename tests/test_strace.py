@@ -757,7 +757,7 @@ def test_logs_of_the_thesis_are_not_detected_as_strace(name: str, tmp_path: Path
     data = recording(name)[:50_000]
     source = tmp_path / "x.log"
     source.write_bytes(data[: data.rindex(b"\n") + 1])
-    assert _core.convert([str(source)], f"{tmp_path}/out/")["source"] == "thesis"
+    assert _core.convert([str(source)], f"{tmp_path}/out/")["source"] == "bpftrace"
 
 
 @pytest.mark.parametrize(

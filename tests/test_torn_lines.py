@@ -138,7 +138,7 @@ def test_every_format_says_which_losses_it_would_not_show() -> None:
     assert set(_core.HIDDEN_LOSSES) == set(_core.SOURCES)
     assert all(text.endswith(".") for text in _core.HIDDEN_LOSSES.values())
     text = ok("inspect", "tests/data/thesis/small4.log")
-    assert "not shown by thesis" in text
+    assert "not shown by bpftrace" in text
     assert "nothing here can say that none is missing" in " ".join(text.split())
 
 

@@ -62,7 +62,7 @@ def generated(seed: int) -> tuple[bytes, Reading]:
     rng = random.Random(seed)
     params = loggen.random_params(rng)
     log = loggen.generate(params, rng).log
-    return log, Reading(source="thesis", time_unit=params.time_unit, pid_is=params.pid_is)
+    return log, Reading(source="bpftrace", time_unit=params.time_unit, pid_is=params.pid_is)
 
 
 def unknown_fields(message: Message, path: str = "") -> Iterator[str]:
@@ -237,7 +237,7 @@ def test_the_trace_of_a_generated_log_has_the_same_tables(seed: int, tmp_path: P
 @pytest.mark.parametrize("name", BAD_INPUTS)
 def test_the_trace_of_a_bad_input_has_the_same_tables(name: str, tmp_path: Path) -> None:
     (tmp_path / "in.log").write_bytes(badinputs.INPUTS[name]().data)
-    assert_same_tables(tmp_path / "in.log", Reading(source="thesis"))
+    assert_same_tables(tmp_path / "in.log", Reading(source="bpftrace"))
 
 
 @pytest.mark.parametrize("window", [0, 10**6])

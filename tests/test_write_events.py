@@ -124,7 +124,7 @@ def test_a_recording_has_the_rows_of_the_reference(recorded: Path, tmp_path: Pat
     assert set(kinds) >= {"cached", "synchronized", "direct", "fsync"}
     assert kinds.total() > 20
     log = low_level(recorded, tmp_path)
-    assert any(row["source"] == "thesis" for row in log)
+    assert any(row["source"] == "bpftrace" for row in log)
     for chosen in (Filter(), Filter(comm="python3"), Filter(path="/w/"), Filter(comm="nobody")):
         same_as_used(recorded, log, chosen)
 

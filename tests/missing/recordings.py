@@ -30,11 +30,11 @@ class Event:
 # What recordings hold, and the formats in which such recordings come.
 FACTS = {
     # The line format without sizes of bios and without exits of calls.
-    "thesis": ("thesis",),
+    "bpftrace": ("bpftrace",),
     # The patch, and the scripts of bpf/.
-    "ids": ("thesis", "bpftrace-json", "ftrace", "trace-dat", "perf", "perf-data"),
+    "ids": ("bpftrace", "bpftrace-json", "ftrace", "trace-dat", "perf", "perf-data"),
     # A script of bpf/ for kernels without BTF.
-    "ids without folios": ("thesis", "bpftrace-json"),
+    "ids without folios": ("bpftrace", "bpftrace-json"),
     "probes": ("ftrace", "trace-dat", "perf", "perf-data"),
     # Tracepoints of a stock kernel.
     "stock": ("ftrace", "trace-dat", "perf", "perf-data", "bpftrace-json"),
@@ -347,14 +347,14 @@ class Cut:
 
 
 CUTS = [
-    Cut("thesis", "thesis", "thesis", "thesis/small1.log", thesis, 60),
-    Cut("thesis-threads", "thesis", "thesis", "thesis/small4-slowdisk.log", thesis, 60),
-    Cut("thesis-folios", "thesis", "thesis", "thesis/sqlite_wal_full.log", thesis, 90),
-    Cut("thesis-no-calls", "thesis", "thesis", "thesis/uring.log", thesis, 30),
-    Cut("bpf-stock", "thesis", "ids", "bpf/stock.log.gz", thesis, 60),
+    Cut("bpftrace", "bpftrace", "bpftrace", "thesis/small1.log", thesis, 60),
+    Cut("bpftrace-threads", "bpftrace", "bpftrace", "thesis/small4-slowdisk.log", thesis, 60),
+    Cut("bpftrace-folios", "bpftrace", "bpftrace", "thesis/sqlite_wal_full.log", thesis, 90),
+    Cut("bpftrace-no-calls", "bpftrace", "bpftrace", "thesis/uring.log", thesis, 30),
+    Cut("bpf-stock", "bpftrace", "ids", "bpf/stock.log.gz", thesis, 60),
     Cut(
         "bpf-tracepoints",
-        "thesis",
+        "bpftrace",
         "ids without folios",
         "bpf/stock-tracepoints.log.gz",
         thesis,

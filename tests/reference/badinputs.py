@@ -1,7 +1,7 @@
 """Broken, foreign and extreme inputs, and the result that each must have.
 
 `INPUTS` maps a name to a function that returns the bytes and the expected result. The counts are
-those of a conversion with `--from thesis`. `foreign`: without that option the format must not be
+those of a conversion with `--from bpftrace`. `foreign`: without that option the format must not be
 detected. `unreadable`: the input must be rejected in any case.
 """
 

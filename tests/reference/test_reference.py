@@ -44,7 +44,7 @@ def read(*lines: str, **options: str) -> thesis.Tables:
     """Returns the tables of a log of a few lines. Asserts that the core writes the same tables."""
     tables = thesis.read(log(*lines), **options)
     with tempfile.TemporaryDirectory() as folder:
-        assert_same(tables, core(Path(folder), log(*lines), source="thesis", **options))
+        assert_same(tables, core(Path(folder), log(*lines), source="bpftrace", **options))
     return tables
 
 

@@ -103,7 +103,7 @@ class Paired:
 def in_order(log: list[Row]) -> list[Row]:
     """Returns the events in the order of time, those of one time in the order of the log. A loss has the time of the event that follows it."""
     # A log of user stacks has the return of a call under the same name. A torn line is a loss already, and has no event.
-    log = [row for row in log if row["source"] != "thesis" and row["event"] != "torn_line"]
+    log = [row for row in log if row["source"] != "bpftrace" and row["event"] != "torn_line"]
     times: list[int] = []
     after = max((row["ts_ns"] for row in log if "ts_ns" in row), default=0)
     for row in reversed(log):

@@ -135,5 +135,5 @@ fn a_new_format_explains_its_problems() {
     assert!(error.to_string().ends_with("in.toy: no event in 1 lines"), "{error}");
     assert_eq!(error.hint().as_deref(), Some("play with it first"));
     let (error, _) = convert_text("no such format\n", None);
-    assert!(error.unwrap_err().hint().is_some_and(|hint| hint.contains("thesis, toy")));
+    assert!(error.unwrap_err().hint().is_some_and(|hint| hint.contains("bpftrace, toy")));
 }

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from syncline import _core
 from syncline.cli.errors import Failure, say
 from syncline.cli.output import show
-from syncline.cli.types import DEVICE, DURATION, FILE, OFFSET
+from syncline.cli.types import DEVICE, DURATION, FILE, OFFSET, InputFormat
 from syncline.kinds import kind_of
 from syncline.reading import Reading
 from syncline.recordings import Filter
@@ -174,7 +174,7 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
         click.option(
             "--from",
             "source",
-            type=click.Choice(_core.SOURCES),
+            type=InputFormat(_core.SOURCES),
             help="Format of the log. By default it is detected from the content.",
         ),
         click.option(

@@ -14,7 +14,7 @@ import click
 
 from syncline.dataset import layout
 
-__all__ = ["DEVICE", "DURATION", "FACT", "FILE", "FOLDER", "OFFSET", "PERCENT", "PLACE", "SIZE", "TIME", "FilePath"]  # fmt: skip
+__all__ = ["DEVICE", "DURATION", "FACT", "FILE", "FOLDER", "OFFSET", "PERCENT", "PLACE", "SIZE", "TIME", "FilePath", "InputFormat"]  # fmt: skip
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 # Larger times do not fit the 64-bit ns of the core.
@@ -47,6 +47,13 @@ class _Place(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         _refuse_option(value, param, ctx)
         return str(value)
+
+
+class InputFormat(click.Choice):
+    """A format of inputs. `thesis` is what `bpftrace` was called before, and stands in people's scripts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert("bpftrace" if value == "thesis" else value, param, ctx)
 
 
 class _Duration(click.ParamType):

@@ -63,7 +63,7 @@ class Recorders:
         """
         if route.script is not None:
             log = folder / ("events.log" if route.name == "bpftrace" else "stacks.log")
-            self.tracers.append((start_script(route.script, request, log), "thesis"))
+            self.tracers.append((start_script(route.script, request, log), "bpftrace"))
         if route.name in ("ring-buffer", "dynamic-events"):
             mounted = tracefs.find()
             if mounted is None:
@@ -160,7 +160,7 @@ class Recorders:
         if self.stacks is None or self._folder is None:
             return
         counts = self.stacks.write(self._folder / STACKS)
-        self.inputs.append({"file": STACKS, "source": "thesis", **counts})
+        self.inputs.append({"file": STACKS, "source": "bpftrace", **counts})
         if counts["lost"]:
             say(
                 f"warning: {counts['lost']:,} calls have no user stack because their buffer was full"

@@ -376,8 +376,8 @@ mod tests {
     #[test]
     fn a_log_that_begins_after_the_end_of_another_one_of_its_format_continues_it() {
         let (first, second) = ([event(100, 7)], [event(900_000_000_000, 7)]);
-        assert_eq!(placed(&[("thesis", &first), ("thesis", &second)]), [0, 0]);
-        assert_eq!(placed(&[("thesis", &first), ("ftrace", &second)]), [0, 1]);
+        assert_eq!(placed(&[("bpftrace", &first), ("bpftrace", &second)]), [0, 0]);
+        assert_eq!(placed(&[("bpftrace", &first), ("ftrace", &second)]), [0, 1]);
     }
 
     #[test]
@@ -403,17 +403,17 @@ mod tests {
         let end = |ts, id| Event { kind: Kind::end(id, 0), ..event(ts, 7) };
         let first = [end(1_000_000, 1), end(2_000_000, 2), end(3_000_000, 3), end(4_000_000, 4)];
         let second = [end(2_500_000, 2), end(3_500_000, 3), end(4_500_000, 4)];
-        assert_eq!(placed(&[("thesis", &first), ("thesis", &second)]), [0, 1]);
+        assert_eq!(placed(&[("bpftrace", &first), ("bpftrace", &second)]), [0, 1]);
         // Times of a log need not be in order, so pieces may overlap without an equal event.
         let second = [end(2_500_000, 5), end(3_500_000, 6), end(4_500_000, 7)];
-        assert_eq!(placed(&[("thesis", &first), ("thesis", &second)]), [0, 0]);
+        assert_eq!(placed(&[("bpftrace", &first), ("bpftrace", &second)]), [0, 0]);
         let calls = |first: i64, ids: [u64; 2]| {
             let [one, other] = ids;
             [event(first, 7), end(first + 50_000, one), event(first + 100_000, 7), end(first + 150_000, other)]
         };
         let overlapping = [&calls(0, [1, 2])[..], &calls(400_000, [5, 6])].concat();
         let next = [&calls(400_000, [5, 6])[2..], &calls(160_000, [3, 4])].concat();
-        assert_eq!(placed(&[("thesis", &overlapping), ("thesis", &next)]), [0, 0]);
+        assert_eq!(placed(&[("bpftrace", &overlapping), ("bpftrace", &next)]), [0, 0]);
     }
 
     #[test]

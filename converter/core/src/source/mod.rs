@@ -65,6 +65,11 @@ pub trait Source: Sync {
     /// It is unique among the sources, lower case and without spaces.
     fn name(&self) -> &'static str;
 
+    /// The name that the format had before, which commands and manifests of older recordings still hold.
+    fn earlier_name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns whether an input looks like this format.
     ///
     /// `head` is the first 64 KiB of the decompressed input, or more if its first line is longer. It is not empty and may end within a record.
@@ -279,7 +284,7 @@ pub enum Stock {
     Tracepoints,
 }
 
-/// Returns the source with this name.
+/// Returns the source that has this name, or had it earlier.
 ///
 /// # Errors
 /// `Error::UnknownSource`.
@@ -287,7 +292,7 @@ pub fn by_name(sources: &[&'static dyn Source], name: &str) -> Result<&'static d
     sources
         .iter()
         .copied()
-        .find(|source| source.name() == name)
+        .find(|source| source.name() == name || source.earlier_name() == Some(name))
         .ok_or_else(|| Error::UnknownSource { name: name.to_owned(), known: names(sources) })
 }
 

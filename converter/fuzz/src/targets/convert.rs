@@ -34,7 +34,7 @@ fn options_for(text: &[u8], how: u8) -> Option<Options> {
     let mut options = Options {
         source: match how >> 4 & 3 {
             0 | 1 => None,
-            2 => Some(if how & 8 == 0 { "thesis" } else { "strace" }.into()),
+            2 => Some(if how & 8 == 0 { "bpftrace" } else { "strace" }.into()),
             _ => Some("events-jsonl".into()),
         },
         source_options: source_options(how),
@@ -46,7 +46,7 @@ fn options_for(text: &[u8], how: u8) -> Option<Options> {
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
     let open = open(&options, input)?;
     // A low-level log says what its ids are.
-    options.source_options.pid_is_process &= matches!(open.source.name(), "thesis" | "bpftrace-json");
+    options.source_options.pid_is_process &= matches!(open.source.name(), "bpftrace" | "bpftrace-json");
     Some(options)
 }
 

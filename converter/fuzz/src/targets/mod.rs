@@ -14,7 +14,7 @@ mod source_ftrace;
 mod source_perf;
 mod source_perf_data;
 mod source_strace;
-mod source_thesis;
+mod source_bpftrace;
 mod source_trace_dat;
 mod writes;
 
@@ -35,7 +35,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("source_perf", source_perf::run),
     ("source_perf_data", source_perf_data::run),
     ("source_strace", source_strace::run),
-    ("source_thesis", source_thesis::run),
+    ("source_bpftrace", source_bpftrace::run),
     ("source_trace_dat", source_trace_dat::run),
     ("writes", writes::run),
 ];

@@ -48,7 +48,11 @@ pub struct BpftraceText;
 
 impl Source for BpftraceText {
     fn name(&self) -> &'static str {
-        "thesis"
+        "bpftrace"
+    }
+
+    fn earlier_name(&self) -> Option<&'static str> {
+        Some("thesis")
     }
 
     fn hidden_losses(&self) -> &'static str {
