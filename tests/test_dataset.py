@@ -112,7 +112,7 @@ def test_a_partition_holds_its_run_and_is_a_folder_of_tables(dataset: Path) -> N
     assert one.parent == dataset / "host=db1" / "day=2026-11-01"
     entry = json.loads((one / "_run.json").read_bytes())
     assert (entry["host"], entry["day"], entry["schema_version"]) == ("db1", "2026-11-01", _core.SCHEMA_VERSION)  # fmt: skip
-    assert entry["facts"] == {"format": "bpftrace"}
+    assert entry["facts"] == {"format": "thesis"}
     assert entry["tables"]["sync"]["rows"] == 80
     copies = [path.read_bytes() for path in (dataset / "_runs").glob(f"{entry['run']}.*")]
     assert copies == [(one / "_run.json").read_bytes()]

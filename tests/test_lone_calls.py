@@ -143,7 +143,7 @@ def test_a_header_says_that_requests_are_recorded(kind: str, tmp_path: Path) -> 
 
 
 def test_our_own_scripts_record_requests(tmp_path: Path) -> None:
-    log = f"# syncline-log 1\n# script stock.bt\n{TEXTS['thesis']}# end {round(TIMES[-1] * 10**9) + 5}\n"
+    log = f"# syncline-log 1\n# script stock.bt\n{TEXTS['bpftrace']}# end {round(TIMES[-1] * 10**9) + 5}\n"
     assert losses(tables(tmp_path, log)) == {"unmatched_call": 2}
 
 

@@ -166,7 +166,8 @@ def read_recording(path: str) -> Recording:
                 f"its schema_version is {version!r}, and this version of Syncline reads {_SCHEMA_VERSION}"
             )
         inputs = [
-            (_file_name(one["file"]), text(one["source"])) for one in _list(manifest["inputs"])
+            (_file_name(one["file"]), _source(text(one["source"])))
+            for one in _list(manifest["inputs"])
         ]
         remaining = _filter(manifest.get("filter_at_conversion", {}))
         boot_id = manifest.get("before", {}).get("boot_id")
@@ -231,6 +232,11 @@ def read_recording(path: str) -> Recording:
         limits,
         [f"{path}/{name} ({source})" for name, source in inputs if source not in _core.SOURCES],
     )
+
+
+def _source(name: str) -> str:
+    """The name of a format today."""
+    return _core.EARLIER_SOURCES.get(name, name)
 
 
 class _NoMember(Exception):

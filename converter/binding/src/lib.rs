@@ -629,6 +629,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<OutputFile>()?;
     module.add("SCHEMA_VERSION", SCHEMA_VERSION)?;
     module.add("HIDDEN_LOSSES", SOURCES.iter().map(|s| (s.name(), s.hidden_losses())).collect::<HashMap<_, _>>())?;
+    let earlier = SOURCES.iter().filter_map(|s| Some((s.earlier_name()?, s.name())));
+    module.add("EARLIER_SOURCES", earlier.collect::<HashMap<_, _>>())?;
     module.add("SOURCES", SOURCES.iter().map(|s| s.name()).collect::<Vec<_>>())?;
     module.add("FORMATS", OutputFormat::ALL.iter().map(|(name, endings, _)| (*name, *endings)).collect::<Vec<_>>())?;
     // Every call of these syscalls is a sync; a write is one only with some flags.

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from syncline import _core
 from syncline.dataset import layout
 
 __all__ = ["DEVICE", "DURATION", "FACT", "FILE", "FOLDER", "OFFSET", "PERCENT", "PLACE", "SIZE", "TIME", "FilePath", "InputFormat"]  # fmt: skip
@@ -50,10 +51,10 @@ class _Place(click.ParamType):
 
 
 class InputFormat(click.Choice):
-    """A format of inputs. `thesis` is what `bpftrace` was called before, and stands in people's scripts."""
+    """A format of inputs, also by the name that it had before, which people's scripts hold."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert("bpftrace" if value == "thesis" else value, param, ctx)
+        return super().convert(_core.EARLIER_SOURCES.get(value, value), param, ctx)
 
 
 class _Duration(click.ParamType):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
+from syncline import _core
 from syncline.frames import comparable_stacks, has_nameless
 from syncline.report import run_query
 from syncline.report.answer import phases
@@ -133,7 +134,9 @@ def _overlap(a: Run, b: Run) -> bool:
 
 
 def _values(side: Side, fact: str) -> set[str]:
-    return {value for run in side.runs for value in run.facts.get(fact, ()) if value}
+    found = {value for run in side.runs for value in run.facts.get(fact, ()) if value}
+    # A run that was converted earlier has the name that its format had.
+    return {_core.EARLIER_SOURCES.get(one, one) for one in found} if fact == "source" else found
 
 
 def _difference_text(base: set[str], new: set[str], without: str) -> str:

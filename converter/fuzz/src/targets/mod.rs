@@ -8,13 +8,13 @@ mod pair;
 mod round_trip;
 mod source_blkparse;
 mod source_blktrace;
+mod source_bpftrace;
 mod source_bpftrace_json;
 mod source_events_jsonl;
 mod source_ftrace;
 mod source_perf;
 mod source_perf_data;
 mod source_strace;
-mod source_bpftrace;
 mod source_trace_dat;
 mod writes;
 
