@@ -46,18 +46,22 @@ install_tools() {
   while read -r program package; do
     command -v "$program" >/dev/null || { missing+=("$program") && packages+=("$package"); }
   done <<'TOOLS'
-chromium chromium
 trace-cmd trace-cmd
 blkparse blktrace
 strace strace
 shellcheck shellcheck
 c++ g++
 TOOLS
+  "$BIN/python" -c 'import sys; from tests.ui import browser; sys.exit(browser.chromium() is None)' || {
+    missing+=(chromium) && packages+=(chromium-headless-shell)
+  }
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "== installing ${packages[*]}"
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >"$log/apt" 2>&1 &&
-      return
+    apt-get update -qq >"$log/apt" 2>&1
+    # Some distributions have the browser, and not its shell without windows.
+    apt-cache show chromium-headless-shell >/dev/null 2>&1 || packages=("${packages[@]/chromium-headless-shell/chromium}")
+    apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$log/apt" 2>&1 && return
     tail -n 3 "$log/apt"
   fi
   echo "== skipped: tests that need ${missing[*]}; to run them: apt-get install ${packages[*]}"
