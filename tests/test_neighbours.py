@@ -304,6 +304,43 @@ def test_the_cost_is_compared_with_syncs_while_it_was_quiet(tmp_path: Path) -> N
     assert (row["low_ns"], row["high_ns"]) == (20 * 10_000, 20 * 20_000)
 
 
+@pytest.mark.parametrize(
+    ("quiet", "columns", "least"),
+    [
+        # The fastest sync that met nobody took 91 us.
+        (20, {}, 91_000),
+        # With 19 of them, only the 30 us count in which the device worked for the sync.
+        (19, {}, 30_000),
+        # Those that met nobody are of another kind: more data, more bios, a commit, another call, another device.
+        (20, {"bytes": 10_000}, 30_000),
+        (20, {"bios": 10}, 30_000),
+        (20, {"journal_ns": 10}, 30_000),
+        (20, {"op": "fdatasync"}, 30_000),
+        (20, {"dev": "8,16"}, 30_000),
+        # How much they wrote is not known.
+        (20, {"bytes": None}, 30_000),
+    ],
+)
+def test_the_bound_leaves_out_the_fastest_sync_of_those_that_met_nobody(
+    quiet: int, columns: Row, least: int, tmp_path: Path
+) -> None:
+    """Each takes 130 us or more next to `dd`, and 30 us of them are time of its own bio at the device."""
+    run = Run()
+    for number in range(quiet):
+        start = (number + 1) * S // 100
+        length = 91_000 + number
+        sync(run, "db", start, start + length, **{"bytes": 4096, "op": "fsync"} | columns)
+    lengths = [130_000, 200_000, 80_000]
+    for number, length in enumerate(lengths):
+        start = 10 * S + number * S // 100
+        own = sync(run, "db", start, start + length, bytes=4096, op="fsync")
+        bio(run, "dd", start + 9_000, start + 9_500, start + 20_000)
+        bio(run, "db", start + 10_000, start + 20_000, start + 50_000, sync_id=own)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    # `dd` took nothing from a sync that was faster than that.
+    assert row["high_ns"] == sum(max(length - least, 0) for length in lengths)
+
+
 def test_too_few_syncs_are_not_compared(tmp_path: Path) -> None:
     run = Run()
     quiet_and_busy(run, 20)

@@ -31,13 +31,17 @@
 -- neighbour while a bio of the sync was queued, or while the sync waited for a
 -- journal that had a bio in the queue. high_ns has all time of the syncs that
 -- met the neighbour, except that in which the device worked for nobody but
--- themselves or what they need of a commit of their own. So it has time that
--- the neighbour took from their thread or their journal unseen. A sync has met
--- it if it had a bio or a sync within a second: what it cost while it only
--- computed or changed metadata is in neither. Both need the right owner of each
--- bio, and take for granted that a device works for nobody who has no recorded
--- bio there: reads that are not recorded, or the cleaning up of a device after
--- earlier writes, may cost more than high_ns.
+-- themselves or what they need of a commit of their own; or, if that is more,
+-- as much as the fastest sync like it took, of 20 or more that met nobody.
+-- Syncs are alike if a process makes them by the same call on the same device,
+-- if their bytes, and their bios, have as many digits, and if both or none of
+-- them wait for a commit. So it has time that the neighbour took from their
+-- thread or their journal unseen. A sync has met it if it had a bio or a sync
+-- within a second: what it cost while it only computed or changed metadata is
+-- in neither. Both need the right owner of each bio, and take for granted that
+-- a device works for nobody who has no recorded bio there: reads that are not
+-- recorded, or the cleaning up of a device after earlier writes, may cost more
+-- than high_ns.
 --
 -- If the neighbour was quiet for a while, its cost is found in a second way:
 -- the others' syncs while nobody but it was active are compared with those
@@ -106,6 +110,10 @@ WITH
       ts_ns + dur_ns - start_ns AS dur_ns,
       COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
       COALESCE(home.place, sync.dev) AS place,
+      -- How much it writes, roughly, and whether it waits for a commit.
+      CAST(LENGTH(CAST(bytes AS TEXT)) AS TEXT) || ' '
+      || CAST(LENGTH(CAST(bios AS TEXT)) AS TEXT)
+      || CASE WHEN journal_ns > 0 THEN ' commit' ELSE '' END AS work,
       CASE WHEN meant.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_meant
     FROM syncline_sync AS sync
     LEFT JOIN meant ON same!(meant, sync, (run, sync_id))
@@ -146,6 +154,7 @@ WITH
   sync AS MATERIALIZED (
     SELECT
       of!(victim, (run, place, sync_id, op, fs, ts_ns, dur_ns, is_meant)),
+      victim.work AS work,
       party.party AS party
     FROM victim
     JOIN party USING (run, owner)
@@ -270,12 +279,13 @@ WITH
     WHERE way = 'device' AND is_sole = 1 AND party = waiter
     GROUP BY run, sync_id
   ),
-  met AS (
+  next_to AS (
     SELECT
       of!(found, (party, is_active, is_met)),
       sync.party AS waiter,
-      of!(sync, (op, dur_ns)),
-      sync.dur_ns - COALESCE(own_ns, 0) - COALESCE(own_commit.ns, 0) AS most_ns
+      of!(sync, (place, op, work, dur_ns)),
+      COALESCE(own_ns, 0) + COALESCE(own_commit.ns, 0) AS own_ns,
+      CASE WHEN is_met = 0 AND work IS NOT NULL THEN dur_ns END AS quiet_ns
     FROM met_parties!(
       (SELECT * FROM sync WHERE is_meant = 1),
       (
@@ -288,6 +298,23 @@ WITH
     LEFT JOIN own_device USING (run, sync_id)
     -- How long it served nothing but what a sync needed of its own commit.
     LEFT JOIN own_commit_time!() AS own_commit USING (run, sync_id)
+  ),
+  -- Without the party, a sync takes as long as the fastest one like it that met
+  -- nobody, or longer.
+  met AS (
+    SELECT
+      party, is_active, is_met, waiter, op, dur_ns, dur_ns
+      - later!(
+        own_ns,
+        CASE
+          WHEN COUNT(quiet_ns) OVER alike >= 20 THEN earlier!(
+            dur_ns,
+            MIN(quiet_ns) OVER alike
+          )
+        END
+      ) AS most_ns
+    FROM next_to
+    WINDOW alike AS (PARTITION BY party, place, waiter, op, work)
   ),
   compared AS (
     SELECT
