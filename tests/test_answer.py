@@ -452,6 +452,14 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     assert cause(work).startswith(
         "Mostly commits of the journal: 70.0 % of the time. No neighbour that is recorded had a quarter of it."
     )
+    for committing, what in (
+        (["", "ext4", "xfs"], "commits of the journal"),
+        (["btrfs"], "commits of btrfs"),
+        (["f2fs"], "checkpoints of f2fs"),
+        (["btrfs", "ext4", "xfs"], "commits of btrfs and commits of the journal"),
+    ):
+        said = rendered.sentences(replace(whole, phases=work, neighbours=[], committing=committing))
+        assert said["cause"].startswith(f"Mostly {what}: 70.0 % of the time.")
     parts = {"commit logging": 35, "device": 25, "flush": 20, "before submit": 20}
     assert cause(parts).startswith(
         "No single cause: commits of the journal, the largest part, had 35.0 % of the time. No neighbour"

@@ -48,15 +48,18 @@ _HELD_FACTOR = 10
 _HELD_TOO = 3
 # The part of the time of a commit's bios inside of a device mapper that is named.
 _INSIDE = 0.5
+_COMMITS = "commits of the journal"
 # The phases of each kind of own work, as the first sentence names it.
 _OWN_WORK = {
-    "commits of the journal": (
+    _COMMITS: (
         *("commit", "commit wait", "commit start", "commit locking", "commit flushing"),
         *("commit logging", "earlier commit", "fast commit", "fast commit wait"),
     ),
     "bios in the queue and at the device": ("queue", "device", "writeback"),
     "cache flushes": ("flush",),
 }
+# What commits of a file system are that has no journal.
+_WITHOUT_JOURNAL = {"btrfs": "commits of btrfs", "f2fs": "checkpoints of f2fs"}
 # Results that differ by this factor disagree.
 _APART = 1.5
 # What a neighbour does that is a program.
@@ -194,6 +197,8 @@ def _cause(answer: Answer) -> str:
         (sum(answer.phases.get(phase, 0) for phase in of), what) for what, of in _OWN_WORK.items()
     ]
     own_ns, what = max(work)
+    if what == _COMMITS:
+        what = _commits(answer)
     if answer.neighbours is None or own_ns < CAUSE_SHARE * whole:
         return ""
     is_most = own_ns >= _MOST * whole
@@ -216,6 +221,12 @@ def _cause(answer: Answer) -> str:
         f"{begin}. {inside}No neighbour that is recorded had a quarter of it."
         " Next: syncline advise INPUT, which looks for what could be left out or shared."
     )
+
+
+def _commits(answer: Answer) -> str:
+    if not any(fs in _WITHOUT_JOURNAL for fs in answer.committing):
+        return _COMMITS
+    return " and ".join(dict.fromkeys(_WITHOUT_JOURNAL.get(fs, _COMMITS) for fs in answer.committing))
 
 
 def _inside(answer: Answer) -> str:

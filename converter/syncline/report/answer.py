@@ -65,8 +65,9 @@ CAUSE_SHARE = 0.25
 CAUSE_SYNCS = 3
 # What the rows of the report `neighbours` are that are of programs.
 ACTIVITIES = ("syncs", "writes", "reads", "discards")
-# Parts of the time: a queue that is worth a sentence, and one that is mostly not the device's.
+# Parts of the time: a queue and a wait for a CPU that are worth a sentence, and a queue that is mostly not the device's.
 _MUCH_QUEUE = 0.1
+_MUCH_CPU = 0.05
 _MOSTLY = 0.5
 
 Row = Mapping[str, Any]
@@ -99,6 +100,7 @@ class Answer:
     `mappers`: the devices of a device mapper on which syncs are, with what is known of the bios of commits on them.
     `held`: how long the bios of each control group were queued, the longest first, on the device with the longest queue.
     `cpu_before`: who had the CPU while threads that sync waited for one, as (ns, name), and `cpu_idle_ns`: how long nobody had. Of all syncs.
+    `committing`: the file systems whose commits syncs waited for. One without a name is empty.
     `unfollowed`: of how many syncs the waits for a CPU are not known, and how long these took.
     `limits`: what limits a control group, in words and with `; ` between them, by its path. A group that is not in it was not looked at.
     `runs`: of a dataset, how many runs, hosts and days are read; None for other inputs.
@@ -130,6 +132,7 @@ class Answer:
     held: list[Row] = field(default_factory=list)
     cpu_before: list[tuple[int, str]] = field(default_factory=list)
     cpu_idle_ns: int = 0
+    committing: list[str] = field(default_factory=list)
     unfollowed: Row = field(default_factory=dict)
     runs: Row | None = None
 
@@ -163,7 +166,8 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
     most = _MOST_SYNCS if engine.name in WITH_TABLES else _MOST_SYNCS_OF_TRACE
     if of_all is None and total["known"] <= most:
         of_all = run_report(engine, "neighbours").as_dicts()
-    found = phases(engine)
+    of_phases = _rows(engine, catalogue.load("phases").sql)
+    found = _by_phase(of_phases)
     cpu_before, cpu_idle_ns = _cpu_before(engine, total)
     return Answer(
         total=total,
@@ -193,6 +197,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         unfollowed=_rows(engine, _sql("unfollowed"))[0],
         of_kernel=_rows(engine, _sql("of-kernel")),
         limits=_limits(engine),
+        committing=sorted({row["fs"] or "" for row in of_phases if row["time_ns"] and "commit" in row["phase"]}),
         runs=_rows(engine, catalogue.read_sql("commands/dataset", "extent"))[0]
         if engine.is_dataset
         else None,
@@ -267,7 +272,7 @@ def _limits(engine: SqlEngine) -> dict[str, str]:
 
 
 def _cpu_wait(engine: SqlEngine, found: Mapping[str, int], total: Row) -> Row | None:
-    if total["runs"] > 1 or found.get("cpu wait", 0) < _MUCH_QUEUE * (total["time_ns"] or 0):
+    if total["runs"] > 1 or found.get("cpu wait", 0) < _MUCH_CPU * (total["time_ns"] or 0):
         return None
     return next(iter(_rows(engine, _sql("waited"))), None)
 
@@ -292,8 +297,12 @@ def phases(engine: SqlEngine) -> dict[str, int]:
     Raises:
         EngineError: the query failed.
     """
+    return _by_phase(_rows(engine, catalogue.load("phases").sql))
+
+
+def _by_phase(rows: Sequence[Row]) -> dict[str, int]:
     sums: Counter[str] = Counter()
-    for row in _rows(engine, catalogue.load("phases").sql):
+    for row in rows:
         sums[row["phase"]] += row["time_ns"] or 0
     longest = sorted(sums, key=lambda phase: (phase == RESIDUE, -sums[phase], phase))
     return {phase: sums[phase] for phase in longest if sums[phase] > 0}
