@@ -16,6 +16,7 @@ from syncline import _core
 from syncline.inputs import Reading, opened
 from syncline.report.run import run_query, run_report
 
+from tests import sqltools
 from tests.coretools import DATA, RECORDINGS, ROOT, Rows, tables
 from tests.reference import phases
 
@@ -361,6 +362,36 @@ def test_a_trace_has_the_same_phases(source: Path | int, has_states: bool, tmp_p
         count, residues = run_query(trace, slices).rows[0]
         assert count > 0
         assert residues == 0 or not has_states
+
+
+def test_the_requests_of_a_call_are_of_it(tmp_path: Path) -> None:
+    """`sync` goes over two pseudo file systems, and twice over ext4. The second time it waits for a flush from 350 to 380."""
+    run = sqltools.Run()
+    whole = run.add(100, 50, op="sync", fs=None, dev="0,1", call=False, path=None)["sync_id"]
+    part = {"call": False, "call_sync_id": whole, "path": None}
+    run.add(160, 10, fs=None, dev="0,23", **part)
+    run.add(200, 50, fs="ext4", dev="8,0", flush_ns=0, journal_ns=0, **part)
+    last = run.add(300, 100, fs="ext4", dev="8,0", flush_ns=30, journal_ns=0, **part)["sync_id"]
+    wait = {"sync_id": last, "number": 1, "wait": "flush", "confidence": "exact"}
+    run.wait.append(wait | {"ts_ns": 350, "dur_ns": 30})
+    # btrfs has no device of its own, and is no pseudo file system.
+    run.add(500, 50, op="fsync", fs="btrfs", dev="0,40", call=False)
+    tables = sqltools.write_parquet(run, tmp_path / "tables")
+    trace = sqltools.write_trace(run, tmp_path / "t.pftrace")
+    for path, engine in ((tables, "duckdb"), (trace, "embedded")):
+        with opened(str(path), Reading(), engine=engine) as opened_engine:
+            rows = run_report(opened_engine, "phases").as_dicts()
+            durable = run_report(opened_engine, "durability").as_dicts()
+        assert {(row["op"], row["fs"], row["dev"], row["syncs"]) for row in rows} == {
+            ("sync", None, None, 2),
+            ("sync", "ext4", "8,0", 2),
+            ("fsync", "btrfs", "0,40", 1),
+        }
+        # One call, and its first pass over ext4 is no verdict of its own.
+        of_ext4 = [row for row in durable if row["fs"] == "ext4"]
+        assert [(row["verdict"], row["op"], row["syncs"]) for row in of_ext4] == [
+            ("flush only", "sync", 1)
+        ]
 
 
 def test_phases_that_were_not_recorded_are_named(tmp_path: Path) -> None:

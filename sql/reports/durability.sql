@@ -13,6 +13,8 @@
 -- Direct I/O has no file in a recording, and what was written before the
 -- recording is not known. So a sync may make more durable than is seen here.
 -- sync_file_range asks for no flush and for no commit, on any file system.
+-- A call may have several requests. One that had no data is left out if another
+-- one of the call at the same device had some, or a flush.
 --
 -- Verdicts, the worst first:
 --   failed        One of its own bios failed, and it returned 0.
@@ -267,14 +269,25 @@ WITH
   )
 SELECT
   verdict, op, fs, dev,
-  COUNT(*) AS syncs,
+  COUNT(DISTINCT call_sync_id) AS syncs,
   COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
   SUM(bytes) AS bytes,
   MIN(ts_ns) AS first_ts_ns,
   MAX(ts_ns) AS last_ts_ns,
   MIN(sync_id) AS sync_id,
   run
-FROM judged
+FROM (
+  SELECT
+    of!(judged, (run, sync_id, call_sync_id, fs, dev, ino, path, bytes, ts_ns)),
+    COALESCE(judged.op, part.op) AS op,
+    verdict,
+    MAX(CASE WHEN verdict = 'no data' THEN 0 ELSE 1 END) OVER (
+      PARTITION BY judged.run, call_sync_id, dev
+    ) AS has_more
+  FROM judged
+  LEFT JOIN parts_of_calls!() AS part ON same!(part, judged, (run, sync_id))
+) AS request
+WHERE verdict <> 'no data' OR has_more = 0
 GROUP BY verdict, op, fs, dev, run
 ORDER BY
   run,
@@ -288,7 +301,7 @@ ORDER BY
     WHEN 'flush' THEN 7
     ELSE 8
   END,
-  COUNT(*) DESC,
+  COUNT(DISTINCT call_sync_id) DESC,
   op NULLS LAST,
   fs NULLS LAST,
   dev NULLS LAST;

@@ -1,6 +1,7 @@
 -- Phases: what the time of the syncs went to.
 --
--- One row per operation, file system, device and phase. Each instant of a
+-- One row per operation, file system, device and phase. A call may have several
+-- requests, as sync has for each file system. Each instant of a
 -- request, from the start of the file system's sync function to its end, is in
 -- one phase, so the phases of a group add up to the time of its requests. What
 -- ran in parallel is counted along the path that ended last. residue is the
@@ -13,7 +14,9 @@
 -- Columns:
 --   op            text   The sync call. Null without a call.
 --   fs            text   The file system.
---   dev           text   Major and minor number of its device.
+--   dev           text   Major and minor number of its device. Null for file
+--                        systems without a device and a name, which sync goes
+--                        over too.
 --   device        text   Name of the device, such as sda. Null where the
 --                        recording does not have it.
 --   syncs         count  Number of requests whose start and end are known.
@@ -31,11 +34,15 @@
 WITH
   request AS (
     SELECT
-      run, sync_id, op, fs, dev,
+      of!(sync, (run, sync_id, fs)),
+      COALESCE(sync.op, part.op) AS op,
+      -- Pseudo file systems, which `sync` goes over too, are one.
+      CASE WHEN fs IS NOT NULL OR dev NOT LIKE '0,%' THEN dev END AS dev,
       ts_ns + dur_ns - start_ns AS time_ns,
       before_submit_ns, writeback_ns, after_complete_ns, journal_ns, flush_ns,
       cpu_wait_ns
-    FROM syncline_sync
+    FROM syncline_sync AS sync
+    LEFT JOIN parts_of_calls!() AS part ON same!(part, sync, (run, sync_id))
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
   total AS (
