@@ -314,7 +314,7 @@ def test_the_cost_is_compared_with_syncs_while_it_was_quiet(tmp_path: Path) -> N
         # Those that met nobody are of another kind: more data, more bios, a commit, another call, another device.
         (20, {"bytes": 10_000}, 30_000),
         (20, {"bios": 10}, 30_000),
-        (20, {"journal_ns": 10}, 30_000),
+        (20, {"waits": True}, 30_000),
         (20, {"op": "fdatasync"}, 30_000),
         (20, {"dev": "8,16"}, 30_000),
         # How much they wrote is not known.
@@ -329,7 +329,12 @@ def test_the_bound_leaves_out_the_fastest_sync_of_those_that_met_nobody(
     for number in range(quiet):
         start = (number + 1) * S // 100
         length = 91_000 + number
-        sync(run, "db", start, start + length, **{"bytes": 4096, "op": "fsync"} | columns)
+        row = {"bytes": 4096, "op": "fsync"} | columns
+        waits = row.pop("waits", False)
+        own = sync(run, "db", start, start + length, **row)
+        if waits:
+            wait = {"sync_id": own, "number": 1, "wait": "commit wait", "confidence": "exact"}
+            run.wait.append(wait | {"ts_ns": start + 50_000, "dur_ns": 10_000})
     lengths = [130_000, 200_000, 80_000]
     for number, length in enumerate(lengths):
         start = 10 * S + number * S // 100

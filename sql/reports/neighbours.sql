@@ -102,10 +102,15 @@
 WITH
   -- The syncs whose wait is meant: all, or those that a filter keeps.
   meant AS (SELECT run, sync_id FROM syncline_sync),
+  committed AS (
+    SELECT DISTINCT run, sync_id
+    FROM syncline_phase
+    WHERE phase LIKE '%commit%' AND dur_ns > 0
+  ),
   -- The syncs whose length is known: those that others may delay.
   victim AS (
     SELECT
-      of!(sync, (run, sync_id, op, fs)),
+      of!(sync, (run, sync_id, call_sync_id, op, fs)),
       start_ns AS ts_ns,
       ts_ns + dur_ns - start_ns AS dur_ns,
       COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
@@ -113,11 +118,12 @@ WITH
       -- How much it writes, roughly, and whether it waits for a commit.
       CAST(LENGTH(CAST(bytes AS TEXT)) AS TEXT) || ' '
       || CAST(LENGTH(CAST(bios AS TEXT)) AS TEXT)
-      || CASE WHEN journal_ns > 0 THEN ' commit' ELSE '' END AS work,
+      || CASE WHEN committed.sync_id IS NULL THEN '' ELSE ' commit' END AS work,
       CASE WHEN meant.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_meant
     FROM syncline_sync AS sync
     LEFT JOIN meant ON same!(meant, sync, (run, sync_id))
     LEFT JOIN place_of_file_system!() AS home ON same!(home, sync, (run, dev))
+    LEFT JOIN committed ON same!(committed, sync, (run, sync_id))
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
   owned AS (SELECT * FROM owned_bios!()),
@@ -137,16 +143,19 @@ WITH
       END AS kind,
       COUNT(part) AS bios,
       SUM(bytes) AS bytes,
-      COALESCE(SUM(is_meant), 0) AS syncs,
+      COUNT(DISTINCT CASE WHEN is_meant = 1 THEN call_sync_id END) AS syncs,
       COALESCE(SUM(is_meant * dur_ns), 0) AS ns
     FROM (
       SELECT
         run, owner, process, cgroup, part, direction, is_metadata, bytes,
         NULL AS is_meant,
+        NULL AS call_sync_id,
         NULL AS dur_ns
       FROM owned
       UNION ALL
-      SELECT run, owner, NULL, NULL, NULL, NULL, NULL, NULL, is_meant, dur_ns
+      SELECT
+        run, owner, NULL, NULL, NULL, NULL, NULL, NULL, is_meant, call_sync_id,
+        dur_ns
       FROM victim
     ) AS everyone
     GROUP BY run, owner
@@ -154,7 +163,7 @@ WITH
   sync AS MATERIALIZED (
     SELECT
       of!(victim, (run, place, sync_id, op, fs, ts_ns, dur_ns, is_meant)),
-      victim.work AS work,
+      of!(victim, (work, call_sync_id)),
       party.party AS party
     FROM victim
     JOIN party USING (run, owner)
@@ -190,7 +199,7 @@ WITH
       of!(held, (run, place, sync_id, way)),
       of!(held, (party, state, is_sole, is_awaited, of_log)),
       held.common_ns AS ns,
-      sync.fs AS fs,
+      of!(sync, (fs, call_sync_id)),
       sync.party AS waiter
     FROM common_time!(
       piece, hold,
@@ -218,7 +227,7 @@ WITH
   -- for that sync, too.
   delay AS (
     SELECT
-      run, sync_id, way, ns,
+      run, sync_id, call_sync_id, way, ns,
       CASE state WHEN 'stalled' THEN 0 ELSE party END AS party,
       CASE
         WHEN way = 'queue' THEN ns * is_sole
@@ -238,7 +247,7 @@ WITH
       AND NOT (way = 'commit' AND of_log = 1)
     UNION ALL
     -- Who used the device of syncs of others has a row even if it delayed none.
-    SELECT run, NULL, 'none', 0, used.party, 0
+    SELECT run, NULL, NULL, 'none', 0, used.party, 0
     FROM (SELECT DISTINCT run, place, party FROM hold) AS used
     JOIN sync USING (run, place)
     WHERE used.party <> sync.party AND is_meant = 1
@@ -258,7 +267,7 @@ WITH
   cost AS (
     SELECT
       of!(delay, (run, party)),
-      COUNT(DISTINCT CASE WHEN way <> 'device' THEN delay.sync_id END) AS syncs,
+      COUNT(DISTINCT CASE WHEN way <> 'device' THEN call_sync_id END) AS syncs,
       MIN(costliest.sync_id) AS sync_id,
       sum_where!(ns, way <> 'device') AS ns,
       COALESCE(SUM(sure_ns), 0) AS sure_ns,
@@ -283,7 +292,7 @@ WITH
     SELECT
       of!(found, (party, is_active, is_met)),
       sync.party AS waiter,
-      of!(sync, (place, op, work, dur_ns)),
+      of!(sync, (call_sync_id, place, op, work, dur_ns)),
       COALESCE(own_ns, 0) + COALESCE(own_commit.ns, 0) AS own_ns,
       CASE WHEN is_met = 0 AND work IS NOT NULL THEN dur_ns END AS quiet_ns
     FROM met_parties!(
@@ -319,7 +328,6 @@ WITH
   compared AS (
     SELECT
       amount.party AS party,
-      CAST(SUM(quiet_syncs) AS BIGINT) AS quiet_syncs,
       CAST(SUM(most_ns) AS BIGINT) AS most_ns,
       SUM(syncs * difference) AS ns,
       2 * SQRT(SUM(CAST(syncs AS DOUBLE) * syncs * variance)) AS error_ns
@@ -327,8 +335,7 @@ WITH
       SELECT
         party, waiter, op,
         SUM(is_active) AS syncs,
-        SUM(is_active * most_ns) AS most_ns,
-        COUNT(CASE WHEN is_met = 0 THEN 1 END) AS quiet_syncs
+        SUM(is_active * most_ns) AS most_ns
       FROM met
       GROUP BY party, waiter, op
     ) AS amount
@@ -337,6 +344,12 @@ WITH
       AND without_rows >= 20
       AND same!(mean, amount, (party, waiter, op))
     GROUP BY amount.party
+  ),
+  quiet AS (
+    SELECT party, COUNT(DISTINCT call_sync_id) AS syncs
+    FROM next_to
+    WHERE is_met = 0
+    GROUP BY party
   ),
   total AS (
     SELECT run, SUM(syncs) AS syncs, SUM(ns) AS ns FROM party GROUP BY run
@@ -353,7 +366,9 @@ SELECT
   share!(cost.ns, total.ns - COALESCE(party.ns, 0)) AS share,
   CAST(ROUND(compared.ns) AS BIGINT) AS compared_ns,
   CAST(ROUND(compared.error_ns) AS BIGINT) AS compared_error_ns,
-  compared.quiet_syncs AS quiet_syncs,
+  CASE
+    WHEN compared.party IS NOT NULL THEN COALESCE(quiet.syncs, 0)
+  END AS quiet_syncs,
   CAST(cost.queue_ns AS BIGINT) AS queue_ns,
   CAST(cost.device_ns AS BIGINT) AS device_ns,
   CAST(cost.locking_ns AS BIGINT) AS commit_locking_ns,
@@ -368,6 +383,7 @@ FROM cost
 JOIN total USING (run)
 LEFT JOIN party ON party.party = cost.party
 LEFT JOIN compared ON compared.party = cost.party
+LEFT JOIN quiet ON quiet.party = cost.party
 WHERE
   total.syncs > COALESCE(party.syncs, 0)
   AND (COALESCE(party.kind, '') <> 'kernel' OR cost.ns + cost.device_ns > 0)

@@ -184,9 +184,8 @@ def _cause(answer: Answer) -> str:
     whole = sum(answer.phases.values())
     if not whole or answer.phases.get(RESIDUE, 0) + answer.phases.get(UNKNOWN, 0) > _MOST * whole:
         return ""
-    unit = _unit(answer)
     found = [
-        (share, _cause_of(row, unit, answer) if row else _cause_cpu(answer, share))
+        (share, _cause_of(row, answer) if row else _cause_cpu(answer, share))
         for share, _, row in causes(answer.neighbours, answer.phases)
     ]
     if found:
@@ -226,7 +225,9 @@ def _cause(answer: Answer) -> str:
 def _commits(answer: Answer) -> str:
     if not any(fs in _WITHOUT_JOURNAL for fs in answer.committing):
         return _COMMITS
-    return " and ".join(dict.fromkeys(_WITHOUT_JOURNAL.get(fs, _COMMITS) for fs in answer.committing))
+    return " and ".join(
+        dict.fromkeys(_WITHOUT_JOURNAL.get(fs, _COMMITS) for fs in answer.committing)
+    )
 
 
 def _inside(answer: Answer) -> str:
@@ -258,7 +259,7 @@ def _is_possible(row: Row, whole: int) -> bool:
     return is_other and (row["share"] or 0) < CAUSE_SHARE <= (row["high_ns"] or 0) / whole
 
 
-def _cause_of(row: Row, unit: str, answer: Answer) -> tuple[str, str]:
+def _cause_of(row: Row, answer: Answer) -> tuple[str, str]:
     """What a row of the report `neighbours` is as a cause, and what to do next."""
     cost, share = text(row["cost_ns"], "ns"), text(row["share"] or 0, "share")
     if row["kind"] == "unrecorded":
@@ -291,7 +292,7 @@ def _cause_of(row: Row, unit: str, answer: Answer) -> tuple[str, str]:
             "syncline advise INPUT, which says where to look for it",
         )
     return (
-        f"a neighbour (inferred): {_who(row)} delayed {count(row['syncs'], unit)} of others for {cost}, {share} of their time",
+        f"a neighbour (inferred): {_who(row)} delayed {count(row['syncs'], 'sync')} of others for {cost}, {share} of their time",
         "put its files on another device, or limit its bandwidth (io.max)",
     )
 
@@ -677,9 +678,7 @@ def _neighbours(answer: Answer) -> str:
         if row["kind"] != "unrecorded"
         and ((row["share"] or 0) >= _SHARE or _is_possible(row, answer.total["time_ns"] or 1))
     ]
-    # A neighbour delays requests, which are not what the other sentences count if a sync made several.
-    unit = _unit(answer)
-    lines = [_neighbour(row, unit) for row in named[:_NEIGHBOURS]]
+    lines = [_neighbour(row) for row in named[:_NEIGHBOURS]]
     if more := named[_NEIGHBOURS:]:
         lines.append(f"{len(more):,} more: the report neighbours has them.")
     lines += [_unrecorded(row, answer) for row in answer.neighbours if _is_unrecorded(row)]
@@ -703,13 +702,13 @@ def _is_unrecorded(row: Row) -> bool:
     )
 
 
-def _neighbour(row: Row, unit: str) -> str:
+def _neighbour(row: Row) -> str:
     way, most_ns = max(
         ((way, row[column]) for column, way in _WAYS.items()), key=lambda one: one[1]
     )
-    syncs, of_syncs = row["syncs"], count(row["of_syncs"], unit)
+    syncs, of_syncs = row["syncs"], count(row["of_syncs"], "sync")
     share, cost = text(row["share"], "share"), text(row["cost_ns"], "ns")
-    how = f"{_certainty(row, unit)}; {text(most_ns, 'ns')} of it {way}"
+    how = f"{_certainty(row)}; {text(most_ns, 'ns')} of it {way}"
     if row["kind"] not in _DOES:
         # A journal commits for the sync that waits, too.
         return (
@@ -719,20 +718,20 @@ def _neighbour(row: Row, unit: str) -> str:
     return f"{_who(row)} delayed {syncs:,} of {of_syncs} of others for {cost} ({share} of their time), {how}."
 
 
-def _certainty(row: Row, unit: str) -> str:
+def _certainty(row: Row) -> str:
     """How far the cost may be from the truth: by its bounds, and by the comparison with syncs while the neighbour was quiet."""
     low_ns, high_ns = row["low_ns"], row["high_ns"]
     if high_ns is None:
         return f"at least {text(low_ns, 'ns')}, and more by what it added to commits"
     bounds = (
-        f"at least {text(low_ns, 'ns')} and, in {unit}s that met it, at most {text(high_ns, 'ns')}"
+        f"at least {text(low_ns, 'ns')} and, in syncs that met it, at most {text(high_ns, 'ns')}"
     )
     compared_ns, error_ns = row["compared_ns"], row["compared_error_ns"]
     if compared_ns is None:
         return bounds if high_ns <= _APART * low_ns else f"an estimate: {bounds}"
     found = (
         f"{text(max(compared_ns, 0), 'ns')} +/- {text(error_ns, 'ns')} by comparison with"
-        f" {count(row['quiet_syncs'], unit)} while it was quiet"
+        f" {count(row['quiet_syncs'], 'sync')} while it was quiet"
     )
     cost_ns = row["cost_ns"]
     agree = cost_ns <= _APART * compared_ns and compared_ns <= _APART * cost_ns
@@ -742,7 +741,7 @@ def _certainty(row: Row, unit: str) -> str:
 
 
 def _unit(answer: Answer) -> str:
-    """What the report `neighbours` counts: requests, which are syncs unless a call makes several."""
+    """What the waits for a CPU are counted by: requests, which are syncs unless a call makes several."""
     return "request" if answer.total["requests"] > answer.total["syncs"] else "sync"
 
 

@@ -197,7 +197,9 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         unfollowed=_rows(engine, _sql("unfollowed"))[0],
         of_kernel=_rows(engine, _sql("of-kernel")),
         limits=_limits(engine),
-        committing=sorted({row["fs"] or "" for row in of_phases if row["time_ns"] and "commit" in row["phase"]}),
+        committing=sorted(
+            {row["fs"] or "" for row in of_phases if row["time_ns"] and "commit" in row["phase"]}
+        ),
         runs=_rows(engine, catalogue.read_sql("commands/dataset", "extent"))[0]
         if engine.is_dataset
         else None,
