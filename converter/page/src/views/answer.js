@@ -34,6 +34,9 @@ function row(name, phases, all, shown) {
       phases[phase] / longest > 0.12 ? h('b', {}, `${phaseName(phase)} ${format.share(phases[phase] / sum)}`) : null)))), h('span.sum', {}, format.ns(sum))];
 }
 
+// A text of several lines, of which the later ones are indented.
+const lines = (text) => text.split('\n').flatMap((line, number) => [number ? h('br') : null, format.printable(line.trim())]);
+
 const total = (phases) => Object.values(phases).reduce((sum, ns) => sum + ns, 0);
 
 function details(side, titled, set) {
@@ -50,7 +53,7 @@ function details(side, titled, set) {
   };
   return h('div.pane', {'data-side': side.index}, titled ? h('h3', {}, h('span.role', {}, side.index ? 'new' : 'base'), ` ${side.short}`) : null,
     titled ? h('p', {}, format.printable(sentences.total)) : null,
-    h(`p.neighbour${isNotable ? '.some' : ''}`, {id: `neighbour-${side.index}`}, isNotable ? h('span', {'aria-hidden': 'true'}, '⚠ ') : null, format.printable(sentences.neighbours), isSeen ? [' ', h('a', {href: '#bystanders'}, 'All who were there')] : null),
+    h(`p.neighbour${isNotable ? '.some' : ''}`, {id: `neighbour-${side.index}`}, isNotable ? h('span', {'aria-hidden': 'true'}, '⚠ ') : null, lines(sentences.neighbours), isSeen ? [' ', h('a', {href: '#bystanders'}, 'All who were there')] : null),
     sentences.slowest ? h('p', {}, format.printable(sentences.slowest), ' ', h('a', {href: '#slowest'}, 'The 20 slowest')) : null,
     h('p', {}, sentences.worst_title),
     h('ol.worst', {}, sentences.worst.map((text, place) => {
