@@ -89,6 +89,19 @@ def test_a_bio_is_queued_while_the_device_works_for_a_neighbour(tmp_path: Path) 
     assert (row["compared_ns"], row["bios"], row["bytes"]) == (None, 1, 4096)
 
 
+def test_a_call_with_several_requests_is_one_sync(tmp_path: Path) -> None:
+    """`db` calls sync, which has two requests at the device. Each is queued behind a bio of `dd`, for 50 and for 30."""
+    run = Run()
+    first = sync(run, "db", 1000, 1200, op="sync")
+    second = sync(run, "db", 1300, 1500, op=None, call_sync_id=first)
+    bio(run, "dd", 1000, 1010, 1100)
+    bio(run, "db", 1050, 1100, 1180, sync_id=first)
+    bio(run, "dd", 1300, 1310, 1400)
+    bio(run, "db", 1370, 1400, 1480, sync_id=second)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    assert (row["syncs"], row["of_syncs"], row["cost_ns"]) == (1, 1, 50 + 30)
+
+
 @pytest.mark.parametrize(
     ("cache", "blocks", "beside", "spared"),
     [
