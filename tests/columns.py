@@ -263,12 +263,30 @@ def python(tables: dict[str, list[Column]], groups: list[Group]) -> str:
 
 
 def table_in_docs(columns: list[Column]) -> str:
-    lines = ["| column | type | unit | meaning |", "|---|---|---|---|"]
+    """The table of the columns, and below it the sentences that a reader would not look for in a cell."""
+    lines = ["| column | type | unit | meaning | null |", "|---|---|---|---|---|"]
+    below = []
     for column in columns:
         unit = column.unit or ("ns" if column.type in ("timestamp", "duration") else "")
-        text = f"{column.comment} {column.docs}".strip().replace("|", "\\|")
-        lines.append(f"| {column.name} | {TYPES[column.type][2]} | {unit} | {text} |")
-    return "\n".join(lines)
+        meaning, rest = in_cell(column.meaning)
+        null, more = in_cell(column.null, words=0)
+        null = null.removeprefix("Null ").removesuffix(".") or "never"
+        cells = (column.name, TYPES[column.type][2], unit, meaning, null)
+        lines.append(f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |")
+        if text := " ".join(filter(None, (rest, more, column.docs))):
+            below.append(f"- **{column.name}**: {text}")
+    return "\n".join([*lines, *([""] if below else []), *below])
+
+
+BAR = r"\|"
+
+
+def in_cell(text: str, words: int = 25) -> tuple[str, str]:
+    """The sentences with up to so many words, at least one, and the rest."""
+    first, *others = re.split(r"(?<=[.])\s+(?=[A-Z0-9`])", text)
+    while others and len(f"{first} {others[0]}".split()) <= words:
+        first = f"{first} {others.pop(0)}"
+    return first, " ".join(others)
 
 
 def groups_in_docs(groups: list[Group]) -> str:

@@ -27,8 +27,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   dur_ns DURATION,
   -- From bio_submit to the issue: the time before the block layer handed the
   -- bio, or its first part, to the driver. A flush before the write is part of
-  -- it. Of a partition and of a device mapper, the driver is that of the device
-  -- below. Null if the submit is missing or the issue is not recorded.
+  -- it. If a partition or a device mapper redirects the bio, the driver of the
+  -- device below counts. Null if the submit is missing or the issue is not
+  -- recorded.
   queue_ns DURATION,
   -- From the issue to bio_complete. On a device without FUA, the flush after a
   -- write with FUA is part of it. Null if the completion is missing or the
@@ -58,9 +59,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- First sector. Null if unknown.
   sector LONG,
   -- Total size of the folios that were added to it. Size of the bio if not all
-  -- of its folios are recorded. 0 for a flush without data; one with data is a
-  -- write, and has their size. Null if neither is recorded, or if the log may
-  -- begin within the bio.
+  -- of its folios are recorded. It is 0 for a flush without data; a flush with
+  -- data is a write, and has the size of its data. Null if neither is recorded,
+  -- or if the log may begin within the bio.
   bytes LONG,
   -- Number of folios. Null if its folios are not recorded, or not all of them.
   folios LONG,
@@ -111,14 +112,14 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Name of that process. Null if unknown.
   process STRING,
   -- Control group of that process, as a path. It is the one in which the
-  -- recorder last saw the process. That of a flusher thread is not that of the
-  -- writers. Null if unknown.
+  -- recorder last saw the process. A flusher thread has a control group of its
+  -- own, not the one of the writers. Null if unknown.
   cgroup STRING,
   -- Process that made the page cache dirty which the bio writes: its name, or
-  -- `several (a, b)`, who made most dirty first. It is inferred: who made
-  -- folios of the same file dirty during the recording. A worker of the kernel
-  -- counts only if nobody else did. Null if none is known, if the bio writes
-  -- several files, or no page cache of a file.
+  -- `several (a, b)`, the one that made most dirty first. It is inferred,
+  -- because it is whoever made folios of the same file dirty during the
+  -- recording. A worker of the kernel counts only if nobody else did. Null if
+  -- none is known, if the bio writes several files, or no page cache of a file.
   writers STRING,
   -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
   -- if there is no writer, or if that of one of them is not known.
@@ -130,9 +131,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- a sync without a start in the log.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
-  -- or `unknown`. `inferred` without a request: a line is torn that may have
-  -- said whose it is, or which page cache it holds, or its completion is lost
-  -- and that of its request is used. Null for other bios without a request.
+  -- or `unknown`. A bio without a request is `inferred` if a line is torn that
+  -- may have said whose it is or which page cache it holds, or if its
+  -- completion is lost and the completion of its request is used. Null for
+  -- other bios without a request.
   confidence STRING,
   -- What is missing: `start` (the submit) or `end` (the completion). Null if
   -- the bio is complete.

@@ -39,7 +39,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Path of the file. Null if unknown.
   path STRING,
   -- Path of the file in the container of the thread. Null outside of containers
-  -- and if unknown. Only the route dynamic-events records it.
+  -- and if unknown.
   container_path STRING,
   -- Device of the file, as `major,minor`. Null if unknown.
   dev STRING,
@@ -75,8 +75,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- file system does not record waits, or if one end of a wait is missing.
   journal_ns LONG,
   -- Time in cache flushes that the request's thread issued. Flushes issued by a
-  -- journal thread are in journal_ns. A checkpoint of f2fs has flushes that are
-  -- in both. 0 without a flush. Null like journal_ns.
+  -- journal thread are in journal_ns. Flushes in a checkpoint of f2fs are in
+  -- both columns. 0 without a flush. Null like journal_ns.
   flush_ns LONG,
   -- Part of `sync_start` to `sync_end` that is in none of writeback_ns,
   -- journal_ns and flush_ns. These may overlap. Null if one of them is null.
@@ -121,8 +121,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Time of `sync_start`. Null if it is missing.
   start_ns TIMESTAMP,
   -- Key of the sync that the request is a part of: the sync_id of the first
-  -- request in the same call. Its own sync_id if the request is the only one of
-  -- its call, or in no recorded call.
+  -- request in the same call. It is the request's own sync_id if the request is
+  -- the only one of its call, or in no recorded call.
   call_sync_id LONG,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.

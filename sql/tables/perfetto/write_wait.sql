@@ -2,7 +2,7 @@
 
 -- Waits of writes, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
-  -- Key of the wait: 1, 2, 3... Those of a thread are in the order of time.
+  -- Key of the wait: 1, 2, 3... The waits of a thread are in the order of time.
   wait_id LONG,
   -- Start of the wait.
   ts_ns TIMESTAMP,
