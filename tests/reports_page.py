@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from syncline.report import catalogue
 from syncline.report.catalogue import UNITS, Report
+
+from tests.columns import in_cell
 
 # Reports with a page of their own.
 MORE = {"groups": "Groups", "phases": "Phases", "slow-writes": "Slow writes"}
@@ -15,8 +18,10 @@ HEAD = """\
 
 # Reports
 
-`syncline report INPUT NAME...` prints these reports. Each is one SELECT on the [tables](tables.md), in a file of
-`sql/reports/`. A table for people shows a column without its `_ns`, and without underscores: `latency_sum_ns` is `latency sum`. CSV and
+If the answer of `syncline report INPUT` raises a question, one of these reports has the details: `syncline report INPUT NAME...` prints
+them. Each is one SELECT on the [tables](tables.md), in a file of `sql/reports/`, so you can copy one and change it.
+
+A table for people shows a column without its `_ns`, and without underscores: `latency_sum_ns` is `latency sum`. CSV and
 JSON have the names below. `-` is unknown, in CSV an empty cell, in JSON null. With `--format json`, several reports are one object with a key for each.
 
 | report | question |
@@ -42,14 +47,29 @@ def _question(report: Report) -> str:
 
 
 def _section(report: Report) -> str:
-    rows = "".join(f"| {one.name} | {one.unit} | {_cell(one.text)} |\n" for one in report.columns)
-    description = f"{report.description}\n\n" if report.description else ""
+    rows, below = "", ""
+    for one in report.columns:
+        text, rest = in_cell(one.text)
+        rows += f"| {one.name} | {one.unit} | {_cell(text)} |\n"
+        below += f"- **{one.name}**: {rest}\n" if rest else ""
+    description = f"{_lists(report.description)}\n\n" if report.description else ""
     if title := MORE.get(report.name):
         description += f"More: [{title}]({report.name}.md).\n\n"
     return (
-        f"## {report.name}\n\n{_question(report)}\n\n{description}"
-        f"| column | unit | meaning |\n|---|---|---|\n{rows}"
+        f"## {report.name}\n\nThis report shows {report.title.partition(': ')[2]}\n\n{description}"
+        f"| column | unit | meaning |\n|---|---|---|\n{rows}{below and chr(10)}{below}"
     )
+
+
+def _lists(description: str) -> str:
+    """The description with each list of terms as a list in Markdown, and a line before each list."""
+    found: list[str] = []
+    for line in description.split("\n"):
+        term = re.fullmatch(r"  (\S.*?)  +(\S.*)", line)
+        if (term or line.startswith("* ")) and not found[-1].startswith(("* ", "- ", "  ")):
+            found.append("")
+        found.append(f"- **{term[1]}**: {term[2]}" if term else re.sub(r"^ {3,}", "  ", line))
+    return "\n".join(found)
 
 
 def _cell(value: str) -> str:

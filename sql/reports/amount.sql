@@ -1,9 +1,9 @@
 -- Amount: how much syncs write back, as a histogram (figure 6.1 of the thesis).
 --
 -- Buckets are powers of two and half open: lower_bytes belongs to the bucket,
--- upper_bytes to the next one. The bucket from 0 to 1 byte holds the syncs that
--- wrote nothing. Covers the requests whose start and end were recorded and
--- whose amount is known.
+-- upper_bytes to the next one. The bucket from 0 to 1 byte holds the syncs
+-- that wrote nothing. The report covers the requests whose start and end were
+-- recorded and whose amount is known.
 --
 -- Columns:
 --   lower_bytes  bytes  Lower bound.

@@ -1,37 +1,45 @@
 -- Bystanders: whose bios were at the device before those of the slowest syncs.
 --
--- The slowest percent of the requests with a known start and end, at least 10
--- and at most 100. A request waits for its own bios (the phases queue, device,
--- writeback, earlier writeback and flush) and for those of the commits that it
--- waits for. ahead_ns is the part of this time in which the device had a bio of
--- the bystander that was issued before the bio that the request waits for, or
--- before its flush. A bio that was issued later is not ahead, nor one of
--- another device. A bio that a partition or a device mapper redirected, by a
--- recorded remap, is at the device below: there it meets the bios of others to
--- this device, and those of other partitions and mappings on it. Without the
--- remap of one of two bios, they meet only if they were submitted to the same
--- device. In the phase earlier writeback, it is not known which bio the request
--- waits for, so each bio at its devices is ahead. On a device that works on one
--- bio at a time, this is what the bystander cost. Other devices work on
--- several, so it is the most that it may have cost. The rows overlap: `itself`
--- is the whole wait for the requests' own bios, also behind those of others,
--- and several bystanders may share an instant.
+-- It covers the slowest percent of the requests with a known start and end, at
+-- least 10 and at most 100. A request waits for its own bios, in the phases
+-- queue, device, writeback, earlier writeback and flush, and for the bios of
+-- the commits that it waits for. The column ahead_ns is the part of this time
+-- in which the device had a bio of the bystander that was issued before the
+-- bio that the request waits for, or before its flush. A bio that was issued
+-- later is not ahead, and neither is one of another device.
 --
--- An input whose bios have no known device gives no rows. Somebody who reads is
--- seen only where the input has reads, which many recorders leave out.
+-- A bio that a partition or a device mapper redirected, by a recorded remap,
+-- is at the device below, where it meets the bios of others to this device,
+-- and of other partitions and mappings on it. Without the remap of one of two
+-- bios, they meet only if they were submitted to the same device. In the phase
+-- earlier writeback, it is not known which bio the request waits for, so each
+-- bio at its devices is ahead.
+--
+-- On a device that works on one bio at a time, ahead_ns is what the bystander
+-- cost. Other devices work on several, so it is the most that it may have
+-- cost. The rows overlap: `itself` is the whole wait for the requests' own
+-- bios, also behind bios of others, and several bystanders may share an
+-- instant.
+--
+-- An input whose bios have no known device gives no rows. Somebody who reads
+-- is seen only where the input has reads, which many recorders leave out.
+--
+-- Kinds:
+--   itself      The requests' own bios.
+--   commit      Bios of the commits that they waited for.
+--   sync        Bios of other requests.
+--   journal     Bios of other commits.
+--   read        Bios that read.
+--   discard, zeroes, unknown  Bios of these directions.
+--   background  All other bios, such as direct I/O and writeback by the kernel.
 --
 -- Columns:
---   kind       text   itself: the requests' own bios. commit: bios of the
---                     commits that they waited for. sync: bios of other
---                     requests. journal: bios of other commits. read: bios
---                     that read. discard, zeroes, unknown: bios of these
---                     directions. background: all other bios, such as direct
---                     I/O and writeback by the kernel.
+--   kind       text   As above.
 --   comm       text   Name of the thread that submitted the bios.
 --   process    text   Name of its process.
---   cgroup     text   Control group of the process. Of what a flusher thread
---                     writes, that of the writers, if it is known. Null for a
---                     journal, which works for all groups.
+--   cgroup     text   Control group of the process. For a flusher thread, it
+--                     is the control group of the writers, if that is known.
+--                     Null for a journal, which works for all groups.
 --   writers    text   Name of the process that made the data dirty that these
 --                     bios wrote, or several names; for bios of no request. It
 --                     is inferred from the file.

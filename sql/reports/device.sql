@@ -1,30 +1,35 @@
 -- Device: what each device was busy with, and for whom.
 --
--- A request of the block layer is one bio, or several that were merged: bios of
--- adjacent sectors that were issued to one device at the same moment. Those
--- that the block layer reports end with their request too, so with different
--- ends they are of different requests. A request is at the device from its
--- issue to its completion; from its submit, if the issue is not recorded. A
+-- A request of the block layer is one bio, or several that were merged: bios
+-- of adjacent sectors that were issued to one device at the same moment. Bios
+-- that the block layer reports end with their request too, so if their ends
+-- differ, they are of different requests. A request is at the device from its
+-- issue to its completion, or from its submit if the issue is not recorded. A
 -- write that asks for a flush before it keeps the device busy from its submit
--- on, although its request comes later. A write is sync if its flags have an S,
--- so somebody waits for it. Reads and discards use the device too, so they
--- count where the input has them. An input whose bios have no known device
--- gives no rows.
+-- on, although its request comes later.
+--
+-- A write is sync if its flags have an S, so somebody waits for it. Reads and
+-- discards use the device too, so they count where the input has them. An
+-- input whose bios have no known device gives no rows.
+--
+-- Parts:
+--   all      The whole device.
+--   sync, async  Writes and flushes with and without the flag.
+--   read     Reads.
+--   other    Discards, zeroes, and what the kernel does not name.
+--   unknown  Bios without known flags.
+--   thread   Bios of the threads of one name.
 --
 -- Columns:
---   dev         text   Device. One that is stacked on another has rows of its
---                      own. If the recording has remaps, its bios are at the
---                      device from their issue to the device below.
+--   dev         text   Device. If it is stacked on another, both have rows. If
+--                      the recording has remaps, the bios of the upper one are
+--                      at the device from their issue to the device below.
 --   below       text   The devices directly below it, with a blank between
 --                      them. They come from the run directory, or else from
 --                      the remaps in the recording. Each has its name, or its
 --                      number if the name is not known. Empty if no device is
 --                      below it. Null if that is not known.
---   part        text   all: the whole device. sync, async: writes and flushes
---                      with and without the flag. read: reads. other:
---                      discards, zeroes, and what the kernel does not name.
---                      unknown: bios without known flags. thread: bios of the
---                      threads of one name.
+--   part        text   As above.
 --   comm        text   Name of the thread that submitted the bios.
 --   bios        count  Number of bios whose submit and completion are recorded.
 --   bytes       bytes  Sum of the sizes of those that write or read, as far as
@@ -32,11 +37,11 @@
 --   requests    count  Number of requests of the block layer that they made.
 --                      The other bios were merged into these.
 --   flushes     count  Number of bios that asked for a flush, with data after
---                      it or without. The kernel's counter of flushes (the
---                      16th field of /sys/block/DEVICE/stat) differs: on a
---                      device without FUA it counts one more for each bio
---                      that asks for FUA, and it counts once what one flush
---                      answers for several bios.
+--                      it or without. It differs from the kernel's counter of
+--                      flushes (the 16th field of /sys/block/DEVICE/stat),
+--                      because on a device without FUA the kernel counts one
+--                      more for each bio that asks for FUA, and it counts once
+--                      what one flush answers for several bios.
 --   fua         count  Number of bios that asked for FUA.
 --   flush_ns    ns     Average length of a flush: the wait of a thread in a
 --                      sync for one, or the time from the submit of a bio
@@ -48,8 +53,8 @@
 --   requeues    count  How often the driver returned a request to the queue.
 --   requeue_ns  ns     Sum of the times from the first issue of these requests
 --                      to the last one.
---   errors      count  Number of bios that failed. Null if of none is known
---                      whether it did.
+--   errors      count  Number of bios that failed. Null if this is not known
+--                      for any bio.
 --   busy_ns     ns     Time in which at least one of them was at the device, or
 --                      the device flushed before one of them.
 --   busy        share  Part of the time from the first submit to the last
@@ -58,7 +63,7 @@
 --                      one was there.
 --   max_depth   count  The most requests that were there at once.
 --   queue_ns    ns     Average time of a bio in the queue, before its issue.
---                      Those that ask for a flush before them do not count.
+--                      Bios that ask for a flush before them do not count.
 --   device_ns   ns     Average time of a bio at the device.
 --   max_ns      ns     The longest time from submit to completion.
 --   bio_id      id     That bio.

@@ -2,16 +2,17 @@
 --
 -- A device with a volatile write cache keeps data only after a flush, or after
 -- a write with FUA. The data of a sync are what it wrote itself, and what was
--- written of its file before it began: by sync_file_range, by other threads and
--- in the background. They are durable if each of these bios has FUA, or if a
--- flush of the same device began after the bio was complete and ended before
--- the sync did. Such a flush is one that a thread in a sync waits for, or one
--- before a bio, as that of the commit that a sync waits for. The report says
--- what the kernel asked for: a device without a write cache needs none of it.
--- It does not say whether the device did what it was asked to do.
+-- written of its file before it began: by sync_file_range, by other threads
+-- and in the background. They are durable if each of these bios has FUA, or if
+-- a flush of the same device began after the bio was complete and ended before
+-- the sync did. A thread in a sync may wait for such a flush, or it comes
+-- before a bio, as in the commit that a sync waits for.
 --
--- Direct I/O has no file in a recording, and what was written before the
--- recording is not known. So a sync may make more durable than is seen here.
+-- The report says what the kernel asked for, and not whether the device did
+-- it. A device without a write cache needs none of it.
+--
+-- A sync may make more durable than is seen here, because direct I/O has no
+-- file in a recording, and what was written before the recording is not known.
 -- sync_file_range asks for no flush and for no commit, on any file system.
 -- A call may have several requests. One that had no data is left out if another
 -- one of the call at the same device had some, or a flush.

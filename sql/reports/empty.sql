@@ -1,11 +1,12 @@
 -- Empty syncs: who asks for persistence of data that is not dirty.
 --
--- A sync is empty if it caused no bio: nothing was dirty, or another thread
--- was already writing it. A sync that failed is not empty: its data may be
--- dirty still. Covers the syncs whose start and end were recorded, except
--- call-only ones, and except sync and syncfs without ids: it is not known what
--- flusher threads wrote for these. A row is a thread name, sync call, file and
--- stack. The row with the most empty syncs comes first.
+-- A sync is empty if it caused no bio, because nothing was dirty or another
+-- thread was already writing it. A sync that failed is not empty, because its
+-- data may be dirty still. The report covers the syncs whose start and end
+-- were recorded, except call-only ones, and except sync and syncfs without
+-- ids, for which it is not known what flusher threads wrote. A row is a thread
+-- name, sync call, file and stack. The row with the most empty syncs comes
+-- first.
 --
 -- Columns:
 --   comm            text   Name of the thread.

@@ -1,10 +1,10 @@
 -- Files: the cost of the syncs of each file.
 --
--- Latencies are syscall latencies of the syncs that have one. A sync
--- without a syscall (io_uring, O_DSYNC) has none: its cost is in
--- sync_time_sum_ns, which covers all syncs with a known start and end. Bytes
--- cover all syncs. The file with the highest cost comes first. A sync of
--- several files, or of whole file systems, is in a row of its kind.
+-- Latencies are syscall latencies of the syncs that have one. A sync without a
+-- syscall (io_uring, O_DSYNC) has none, so its cost is in sync_time_sum_ns,
+-- which covers all syncs with a known start and end. Bytes cover all syncs.
+-- The file with the highest cost comes first. A sync of several files, or of
+-- whole file systems, is in a row of its kind.
 --
 -- Columns:
 --   path              text   Path of the file, `inode N on MAJOR,MINOR` if only

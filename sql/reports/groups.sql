@@ -1,13 +1,14 @@
 -- Groups: clusters of syncs by latency and amount (section 6.3 of the thesis).
 --
--- Covers the complete requests whose amount and writeback latency are known.
--- Both are put on a grid of logarithmic cells: an octave of the amount, and a
--- half of one of the latency (a third from 100 requests on, a quarter from 1000
--- on). Cells that touch, also at a corner, are in one group, and from one
--- octave of the amount to the next the latency may grow by an octave too. A
--- group has at least 3 requests and 2 % of all; the rest are the group others.
--- Cells with less than a 400th of the requests do not connect. Empty syncs are
--- a group of their own, because they have no place on the grid.
+-- It covers the complete requests whose amount and writeback latency are
+-- known. Both are put on a grid of logarithmic cells: an octave of the amount,
+-- and a half of one of the latency (a third from 100 requests on, a quarter
+-- from 1000 on). Cells that touch, also at a corner, are in one group, and
+-- from one octave of the amount to the next the latency may grow by an octave
+-- too. A group has at least 3 requests and 2 % of all; the rest are the group
+-- others. Cells with less than a 400th of the requests do not connect, because
+-- a few requests in between should not join two groups. Empty syncs are a
+-- group of their own, because they have no place on the grid.
 --
 -- Columns:
 --   number            id     Number of the group, by its number of requests.

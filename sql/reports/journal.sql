@@ -1,10 +1,10 @@
 -- Journal: the commits of each journal, and the syncs that shared them.
 --
--- A recording of `dynamic-events` says what started a commit. In another one a
--- commit is started by a sync if a sync waited for it before it began, and the
--- rest is unknown. A sync that waits later shares a commit and did not start
--- it. A fast commit that was not eligible, or failed, was replaced by a full
--- commit, and its length includes that one.
+-- A recording of `dynamic-events` says what started a commit. In other
+-- recordings, a sync started a commit if it waited for it before the commit
+-- began, and otherwise the reason is unknown. A sync that waits later shares
+-- the commit, but did not start it. A fast commit that was not eligible, or
+-- failed, was replaced by a full commit, and its length includes that one.
 --
 -- Columns:
 --   kind         text   commit: by the thread of the journal. own commit, fast
@@ -33,11 +33,11 @@
 --                       handles.
 --   flushing_ns  ns     Average time in which it writes data of files.
 --   logging_ns   ns     Average time in which it writes to the journal.
---   data_bios    count  Number of bios with data of files that the thread wrote
---                       in these commits. Null if no bio of them has flags, as
---                       for a log force and for own commits, and if none is
---                       marked as metadata: not each kernel marks what it
---                       writes to the journal.
+--   data_bios    count  Number of bios with data of files that the thread
+--                       wrote in these commits. Null if no bio of them has
+--                       flags, as for a log force and for own commits, and if
+--                       none is marked as metadata, because not each kernel
+--                       marks what it writes to the journal.
 --   data_bytes   bytes  Their size.
 --   log_bios     count  Number of bios with what it wrote to the journal.
 --   log_bytes    bytes  Their size.

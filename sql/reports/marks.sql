@@ -1,11 +1,11 @@
 -- Marks: the cost of each mark of the application (table 6.1 of the thesis).
 --
--- A sync belongs to each mark during which it begins. Latencies cover the
--- syncs that have one. wall_ns covers those with a known start and end, and
--- may extend beyond the end of the mark. A time is null if the mark has
--- syncs, but none with a known value. If marks overlap, a sync counts in
--- each of them, and more than once in a sum over the marks. Needs marks:
--- --marks FILE.
+-- The report needs marks: --marks FILE. A sync belongs to each mark during
+-- which it begins, so if marks overlap, it counts in each of them, and more
+-- than once in a sum over the marks. Latencies cover the syncs that have one.
+-- wall_ns covers those with a known start and end, and may extend beyond the
+-- end of the mark. A time is null if the mark has syncs, but none with a known
+-- value.
 --
 -- Columns:
 --   mark_id           id     Key of the mark.

@@ -1,68 +1,83 @@
 -- Neighbours: who else used the device or the journal, and what that cost.
 --
--- A row is a process in a control group, as a neighbour of all others: its cost
--- is the time in which syncs of the others waited while the device worked for
--- it. At each instant, a device works for one owner. If it has several bios,
--- that is the owner of the one that was issued last, because a large bio is
--- served in parts, and smaller ones go in between. While it has none, it is
--- held by the owner of the queued bio that it gets next. Where the issue of a
--- bio is not recorded, the device serves it after the bio that completes before
--- it, at the earliest from its submit on. The owner of a bio is the process
--- whose sync it belongs to; else the one that wrote the data; else the one
--- whose sync started the commit; else, where commits are not recorded, as on
--- xfs, the one whose sync waits for one. A bio for which none of these is known
--- counts for the thread that submitted it.
+-- A row is a process in a control group, as a neighbour of all others: its
+-- cost is the time in which syncs of the others waited while the device worked
+-- for it.
+--
+-- At each instant, a device works for one owner. If it has several bios, it
+-- works for the owner of the bio that was issued last, because a large bio is
+-- served in parts, and smaller ones go in between. While it has none, the
+-- owner of the queued bio that it gets next holds it. Where the issue of a bio
+-- is not recorded, the device serves it after the bio that completes before
+-- it, at the earliest from its submit on.
+--
+-- The owner of a bio is the process whose sync it belongs to; else the one
+-- that wrote the data; else the one whose sync started the commit; else, where
+-- commits are not recorded, as on xfs, the one whose sync waits for one. A bio
+-- for which none of these is known counts for the thread that submitted it.
 --
 -- A sync waits in the phases queue, device, flush, cpu wait, completion,
--- earlier writeback, lock wait, in those of a commit, and in a piece of before
--- submit of at least a millisecond, which is a lock that the kernel does not
--- report, as f2fs has. While it runs, nobody delays it. Nobody delays it either
--- while the device writes the commit for which it waits: without the others, it
--- would wait for one of its own.
+-- earlier writeback and lock wait, and in the phases of a commit. A piece of
+-- before submit of at least a millisecond counts as well, because it is a lock
+-- that the kernel does not report, as f2fs has. While the sync runs, nobody
+-- delays it. Nobody delays it either while the device writes the commit for
+-- which it waits, because without the others it would wait for one of its own.
 --
--- While nothing is at the device, the owner of kept data holds the threads and
--- the commits: the kernel keeps them for a limit of a control group, or until
--- the thread that writes them back has collected more. That counts for waits
--- for a commit, a lock or a CPU.
+-- The kernel keeps data back for a limit of a control group, or until the
+-- thread that writes them back has collected more. While nothing is at the
+-- device, the owner of such data holds the threads and the commits, which
+-- counts for waits for a commit, a lock or a CPU.
 --
--- The cost is an estimate: it takes for granted that a sync would have been
--- shorter by what the device did for somebody else. low_ns and high_ns are
--- bounds. low_ns has only time in which the device worked for nobody but the
--- neighbour while a bio of the sync was queued, or while the sync waited for a
--- journal that had a bio in the queue. high_ns has all time of the syncs that
--- met the neighbour, except that in which the device worked for nobody but
--- themselves or what they need of a commit of their own; or, if that is more,
--- as much as the fastest sync like it took, of 20 or more that met nobody.
+-- The cost is an estimate, because it takes for granted that a sync would have
+-- been shorter by what the device did for somebody else. low_ns and high_ns
+-- are bounds:
+--
+-- * low_ns has only time in which the device worked for nobody but the
+--   neighbour while a bio of the sync was queued, or while the sync waited for
+--   a journal that had a bio in the queue.
+-- * high_ns has all time of the syncs that met the neighbour, except the
+--   time in which the device worked for nobody but themselves or what they need
+--   of a commit of their own. If that is more, it leaves out as much as the
+--   fastest sync like it took, of 20 or more that met nobody. So it includes
+--   what the neighbour took from their thread or their journal unseen.
+--
 -- Syncs are alike if a process makes them by the same call on the same device,
 -- if their bytes, and their bios, have as many digits, and if both or none of
--- them wait for a commit. So it has time that the neighbour took from their
--- thread or their journal unseen. A sync has met it if it had a bio or a sync
--- within a second: what it cost while it only computed or changed metadata is
--- in neither. Both need the right owner of each bio, and take for granted that
--- a device works for nobody who has no recorded bio there: reads that are not
--- recorded, or the cleaning up of a device after earlier writes, may cost more
+-- them wait for a commit.
+--
+-- A sync has met the neighbour if that had a bio or a sync within a second, so
+-- what it cost while it only computed or changed metadata is in neither bound.
+-- Both need the right owner of each bio, and take for granted that a device
+-- works for nobody who has no recorded bio there. Reads that are not recorded,
+-- or the cleaning up of a device after earlier writes, may therefore cost more
 -- than high_ns.
 --
 -- If the neighbour was quiet for a while, its cost is found in a second way:
--- the others' syncs while nobody but it was active are compared with those
--- while nobody was, threads of the kernel left out. That has what the neighbour
--- cost in any way, and also whatever else was different at that time, such as
--- reads that are not recorded.
+-- the others' syncs while nobody but it was active are compared with their
+-- syncs while nobody was, threads of the kernel left out. That has what the
+-- neighbour cost in any way, but also whatever else was different at that
+-- time, such as reads that are not recorded.
 --
 -- A row of the kind unrecorded has the time in which a bio was queued for at
 -- least a millisecond although nothing recorded was at its device, and it did
 -- not wait for a flush before it, which only a device with a cache needs.
 -- Either something that the recording lacks held the device (reads, another
--- partition, another guest), or the CPUs were too busy to hand the bio over. On
--- btrfs, that needs the copies of its metadata, which older recordings lack.
+-- partition, another guest), or the CPUs were too busy to hand the bio over.
+-- On btrfs, that needs the copies of its metadata, which older recordings
+-- lack.
+--
+-- Kinds:
+--   syncs       It syncs files itself.
+--   writes      It only writes.
+--   reads       It only reads.
+--   discards    It only discards or zeroes.
+--   metadata    Its bios are of metadata or flushes. Its changes are not
+--               recorded, but makes commits of others longer.
+--   kernel      A thread of the kernel, for an unknown program.
+--   unrecorded  Nothing recorded.
 --
 -- Columns:
---   kind       text   syncs: it syncs files itself. writes: it only writes.
---                     reads: it only reads. discards: it only discards or
---                     zeroes. metadata: its bios are of metadata or flushes;
---                     what it changed is not recorded, and makes commits of
---                     others longer. kernel: a thread of the kernel, for an
---                     unknown program. unrecorded: nothing recorded.
+--   kind       text   As above.
 --   process    text   Name of the process; where that is not recorded, of the
 --                     thread.
 --   cgroup     text   Its control group. Null if it is not known.
@@ -87,8 +102,8 @@
 --                     at the device together with them. A device that serves
 --                     several at once may lose nothing by that.
 --   commit_locking_ns  ns   Way: a commit waited until open handles were
---                     closed. It is inferred that the owner holds them for whom
---                     the device works.
+--                           closed. It is inferred that these are handles of
+--                           the owner for whom the device works.
 --   commit_data_ns  ns   Way: the others waited for a commit, and the device
 --                     worked for its data or its commits; or for a lock.
 --   cache_flush_ns  ns   Way: the others waited for a cache flush.

@@ -1,10 +1,10 @@
 -- Over time: syncs, amount and latency along the run (figure 6.8a of the
 -- thesis).
 --
--- Up to 100 buckets over the run (over the longest of several runs). Their
+-- The run (or the longest of several) is divided into up to 100 buckets, whose
 -- width is 1, 2 or 5 times a power of ten. A sync belongs to the bucket in
--- which it begins. Buckets without a sync are shown. Latencies cover the
--- syncs that have one.
+-- which it begins. Buckets without a sync are shown, because a gap is an
+-- answer too. Latencies cover the syncs that have one.
 --
 -- Columns:
 --   offset_ns         ns     Start of the bucket, from the first sync.

@@ -1,12 +1,16 @@
 -- Parallel: syncs that were in flight at once, by process and by mark.
 --
--- A request belongs to its process, or to the name of its thread if the process
--- is unknown, and to each mark during which it begins. Covers the requests with
--- a known start and end. Of each process and mark there are three kinds of
--- rows: all is its total, at once the time with so many syncs in flight, and
--- without file what the wall time would be shorter by if the syncs of a file
--- took no time and all others did not change. This is the time in which
--- only syncs of that file were in flight. The files have the 5 largest.
+-- A request belongs to its process, or to the name of its thread if the
+-- process is unknown, and to each mark during which it begins. The report
+-- covers the requests with a known start and end.
+--
+-- Each process and mark has three kinds of rows:
+--   all           Its total.
+--   at once       The time with so many syncs in flight.
+--   without file  The time that would be saved if the syncs of a file took no
+--                 time and all others did not change, which is the time in
+--                 which only syncs of that file were in flight. The 5 files
+--                 with the most have a row.
 --
 -- Columns:
 --   scope         text   process or mark.
@@ -15,16 +19,17 @@
 --   kind          text   all, at once or without file.
 --   number        count  Number of syncs in flight at once. For all, the
 --                        largest.
---   path          text   Of without file: the file, as in the report files.
+--   path          text   The file, in rows of the kind without file: as in the
+--                        report files.
 --   syncs         count  Number of requests, of all and of the file.
---   time_sum_ns   ns     Sum of their durations. Of at once, of the time in
---                        flight.
---   wall_ns       ns     Of all, the time with a sync in flight; of at once,
---                        the time with so many; of without file, the time that
---                        would be saved.
---   share         share  wall_ns / that of all.
---   parallel_avg  ratio  Of all: time_sum_ns / wall_ns, the average number of
---                        syncs in flight at once.
+--   time_sum_ns   ns     Sum of their durations. In rows of the kind at once,
+--                        sum of the time in flight.
+--   wall_ns       ns     all: the time with a sync in flight. at once: the
+--                        time with so many. without file: the time that would
+--                        be saved.
+--   share         share  wall_ns as a share of the row of the kind all.
+--   parallel_avg  ratio  time_sum_ns / wall_ns, the average number of syncs in
+--                        flight at once. Only in rows of the kind all.
 --   run           text   Name of the run, if the input holds several.
 WITH
   request AS (

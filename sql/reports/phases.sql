@@ -3,12 +3,14 @@
 -- One row per operation, file system, device and phase. A call may have several
 -- requests, as sync has for each file system. Each instant of a
 -- request, from the start of the file system's sync function to its end, is in
--- one phase, so the phases of a group add up to the time of its requests. What
--- ran in parallel is counted along the path that ended last. residue is the
--- time that nothing recorded explains. docs/reference/phases.md describes each
--- phase. Those of a commit are inferred where only commits are recorded, and no
--- waits: syncline_wait says so. A high-level log holds no phases; its rows are
--- the time before the first bio, until the completion of the last one, and
+-- one phase, so the phases of a group add up to the time of its requests. Work
+-- in parallel is counted along the path that ended last, because the others
+-- cost no time. residue is the time that nothing recorded explains.
+-- docs/reference/phases.md describes each phase.
+--
+-- The phases of a commit are inferred where only commits are recorded, and no
+-- waits: syncline_wait says so. A high-level log holds no phases, so its rows
+-- are the time before the first bio, until the completion of the last one, and
 -- after it.
 --
 -- Columns:
@@ -27,9 +29,10 @@
 --   median_ns     ns     Half of the requests that have the phase spent at most
 --                        this time in it.
 --   max_ns        ns     The longest time of a request in it.
---   not_recorded  text   Of the residue: phases that the recording cannot show.
---                        Their time is in other phases, or in the residue. With
---                        a number, of so many requests of the group.
+--   not_recorded  text   Phases that the recording cannot show, in the row of
+--                        the residue. Their time is in other phases, or in the
+--                        residue. With a number, this holds for so many
+--                        requests of the group.
 --   run           text   Name of the run, if the input holds several.
 WITH
   request AS (

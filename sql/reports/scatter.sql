@@ -1,9 +1,9 @@
 -- Scatter: latency against amount, one row per request (figure 6.2 of the
 -- thesis).
 --
--- Covers the complete requests whose amount is known. Groups of requests whose
--- latency grows differently with the amount often differ in their number of
--- ranges.
+-- The report covers the complete requests whose amount is known. Groups of
+-- requests whose latency grows differently with the amount often differ in
+-- their number of ranges.
 --
 -- Columns:
 --   sync_id       id     The request.

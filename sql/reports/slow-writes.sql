@@ -2,8 +2,8 @@
 -- whose work.
 --
 -- Only waits of at least 1 ms outside of syncs are recorded. The routes
--- ring-buffer, bpftrace and strace record none; a recording with the tracepoint
--- balance_dirty_pages has the throttling.
+-- ring-buffer, bpftrace and strace record none, except that a recording with
+-- the tracepoint balance_dirty_pages has the throttling.
 --
 -- Columns:
 --   comm       text   Name of the thread that waited.
@@ -11,10 +11,10 @@
 --                     space, journal buffer, page writeback.
 --   path       text   File whose lock or page cache it needed; `inode N`
 --                     without a path. Null for the other kinds.
---   dev        text   Device. Of throttling, the disk.
+--   dev        text   Device; for throttling, the disk.
 --   waits      count  Number of waits.
 --   total_ns   ns     Sum of their lengths.
---   median_ns  ns     Median length. Of an even number, the shorter of the two
+--   median_ns  ns     Median length; of an even number, the shorter of the two
 --                     in the middle.
 --   max_ns     ns     The longest one.
 --   at_ns      time   Its start.

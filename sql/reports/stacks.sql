@@ -1,12 +1,14 @@
 -- Stacks: the code that syncs, as the tree of a flame graph.
 --
--- A row is a frame with its callers: the same function with other callers is
--- another row. Total is the cost of the frame and of all that it called. Self
--- is its cost as the innermost frame. Requests without a stack are under [no
--- stack]. Latencies cover the requests that have one, and are null if none has.
--- An incomplete request is counted but adds no latency. The rows of the frames
--- that a frame called follow its own row. In a stack of more than 256 frames,
--- the innermost of them share the row [deeper frames].
+-- A row is a frame with its callers, so the same function with other callers
+-- is another row. Total is the cost of the frame and of all that it called,
+-- while self is its cost as the innermost frame. The rows of the frames that a
+-- frame called follow its own row. In a stack of more than 256 frames, the
+-- innermost of them share the row [deeper frames], and requests without a
+-- stack are under [no stack].
+--
+-- Latencies cover the requests that have one, and are null if none has. An
+-- incomplete request is counted but adds no latency.
 --
 -- Columns:
 --   frame               tree   Name of the function, [no stack] or

@@ -1,48 +1,51 @@
 -- Summary: what the run did and what it cost, one metric a row.
 --
--- The metrics of tables 6.1 and 6.2 of the thesis, their distribution, and the
--- real cost of parallel syncs. A row is identified by (metric, scope) in every
--- run, so that two runs can be compared.
+-- The metrics are those of tables 6.1 and 6.2 of the thesis, with their
+-- distribution and the real cost of parallel syncs. (metric, scope) identifies
+-- a row in every run, so that you can compare two runs.
 --
--- A sync is a call with all its requests: sync() makes one for each file
--- system. `requests` counts them, and is present if a sync made several. If a
--- thread of the kernel made syncs, as of a loop device or of nfsd, `syncs` has
--- them apart: the scopes programs and kernel.
+-- A sync is a call with all its requests, because sync() makes one for each
+-- file system. `requests` counts them, and is present if a sync made several.
+-- If a thread of the kernel made syncs, as of a loop device or of nfsd,
+-- `syncs` has them apart: the scopes programs and kernel.
 --
 -- Syncs that each metric covers (`known` of `syncs`):
--- * Latencies: syncs whose latency is known. An incomplete sync is
---   counted in `syncs` but has no latency. An empty sync has a writeback
---   latency of 0 and is included.
--- * Amounts and empty_share: syncs whose start and end were recorded. An
---   incomplete sync may have written more than the log holds.
+-- * Latencies cover the syncs whose latency is known. An incomplete sync counts
+--   in `syncs` but has no latency, while an empty sync has a writeback latency
+--   of 0 and is included.
+-- * Amounts and empty_share cover syncs whose start and end were recorded,
+--   because an incomplete sync may have written more than the log holds. Only
 --   writeback_amount_sum covers all syncs. None of them covers a call-only
 --   request, or one of whole file systems for which flusher threads wrote.
--- * journal_wait: time spent on commits of the journal. flush_wait: time in
---   cache flushes that the syncs issued. Both are present only if the recorder
---   records them, and cover the syncs of file systems that report them.
+-- * journal_wait is time spent on commits of the journal, and flush_wait time
+--   in cache flushes that the syncs issued. Both are present only if the
+--   recorder records them, and cover the syncs of file systems that report
+--   them.
 -- * sync_time_sum is the sum over the syncs, each from its call (from its
 --   start if it has no call) to its end. sync_wall_time is the time during
 --   which at least one sync was in flight: the real cost of these syncs.
 --   parallelism is sync_time_sum / sync_wall_time. All three are per process,
---   because the threads of a process wait for each other. Processes with the
---   same name are added up. If the name of a process is unknown, its scope is
---   the name of one of its threads (comm:NAME, the first in alphabetical
---   order). If no process is known, threads with the same name count as one
---   (also comm:NAME). The 50 names with the largest sync_time_sum have rows of
---   their own. The scope `others` covers the other names together.
--- * attribution_share: confidence in which bio and which call belong to which
---   request, as a share of the syncs that have something to attribute: those
---   whose bios or waits are known, or that have both a call and a start.
--- * ..._per_mark: sum over the syncs that began during a mark, averaged over
---   the marks. Present only if there are marks.
--- * failed_syncs, failed_calls, failed_bios: syncs, calls without a request,
---   and bios that ended with an error. A sync that failed is not empty. The
---   report `failures` lists them.
+--   because the threads of a process wait for each other.
+-- * Processes with the same name are added up. If the name of a process is
+--   unknown, its scope is the name of one of its threads (comm:NAME, the first
+--   in alphabetical order). If no process is known, threads with the same name
+--   count as one (also comm:NAME). The 50 names with the largest sync_time_sum
+--   have rows of their own, and the scope `others` covers the other names.
+-- * attribution_share is the confidence in which bio and which call belong to
+--   which request, as a share of the syncs that have something to attribute:
+--   those whose bios or waits are known, or that have both a call and a start.
+-- * ..._per_mark is the sum over the syncs that began during a mark, averaged
+--   over the marks. It is present only if there are marks.
+-- * failed_syncs, failed_calls, failed_bios count syncs, calls without a
+--   request, and bios that ended with an error. A sync that failed is not
+--   empty, because its data may be dirty still. The report `failures` lists
+--   them.
 -- * A high-level log holds only requests. A metric that it does not hold is
---   null, not 0. So is a metric if no sync has a known value.
+--   null, not 0, and so is a metric if no sync has a known value.
 -- * A recording without an event of a sync, such as a log of blktrace, does not
---   show whether there were syncs, or which bios are of the background. Figures
---   of these are null. Of several runs, those of syncs cover the other ones.
+--   show whether there were syncs, or which bios are of the background, so
+--   figures of these are null. If the input has other runs as well, figures of
+--   syncs cover those.
 --
 -- Columns:
 --   metric  text   Name of the metric.
@@ -52,9 +55,9 @@
 --   value   unit   Value of the metric. Null if no sync has a known value.
 --   unit    text   Unit of the value: count, ns, bytes, share (of 1) or ratio.
 --   known   count  Number of syncs with a known value, which the metric
---                  covers. Null for counts, which leave no sync out. Of
---                  calls without a request for failed_calls, of bios for
---                  failed_bios, of background bios for background_bytes.
+--                  covers. For failed_calls it counts calls without a request,
+--                  for failed_bios bios, and for background_bytes background
+--                  bios. Null for counts, which leave no sync out.
 --   syncs   count  Number of syncs in the scope, or of such calls or bios.
 --                  Null for counts.
 WITH

@@ -1,11 +1,10 @@
 -- Threads: what each thread waited for, and how much of it in parallel.
 --
--- Requests of one thread never overlap. Requests of several threads may
--- overlap, so the sum over the threads may be more than the wall time. If no
--- tid is known, a row is a process. Requests of a process may overlap. Then
--- wall_ns is less than sync_time_sum_ns, and the other syncs in flight may
--- belong to the same process. Times cover the syncs with a known start and
--- end.
+-- Requests of one thread never overlap, but requests of several threads may,
+-- so the sum over the threads may be more than the wall time. If no tid is
+-- known, a row is a process, whose requests may overlap. Then wall_ns is less
+-- than sync_time_sum_ns, and the other syncs in flight may belong to the same
+-- process. Times cover the syncs with a known start and end.
 --
 -- Columns:
 --   tid               id     Thread id.

@@ -1,10 +1,10 @@
 -- Whose data: what was written while syncs waited for it, and for whom.
 --
--- A sync writes the data of its file. Then it may wait for a commit, and the
--- thread of the journal writes the whole transaction: data and metadata of
+-- A sync writes the data of its file. Then it may wait for a commit, in which
+-- the thread of the journal writes the whole transaction: data and metadata of
 -- every file that has changed since the last commit. So a sync may wait for
--- what others wrote. A fast commit of ext4 is written by the thread of the
--- sync, and counts as a commit that the sync waited for.
+-- data that others wrote. A fast commit of ext4 is written by the thread of
+-- the sync, but counts as a commit that the sync waited for.
 --
 -- Kinds:
 --   itself      Bios of the requests: data of their own files.
