@@ -1,10 +1,10 @@
 """Finds sentences in Markdown that are hard to read.
 
-python -m tests.lint.prose [FILE...]           `file:line: what -> what to do` for each finding; without FILE, in the pages that are clean
+python -m tests.lint.prose [FILE...]           `file:line: what -> what to do` for each finding; without FILE, in all pages
 python -m tests.lint.prose --figures FILE...   words a sentence, and the shares of short sentences and of those that give a reason
 
 Code, headings, links and text in backquotes are left out. A finding is advice: if the sentence is better unchanged, write it otherwise
-and compare. Pages in LATER are checked when they are named.
+and compare.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from pathlib import Path
 from tests.lint.words import sources
 
 ROOT = Path(__file__).parents[2]
-
-# Pages that were written before these rules, or that head comments of SQL make. Take a page out when it is clean.
-LATER = re.compile(r"^(tests|kernel-patch|bpf|perfetto-ui-plugin|sql|converter)/")
 
 REASON = re.compile(
     r"\b(because|so|since|while|although|though|unless|instead|therefore|for example|otherwise|rather than|which is why|when|if|but)\b",
@@ -129,7 +126,7 @@ def main() -> int:
     if names[:1] == ["--figures"]:
         print("\n".join(figures(name, Path(name).read_text()) for name in names[1:]))
         return 0
-    pages = names or [name for name in sources() if name.endswith(".md") and not LATER.search(name)]
+    pages = names or [name for name in sources() if name.endswith(".md")]
     found = [finding for name in pages for finding in check(name, (ROOT / name).read_text())]
     print("\n".join(found))
     return 1 if found else 0
