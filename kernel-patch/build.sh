@@ -82,10 +82,10 @@ if [ ${#missing[@]} -gt 0 ]; then
     say "missing packages; get them with: apt-get install ${missing[*]}"
     exit 1
   fi
+  say "apt-get installs ${missing[*]} (you are root), which the build needs"
   apt=(apt-get -qq -o DPkg::Lock::Timeout=300)
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >&2
   [[ " ${missing[*]} " != *" linux-source-$series "* ]] || need_source
-  say "installing ${missing[*]}"
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2
 fi
 if [ ! -f "$tarball" ]; then

@@ -57,7 +57,7 @@ TOOLS
   }
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "== installing ${packages[*]}"
+    echo "== apt-get installs ${packages[*]} (you are root): without ${missing[*]}, tests would be skipped"
     apt-get update -qq >"$log/apt" 2>&1
     # Some distributions have the browser, and not its shell without windows.
     apt-cache show chromium-headless-shell >/dev/null 2>&1 || packages=("${packages[@]/chromium-headless-shell/chromium}")

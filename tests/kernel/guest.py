@@ -125,7 +125,7 @@ def need_tools(tools: list[str]) -> None:
     if not packages:
         return
     if os.geteuid() == 0 and find("apt-get"):
-        say(f"installing {' '.join(packages)}")
+        say(f"apt-get installs {' '.join(packages)} (you are root), which the guest needs")
         apt = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
         env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
         try:

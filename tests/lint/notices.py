@@ -3,7 +3,10 @@
 python -m tests.lint.notices             fails if the file is out of date
 python -m tests.lint.notices --write     writes it again
 
-Crates are those of the platforms for which wheels are released. Of a choice of licences the first in CHOICE is taken.
+Crates are those of the platforms for which wheels are released. If a crate offers a choice of licences, the first in CHOICE is taken.
+
+cargo-about would do the same, but no package has it: everybody who runs `make lint` would have to compile it, for minutes and with
+hundreds of crates, while `cargo metadata` and the files in cargo's own cache are here already.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Where the files of a dataset are: a folder, or an object store that speaks S3."""
+"""Where the files of a dataset are: a folder, or an object store that speaks S3.
+
+Several processes ingest into one dataset at once, and any of them may be killed. In a folder, a lock of the kernel lets one
+of them write at a time. S3 has no locks, and Arrow has no conditional write, by which a store would refuse the second of two
+entries, so `ObjectStore.locked` writes claims that expire: 100 lines, because a lock that a killed command left behind
+would block a run for ever. When Arrow can write an object only if it does not exist, that replaces the claims.
+"""
 
 from __future__ import annotations
 

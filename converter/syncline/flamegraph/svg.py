@@ -1,4 +1,4 @@
-"""An SVG with its own zoom and search, drawn by inferno."""
+"""An SVG with its own zoom and search, drawn by inferno in the core (converter/core/src/stacks/flamegraph.rs)."""
 
 from __future__ import annotations
 

@@ -29,18 +29,6 @@ pub(super) fn json_key(buffer: &mut Vec<u8>, key: &str) {
 
 /// Appends bytes as a JSON string; those that are not UTF-8 appear as `\xNN`.
 pub(super) fn json_string(buffer: &mut Vec<u8>, bytes: &[u8]) {
-    buffer.push(b'"');
-    for byte in text_of(bytes).bytes() {
-        match byte {
-            b'"' | b'\\' => buffer.extend_from_slice(&[b'\\', byte]),
-            b'\n' => buffer.extend_from_slice(b"\\n"),
-            b'\r' => buffer.extend_from_slice(b"\\r"),
-            b'\t' => buffer.extend_from_slice(b"\\t"),
-            0..0x20 | 0x7f => {
-                let _ = write!(buffer, "\\u{byte:04x}");
-            }
-            _ => buffer.push(byte),
-        }
-    }
-    buffer.push(b'"');
+    // Writing to memory does not fail, and a string is always valid JSON.
+    let _ = serde_json::to_writer(buffer, text_of(bytes).as_ref());
 }

@@ -1,4 +1,8 @@
 //! Flame graphs as SVG, drawn by inferno. The caller sums the stacks; this module does not depend on what the weights measure.
+//!
+//! inferno draws one graph a picture, and a comparison needs two if frames of the base are gone. `with_base` therefore moves the frames of
+//! a second picture into the first, as text. It fails if inferno writes another form, and so do the tests at an update of inferno. The
+//! alternative, a second file, would leave out of the picture just what vanished.
 
 use std::collections::HashMap;
 
