@@ -1,4 +1,4 @@
-"""`syncline doctor`: its findings on simulated machines. It must never raise."""
+"""`syncline doctor`: what it says on simulated machines. It must never raise."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_failing_probes_are_findings_not_exceptions(
     monkeypatch.setattr(record_checks, "VERSION_WITHIN_S", 0.2)
     monkeypatch.setitem(sys.modules, "syncline.engine", None)
     checks = {check.name: check for check in doctor.collect(tmp_path / "empty")}
-    assert list(checks) == [name for name, _ in doctor._PROBES]
+    assert list(checks) == [name for name, _ in doctor._CHECKS]
     assert all(check.status in ("ok", "warn", "missing") for check in checks.values())
     for name in ("bpftrace", "privileges", "embedded engine"):
         assert checks[name].status == "warn"
@@ -248,7 +248,7 @@ def test_failing_probes_are_findings_not_exceptions(
 
 
 def test_every_probe_gives_a_finding_on_this_machine() -> None:
-    assert len(doctor.collect()) == len(doctor._PROBES)
+    assert len(doctor.collect()) == len(doctor._CHECKS)
 
 
 def test_findings_are_rendered_as_text_and_json() -> None:

@@ -427,7 +427,7 @@ class TestMissing:
             return routes.Route(name, "it is there")
 
         monkeypatch.setattr(
-            routes, "_PROBES", {name: lambda *_, name=name: route(name) for name in routes.NAMES}
+            routes, "_ROUTES", {name: lambda *_, name=name: route(name) for name in routes.NAMES}
         )
         failed = {"ring-buffer": RecordError("a"), "dynamic-events": RecordError("b", "do c")}
         found = routes.choose(None, "command", failed)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from syncline.model import device
-from syncline.model.policy import Fixed, Paper
+from syncline.model.controller import Fixed, Paper
 from syncline.model.recording import Commit, Recording, Request, Sync, Wait
 from syncline.model.replay import Result, measured, prepare, replay
 from syncline.model.whatif import whatif
@@ -155,7 +155,7 @@ def test_threads_that_wait_for_one_commit_share_it_or_come_too_late() -> None:
     assert first[1] > first[0]
 
 
-def test_the_policy_of_the_paper_lowers_and_restores_the_depth() -> None:
+def test_the_controller_of_the_paper_lowers_and_restores_the_depth() -> None:
     changes: list[tuple[int, int]] = []
 
     class Control:
@@ -169,17 +169,17 @@ def test_the_policy_of_the_paper_lowers_and_restores_the_depth() -> None:
             self.due.append((at, action))
 
     control = Control()
-    policy = Paper(31, 2, hold_ns=100)
-    policy.begin(control)
-    policy.opened("/home/notes.txt", 5)
-    policy.opened("/home/mail.db", 10)
-    policy.synced("/home/mail.db-wal", 60)
+    controller = Paper(31, 2, hold_ns=100)
+    controller.begin(control)
+    controller.opened("/home/notes.txt", 5)
+    controller.opened("/home/mail.db", 10)
+    controller.synced("/home/mail.db-wal", 60)
     for at, action in sorted(control.due, key=lambda one: one[0]):
         action(at)
     assert changes == [(0, 31), (10, 2), (160, 31)]
 
 
-def test_the_policy_helps_where_the_paper_says() -> None:
+def test_the_controller_helps_where_the_paper_says() -> None:
     model = prepare(crowd(12, 60, 10, 1))
     normal = replay(model, Fixed(12), "sync-first")
     paper = replay(model, Paper(12, 1), "sync-first")
@@ -188,15 +188,15 @@ def test_the_policy_helps_where_the_paper_says() -> None:
     assert other == normal
 
 
-def test_a_policy_or_a_dispatch_without_effect_is_told() -> None:
-    def said(recording: Recording, policy: Paper, discipline: str) -> str:
+def test_a_controller_or_a_dispatch_without_effect_is_told() -> None:
+    def said(recording: Recording, controller: Paper, discipline: str) -> str:
         return "\n".join(
-            whatif(prepare(recording), [policy], discipline, is_known=False).assumptions
+            whatif(prepare(recording), [controller], discipline, is_known=False).assumptions
         )
 
     mixed = crowd(3, 10, 10, 1)
     assert "no file that is synced has a path like *.doc" in said(mixed, Paper(3, 1, patterns=["*.doc"]), "fifo")  # fmt: skip
-    assert "so the policy never lowers" not in said(mixed, Paper(3, 1), "fifo")
+    assert "so the controller never lowers" not in said(mixed, Paper(3, 1), "fifo")
     # Syncs take 10 ms, so a hold of 4 ms ends in each of them.
     early = said(alone(5, path="/a.db"), Paper(2, 1, hold_ns=4 * MS, lead_ns=0), "fifo")
     assert "none had started for 0.004 s" in early
@@ -269,7 +269,7 @@ def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -
     assert "Check: the replay at the recorded depth 4 differs" in table
     assert "assumed: the device serves 4 requests at once, which fits the recording best" in table
     assert "what if: depth 1" in chart.read_text()
-    assert "--low-depth 5 is above the depth of the recording, 4" in fails(2, "whatif", tmp_path / "run.pftrace", "--policy", "paper", "--low-depth", "5")  # fmt: skip
+    assert "--low-depth 5 is above the depth of the recording, 4" in fails(2, "whatif", tmp_path / "run.pftrace", "--controller", "paper", "--low-depth", "5")  # fmt: skip
     other = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "--dispatch", "fifo")
     assert "Check, with the dispatch fifo: " in other
     deeper = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "5")
@@ -302,10 +302,12 @@ def test_what_cannot_be_modelled_is_refused(tmp_path: Path) -> None:
     fails(2, "whatif", calls, "--queue-depth", "4,0")
     fails(2, "whatif", calls, "--parallelism", "0")
     for option in (("--pattern", "*"), ("--low-depth", "1"), ("--hold", "2"), ("--lead", "1")):
-        assert f"{option[0]} has no effect without a policy" in fails(2, "whatif", calls, *option)
+        assert f"{option[0]} has no effect without a controller" in fails(
+            2, "whatif", calls, *option
+        )
     for time in ("nan", "inf", "1e300", "-1"):
         for option in ("--hold", "--lead"):
-            fails(2, "whatif", calls, "--policy", "paper", option, time)
+            fails(2, "whatif", calls, "--controller", "paper", option, time)
     assert "end its name in .svg" in fails(2, "whatif", calls, "-o", tmp_path / "chart.png")
 
 

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from syncline.engine import checks as engine_checks
-from syncline.finding import Finding, Probe, Status
+from syncline.health import Checker, Health, Status
 from syncline.record import checks as record_checks
 
 __all__ = ["Check", "collect", "render", "to_json"]
@@ -34,9 +34,9 @@ class Check:
 def collect(root: Path = Path("/")) -> list[Check]:
     """Runs all checks. `root` is the folder that holds /sys and /proc; tests use another one."""
     checks = []
-    for name, probe in _PROBES:
+    for name, check in _CHECKS:
         try:
-            checks.append(Check(name, *probe(root)))
+            checks.append(Check(name, *check(root)))
         except Exception as error:
             checks.append(Check(name, "warn", f"unknown: {type(error).__name__}: {error}"))
     return checks
@@ -58,30 +58,30 @@ def to_json(checks: Sequence[Check]) -> str:
     return json.dumps([asdict(check) for check in checks], indent=2) + "\n"
 
 
-def _python(_root: Path) -> Finding:
-    return Finding("ok", f"{platform.python_version()} ({sys.executable})")
+def _python(_root: Path) -> Health:
+    return Health("ok", f"{platform.python_version()} ({sys.executable})")
 
 
-def _sql(_root: Path) -> Finding:
+def _sql(_root: Path) -> Health:
     from syncline.report.catalogue import sql_root
 
     package = sql_root() / "tables" / "perfetto"
     if not (package / "sync_call.sql").is_file():
-        return Finding("missing", f"{package} is incomplete", "Install Syncline again.")
-    return Finding("ok", f"{package} (dev.syncline, for Perfetto's own tools)")
+        return Health("missing", f"{package} is incomplete", "Install Syncline again.")
+    return Health("ok", f"{package} (dev.syncline, for Perfetto's own tools)")
 
 
-def _package(name: str) -> Probe:
-    def probe(_root: Path) -> Finding:
+def _package(name: str) -> Checker:
+    def check(_root: Path) -> Health:
         try:
-            return Finding("ok", metadata.version(name))
+            return Health("ok", metadata.version(name))
         except metadata.PackageNotFoundError:
-            return Finding("missing", "not installed", f"pip install {name}")
+            return Health("missing", "not installed", f"pip install {name}")
 
-    return probe
+    return check
 
 
-_PROBES: tuple[tuple[str, Probe], ...] = (
+_CHECKS: tuple[tuple[str, Checker], ...] = (
     ("python", _python),
     ("embedded engine", engine_checks.embedded),
     ("native engine", engine_checks.native),

@@ -14,7 +14,7 @@ LAUNCH = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py"))
 
 
 @dataclass
-class Run:
+class Cost:
     """The fastest of some runs: wall and CPU seconds, and peak resident memory."""
 
     wall_s: float
@@ -27,7 +27,7 @@ def measure(
     times: int,
     stdin: Callable[[], subprocess.Popen] | None = None,
     cwd: Path | None = None,
-) -> Run:
+) -> Cost:
     """Runs a command several times. A pipe discards its output: grep stops early if it writes to /dev/null.
 
     Raises:
@@ -37,7 +37,7 @@ def measure(
     return min(runs, key=lambda run: run.wall_s)
 
 
-def _run(command: list[str], stdin: Callable[[], subprocess.Popen] | None, cwd: Path | None) -> Run:
+def _run(command: list[str], stdin: Callable[[], subprocess.Popen] | None, cwd: Path | None) -> Cost:
     feeder = stdin() if stdin else None
     read, write = os.pipe()
     sink = subprocess.Popen(["sh", "-c", "cat > /dev/null"], stdin=subprocess.PIPE)
@@ -63,7 +63,7 @@ def _run(command: list[str], stdin: Callable[[], subprocess.Popen] | None, cwd: 
     wall, cpu, peak, code = json.loads(text)
     if code:
         raise SystemExit(f"{' '.join(command)} failed with {code}")
-    return Run(wall, cpu, peak)
+    return Cost(wall, cpu, peak)
 
 
 def print_run(name: str, run: Run, note: str = "") -> None:

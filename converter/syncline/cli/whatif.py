@@ -15,8 +15,8 @@ from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE
 from syncline.inputs import opened
+from syncline.model.controller.paper import PATTERNS
 from syncline.model.device import DISCIPLINES
-from syncline.model.policy.paper import PATTERNS
 from syncline.reading import Reading
 from syncline.recordings import read_recording
 
@@ -42,7 +42,7 @@ class _Depths(click.ParamType):
     "whatif",
     epilog=example(
         "syncline whatif tests/data/dynamic-events/ext4.dat.gz --queue-depth 1,4",
-        "syncline whatif tests/data/tracecmd/small4.dat --policy paper --pattern '*/small-*' -o latencies.svg",
+        "syncline whatif tests/data/tracecmd/small4.dat --controller paper --pattern '*/small-*' -o latencies.svg",
     ),
 )
 @click.argument("input_", required=True, metavar="INPUT")
@@ -51,15 +51,15 @@ class _Depths(click.ParamType):
     metavar="N,...", help="Queue depths to replay.",
 )  # fmt: skip
 @click.option(
-    "--policy",
+    "--controller",
     type=click.Choice(["paper"]),
-    help="Also replay a policy. paper: a low depth from the opening of a file that is synced often,"
+    help="Also replay a controller. paper: a low depth from the opening of a file that is synced often,"
     " until no sync has started for a while.",
 )
-@click.option("--pattern", "patterns", multiple=True, metavar="GLOB", help=f"Paths of files that are synced often, for --policy. By default {', '.join(PATTERNS)}.")  # fmt: skip
-@click.option("--low-depth", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Low depth of --policy.")  # fmt: skip
-@click.option("--hold", type=click.FloatRange(0), default=5.0, show_default=True, metavar="SECONDS", help="Time without a sync after which --policy restores the depth.")  # fmt: skip
-@click.option("--lead", type=click.FloatRange(0), default=0.1, show_default=True, metavar="SECONDS", help="Time from the opening of a file to its sync, for --policy. Recordings have no openings.")  # fmt: skip
+@click.option("--pattern", "patterns", multiple=True, metavar="GLOB", help=f"Paths of files that are synced often, for --controller. By default {', '.join(PATTERNS)}.")  # fmt: skip
+@click.option("--low-depth", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Low depth of --controller.")  # fmt: skip
+@click.option("--hold", type=click.FloatRange(0), default=5.0, show_default=True, metavar="SECONDS", help="Time without a sync after which --controller restores the depth.")  # fmt: skip
+@click.option("--lead", type=click.FloatRange(0), default=0.1, show_default=True, metavar="SECONDS", help="Time from the opening of a file to its sync, for --controller. Recordings have no openings.")  # fmt: skip
 @click.option("--block-device", "dev", metavar="MAJOR,MINOR", help="Device to model. By default that with most requests of syncs.")  # fmt: skip
 @click.option("--parallelism", type=click.IntRange(1), metavar="N", help="Number of requests that the device serves at once. By default estimated from the recording.")  # fmt: skip
 @click.option(
@@ -80,7 +80,7 @@ class _Depths(click.ParamType):
 def command(
     input_: str,
     depths: list[int],
-    policy: str | None,
+    controller: str | None,
     patterns: tuple[str, ...],
     low_depth: int,
     hold: float,
@@ -101,13 +101,13 @@ def command(
     """
     from syncline import render
     from syncline.model import recording
-    from syncline.model.policy import Fixed, Paper, Policy
+    from syncline.model.controller import Controller, Fixed, Paper
     from syncline.model.replay import prepare
     from syncline.model.whatif import whatif
     from syncline.render import whatif as rendered
     from syncline.report.run import caveats
 
-    _check_options(policy, output, hold, lead)
+    _check_options(controller, output, hold, lead)
     options.refuse_for_converted(input_, reading)
     with bar("reading") as progress, opened(input_, reading, engine, progress) as open_engine:
         warnings = caveats(open_engine)
@@ -119,14 +119,14 @@ def command(
             hardware_queues=recorded.hardware_queues,
         )
     model = prepare(read, parallelism)
-    policies: list[Policy] = [Fixed(depth) for depth in depths]
-    if policy is not None:
+    controllers: list[Controller] = [Fixed(depth) for depth in depths]
+    if controller is not None:
         if low_depth > model.depth:
             raise Failure(
                 f"--low-depth {low_depth} is above the depth of the recording, {model.depth}",
-                "the policy of the paper lowers the depth: name a smaller one",
+                "the controller of the paper lowers the depth: name a smaller one",
             )
-        policies.append(
+        controllers.append(
             Paper(
                 model.depth,
                 low_depth,
@@ -135,7 +135,7 @@ def command(
                 lead_ns=round(lead * 1e9),
             )
         )
-    outcome = whatif(model, policies, dispatch, is_known=parallelism is not None)
+    outcome = whatif(model, controllers, dispatch, is_known=parallelism is not None)
     if output is not None:
         interruptible.write(output, rendered.as_svg(outcome).encode())
     if form == "json":
@@ -150,8 +150,8 @@ def command(
     return OK
 
 
-def _check_options(policy: str | None, output: str | None, hold: float, lead: float) -> None:
-    """Refuses options of a policy without one, a time that is not a number, and an output that is no SVG.
+def _check_options(controller: str | None, output: str | None, hold: float, lead: float) -> None:
+    """Refuses options of a controller without one, a time that is not a number, and an output that is no SVG.
 
     Raises:
         Failure.
@@ -159,9 +159,9 @@ def _check_options(policy: str | None, output: str | None, hold: float, lead: fl
     context = click.get_current_context()
     for name in ("patterns", "low_depth", "hold", "lead"):
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_given and policy is None:
+        if is_given and controller is None:
             option = "pattern" if name == "patterns" else name.replace("_", "-")
-            raise Failure(f"--{option} has no effect without a policy", "add --policy paper, or leave it out")  # fmt: skip
+            raise Failure(f"--{option} has no effect without a controller", "add --controller paper, or leave it out")  # fmt: skip
     for name, seconds in (("hold", hold), ("lead", lead)):
         if not 0 <= seconds <= _LONGEST_S:
             raise Failure(f"--{name} {seconds:g} is no time", f"give seconds from 0 to {_LONGEST_S:,}")  # fmt: skip

@@ -13,9 +13,9 @@ from syncline.errors import InputError
 
 from . import device
 from .clock import Clock
+from .controller import Controller
 from .device import Device
 from .journal import Journal
-from .policy import Policy
 from .program import CommitProgram, Program, commit_programs, thread_programs
 from .recording import Recording
 from .walk import Walk
@@ -101,26 +101,26 @@ def measured(model: Model) -> Result:
     )
 
 
-def replay(model: Model, policy: Policy, discipline: str, seed: int = 1) -> Result:
+def replay(model: Model, controller: Controller, discipline: str, seed: int = 1) -> Result:
     """Replays once.
 
     Args:
-        policy: gives the queue depth at each moment.
+        controller: gives the queue depth at each moment.
         discipline: one of `device.DISCIPLINES`.
         seed: of the times that are drawn.
 
     Raises:
         InputError: the syncs do not end.
     """
-    return _Replay(model, policy, discipline, seed).run()
+    return _Replay(model, controller, discipline, seed).run()
 
 
 class _Replay:
-    """One replay. It is the observer of its walks, and the control of the policy."""
+    """One replay. It is the observer of its walks, and the control of the controller."""
 
-    def __init__(self, model: Model, policy: Policy, discipline: str, seed: int) -> None:
+    def __init__(self, model: Model, controller: Controller, discipline: str, seed: int) -> None:
         self._model = model
-        self._policy = policy
+        self._controller = controller
         self._clock = Clock()
         self._device = Device(
             self._clock,
@@ -143,14 +143,14 @@ class _Replay:
 
     def run(self) -> Result:
         recording = self._model.recording
-        self._policy.begin(self)
+        self._controller.begin(self)
         for program in self._model.threads:
             self._start(program)
         limit = _MAX_STRETCH * max(recording.end_ns - recording.start_ns, 1)
         done = self._clock.run(lambda: not self._missing and not self._first_passes, limit)
         if not done:
             raise InputError(
-                f"{self._missing:,} syncs do not end in the replay of {self._policy.name}",
+                f"{self._missing:,} syncs do not end in the replay of {self._controller.name}",
                 "this is a fault of the model: please report it with the recording",
             )
         lengths = [end - start for start, end in zip(self._starts, self._ends, strict=True)]
@@ -180,17 +180,18 @@ class _Replay:
     def expects_sync(self, sync: int, now: int, at: int) -> None:
         path = self._path(sync)
         self._clock.schedule(
-            max(now, at - self._policy.lead_ns), lambda then: self._policy.opened(path, then)
+            max(now, at - self._controller.lead_ns),
+            lambda then: self._controller.opened(path, then),
         )
 
     def starts_sync(self, sync: int, now: int) -> None:
         self._starts[sync] = now
-        self._policy.synced(self._path(sync), now)
+        self._controller.synced(self._path(sync), now)
 
     def ends_sync(self, sync: int, now: int) -> None:
         self._ends[sync] = now
         self._missing -= 1
-        self._policy.ended(self._path(sync), now)
+        self._controller.ended(self._path(sync), now)
 
     def completes(self, program: Program, request: int, now: int) -> None:
         if self._missing and not program.has_sync and not program.is_commit:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .policy import Fixed, Policy
+from .controller import Controller, Fixed
 from .replay import Model, Result, measured, replay
 
 __all__ = ["Outcome", "Setting", "whatif"]
@@ -58,20 +58,25 @@ class Outcome:
     assumptions: list[str] = field(default_factory=list)
 
 
-def whatif(model: Model, policies: Sequence[Policy], discipline: str, *, is_known: bool) -> Outcome:
-    """Replays the recording at the recorded depth, and with each policy.
+def whatif(
+    model: Model, controllers: Sequence[Controller], discipline: str, *, is_known: bool
+) -> Outcome:
+    """Replays the recording at the recorded depth, and with each controller.
 
     Args:
         is_known: the user has given the parallelism of the device.
     """
     draws = max(1, min(_DRAWS, _MAX_REQUESTS // len(model.recording.requests)))
     settings = [_setting("measured", f"depth {model.depth}", [measured(model)])]
-    for kind, policy in [("check", Fixed(model.depth)), *(("what if", one) for one in policies)]:
-        results = [replay(model, policy, discipline, seed) for seed in range(draws)]
-        settings.append(_setting(kind, policy.name, results))
-    assumptions = _assumptions(model, policies, settings, is_known=is_known)
-    for policy in policies:
-        assumptions += policy.notes()
+    for kind, controller in [
+        ("check", Fixed(model.depth)),
+        *(("what if", one) for one in controllers),
+    ]:
+        results = [replay(model, controller, discipline, seed) for seed in range(draws)]
+        settings.append(_setting(kind, controller.name, results))
+    assumptions = _assumptions(model, controllers, settings, is_known=is_known)
+    for controller in controllers:
+        assumptions += controller.notes()
     if discipline == "sync-first" and (same := _same_order(model)):
         assumptions.append(same)
     return Outcome(model, discipline, settings, assumptions)
@@ -105,14 +110,14 @@ _COMMIT_INTERVAL_NS = 5_000_000_000
 
 
 def _assumptions(
-    model: Model, policies: Sequence[Policy], settings: Sequence[Setting], *, is_known: bool
+    model: Model, controllers: Sequence[Controller], settings: Sequence[Setting], *, is_known: bool
 ) -> list[str]:
     found = list(model.recording.notes)
     found.append(
         f"the device serves {model.parallelism} request{'s' * (model.parallelism != 1)} at once, "
         + ("as given" if is_known else "which fits the recording best")
     )
-    deeper = [one for one in policies if one.largest_depth > model.depth]
+    deeper = [one for one in controllers if one.largest_depth > model.depth]
     if deeper and not is_known and model.parallelism >= model.depth:
         found.append(
             f"no more than {model.depth} request{'s were' if model.depth != 1 else ' was'} ever at the device, so it may serve more at once:"

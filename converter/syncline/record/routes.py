@@ -61,7 +61,7 @@ def choose(
         try:
             if failed and name in failed:
                 raise failed[name]
-            found.append(_PROBES[name](root, target))
+            found.append(_ROUTES[name](root, target))
             break
         except RecordError as error:
             missing.append(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
@@ -165,7 +165,7 @@ def _strace(_root: Path, target: Target) -> Route:
     )
 
 
-_PROBES = {
+_ROUTES = {
     "ring-buffer": _ring_buffer,
     "dynamic-events": _dynamic_events,
     "bpftrace": _bpftrace,

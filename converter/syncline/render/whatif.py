@@ -17,7 +17,7 @@ __all__ = ["REPORT", "as_json", "as_svg", "as_table", "render"]
 
 _COLUMNS = (
     ("kind", "text", "measured; check: the replay at the recorded depth; what if: another one."),
-    ("setting", "text", "Queue depth, or policy."),
+    ("setting", "text", "Queue depth, or controller."),
     ("syncs", "count", "Number of syncs; of replays, in all draws."),
     ("avg_ns", "ns", "Average latency of a sync."),
     ("p50_ns", "ns", "Median."),

@@ -15,7 +15,7 @@ const MAX_LATE: u64 = 10_000;
 const MAX_GAPS: usize = 64;
 
 /// The numbers of one CPU's events on one device in a part of a text.
-struct Run {
+struct Stretch {
     dev: Dev,
     cpu: u64,
     first: u64,
@@ -46,19 +46,19 @@ impl Remaps {
 /// The numbers in a chunk.
 #[derive(Default)]
 pub(super) struct Sequences {
-    runs: Vec<Run>,
+    stretches: Vec<Stretch>,
     remaps: Remaps,
     by_cpu: HashMap<(Dev, u64), usize>,
-    /// Index in `runs` of the last line's run.
+    /// Index in `stretches` of the last line's stretch.
     current: usize,
-    /// Gaps: index of the note, run, first and last number that lacks.
+    /// Gaps: index of the note, stretch, first and last number that lacks.
     gaps: Vec<(usize, usize, u64, u64)>,
     seen: u64,
 }
 
 impl Sequences {
     pub(super) fn clear(&mut self) {
-        self.runs.clear();
+        self.stretches.clear();
         self.by_cpu.clear();
         self.gaps.clear();
         self.remaps.0.clear();
@@ -69,21 +69,21 @@ impl Sequences {
     #[inline]
     pub(super) fn add(&mut self, dev: Dev, cpu: u64, sequence: u64, batch: &mut Batch) {
         self.seen += 1;
-        let is_of_run = |run: &Run| run.dev == dev && run.cpu == cpu;
-        if !self.runs.get(self.current).is_some_and(is_of_run) {
-            self.current = *self.by_cpu.entry((dev, cpu)).or_insert(self.runs.len());
-            if self.current == self.runs.len() {
+        let is_of_stretch = |stretch: &Stretch| stretch.dev == dev && stretch.cpu == cpu;
+        if !self.stretches.get(self.current).is_some_and(is_of_stretch) {
+            self.current = *self.by_cpu.entry((dev, cpu)).or_insert(self.stretches.len());
+            if self.current == self.stretches.len() {
                 let (line, after) = (batch.lines, batch.events.len() as u32);
-                self.runs.push(Run { dev, cpu, first: sequence, last: sequence, line, after });
+                self.stretches.push(Stretch { dev, cpu, first: sequence, last: sequence, line, after });
                 return;
             }
         }
-        let run = &mut self.runs[self.current];
-        if sequence == run.last.saturating_add(1) {
-            run.last = sequence;
-        } else if sequence > run.last {
-            let (from, to) = (run.last + 1, sequence - 1);
-            run.last = sequence;
+        let stretch = &mut self.stretches[self.current];
+        if sequence == stretch.last.saturating_add(1) {
+            stretch.last = sequence;
+        } else if sequence > stretch.last {
+            let (from, to) = (stretch.last + 1, sequence - 1);
+            stretch.last = sequence;
             let count = to - from + 1 - self.remaps.fill(cpu, from, to);
             if count > 0 {
                 self.gaps.push((batch.notes.len(), self.current, from, to));
@@ -97,8 +97,8 @@ impl Sequences {
     /// Takes the number of a remap, which may be of any device.
     pub(super) fn add_remap(&mut self, cpu: u64, sequence: u64, batch: &mut Batch) {
         self.seen += 1;
-        let is_in = |&&(_, run, from, to): &&(usize, usize, u64, u64)| {
-            self.runs[run].cpu == cpu && (from..=to).contains(&sequence)
+        let is_in = |&&(_, stretch, from, to): &&(usize, usize, u64, u64)| {
+            self.stretches[stretch].cpu == cpu && (from..=to).contains(&sequence)
         };
         let late = self.gaps.iter().rev().take(MAX_GAPS).find(is_in).map(|&(note, ..)| &mut batch.notes[note].kind);
         match late {
@@ -107,20 +107,21 @@ impl Sequences {
         }
     }
 
-    /// Takes a number that is not above the last one of its run: it fills a gap, or another recording begins.
+    /// Takes a number that is not above the last one of its stretch: it fills a gap, or another recording begins.
     #[cold]
     fn go_back(&mut self, sequence: u64, batch: &mut Batch) {
-        let is_in =
-            |&&(_, run, from, to): &&(usize, usize, u64, u64)| run == self.current && (from..=to).contains(&sequence);
-        let Some(&(note, run, from, to)) = self.gaps.iter().rev().take(MAX_GAPS).find(is_in) else {
-            self.runs[self.current].last = sequence;
+        let is_in = |&&(_, stretch, from, to): &&(usize, usize, u64, u64)| {
+            stretch == self.current && (from..=to).contains(&sequence)
+        };
+        let Some(&(note, stretch, from, to)) = self.gaps.iter().rev().take(MAX_GAPS).find(is_in) else {
+            self.stretches[self.current].last = sequence;
             return;
         };
         let NoteKind::Lost { count } = &mut batch.notes[note].kind else { return };
         if sequence == from && to - from > MAX_LATE {
             // The number before was damaged.
             *count = 0;
-            self.runs[run].last = sequence;
+            self.stretches[stretch].last = sequence;
         } else {
             *count = count.saturating_sub(1);
         }
@@ -176,17 +177,17 @@ impl LastNumbers {
                 remaps.pop_first();
             }
         }
-        for run in &sequences.runs {
-            let Some(last) = self.last.insert((run.dev, run.cpu), run.last) else { continue };
-            let mut count = run.first.saturating_sub(last.saturating_add(1));
+        for stretch in &sequences.stretches {
+            let Some(last) = self.last.insert((stretch.dev, stretch.cpu), stretch.last) else { continue };
+            let mut count = stretch.first.saturating_sub(last.saturating_add(1));
             if count > 0 {
-                count -= self.remaps.fill(run.cpu, last + 1, run.first - 1);
+                count -= self.remaps.fill(stretch.cpu, last + 1, stretch.first - 1);
             }
             if count > 0 && !self.is_filtered {
                 self.lacking = self.lacking.saturating_add(count);
-                let at = notes.partition_point(|note: &Note| note.line < run.line);
+                let at = notes.partition_point(|note: &Note| note.line < stretch.line);
                 let kind = NoteKind::Lost { count };
-                notes.insert(at, Note { after: run.after, line: run.line, is_of_original_log: false, kind });
+                notes.insert(at, Note { after: stretch.after, line: stretch.line, is_of_original_log: false, kind });
             }
         }
         batch.notes = notes;

@@ -1,15 +1,15 @@
-"""What a policy is given, and what it has to do."""
+"""What a controller is given, and what it has to do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Control", "Policy"]
+__all__ = ["Control", "Controller"]
 
 
 class Control(Protocol):
-    """What a policy may do."""
+    """What a controller may do."""
 
     def set_depth(self, depth: int, now: int) -> None:
         """Sets the queue depth."""
@@ -18,7 +18,7 @@ class Control(Protocol):
         """Calls the action at a time in ns."""
 
 
-class Policy(Protocol):
+class Controller(Protocol):
     """Sets the queue depth. Times are in ns from the start of the replay."""
 
     @property

@@ -1,4 +1,4 @@
-"""The result of one check of `syncline doctor`."""
+"""What `syncline doctor` says of one part of the machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 Status = Literal["ok", "warn", "missing"]
 
 
-class Finding(NamedTuple):
-    """What a check found. `hint` says what to type; it is empty if the status is ok."""
+class Health(NamedTuple):
+    """The health of one part. `hint` says what to type; it is empty if the status is ok."""
 
     status: Status
     detail: str
@@ -18,4 +18,4 @@ class Finding(NamedTuple):
 
 
 # A check gets the folder in which /sys and /proc are.
-Probe = Callable[[Path], Finding]
+Checker = Callable[[Path], Health]

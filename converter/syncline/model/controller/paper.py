@@ -86,14 +86,14 @@ class Paper:
         """Returns whether the patterns had no effect, and whether the depth was restored too early."""
         if not self._has_lowered:
             return [
-                f"no file that is synced has a path like {' or '.join(self._patterns)}, so the policy never lowers the depth:"
+                f"no file that is synced has a path like {' or '.join(self._patterns)}, so the controller never lowers the depth:"
                 " --pattern GLOB names others"
             ]
         self._add_up()
-        found = [f"the policy held the low depth for {100 * self._low_ns / max(1, self._whole_ns):.0f} % of the time"]  # fmt: skip
+        found = [f"the controller held the low depth for {100 * self._low_ns / max(1, self._whole_ns):.0f} % of the time"]  # fmt: skip
         if self._restored_during_sync:
             found.append(
-                f"the policy restored the depth {self._restored:,} times in all replays, {self._restored_during_sync:,} of them while a sync of"
+                f"the controller restored the depth {self._restored:,} times in all replays, {self._restored_during_sync:,} of them while a sync of"
                 f" such a file was running: none had started for {self._hold_ns / 1e9:g} s; --hold SECONDS sets another time"
             )
         return found
