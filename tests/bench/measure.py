@@ -37,7 +37,9 @@ def measure(
     return min(runs, key=lambda run: run.wall_s)
 
 
-def _run(command: list[str], stdin: Callable[[], subprocess.Popen] | None, cwd: Path | None) -> Cost:
+def _run(
+    command: list[str], stdin: Callable[[], subprocess.Popen] | None, cwd: Path | None
+) -> Cost:
     feeder = stdin() if stdin else None
     read, write = os.pipe()
     sink = subprocess.Popen(["sh", "-c", "cat > /dev/null"], stdin=subprocess.PIPE)
@@ -66,7 +68,7 @@ def _run(command: list[str], stdin: Callable[[], subprocess.Popen] | None, cwd: 
     return Cost(wall, cpu, peak)
 
 
-def print_run(name: str, run: Run, note: str = "") -> None:
+def print_run(name: str, run: Cost, note: str = "") -> None:
     print(
         f"{name:44} {run.wall_s:8.3f} s wall {run.cpu_s:8.3f} s CPU {run.peak_bytes / 1e6:8.1f} MB  {note}",
         flush=True,

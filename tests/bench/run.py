@@ -30,7 +30,7 @@ from typing import BinaryIO
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.bench.measure import Run, measure, print_run  # noqa: E402
+from tests.bench.measure import Cost, measure, print_run  # noqa: E402
 from tests.reference import blktrace, thesis  # noqa: E402
 
 BULK = [sys.executable, "-m", "tests.reference.loggen", "--bulk"]
@@ -458,7 +458,7 @@ def bench_blktrace(folder: Path, options: argparse.Namespace) -> None:
         )
 
 
-def bench_pipe(options: argparse.Namespace, on_disk: Run) -> None:
+def bench_pipe(options: argparse.Namespace, on_disk: Cost) -> None:
     def feeder() -> subprocess.Popen:
         return subprocess.Popen([*BULK, str(int(options.pipe))], stdout=subprocess.PIPE, cwd=ROOT)
 

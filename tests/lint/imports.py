@@ -54,7 +54,7 @@ PYTHON_ROOT = ROOT / "converter" / "syncline"
 PYTHON = [
     ["_core", "errors", "__init__"],
     [
-        "finding",
+        "health",
         "folders",
         "frames",
         "kinds",
