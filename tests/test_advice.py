@@ -449,7 +449,7 @@ def test_only_overwrites_before_the_last_known_block_need_no_fsync(tmp_path: Pat
 def test_appends_that_each_wait_for_a_commit(
     op: str, overwrites: int, syncs: int, tmp_path: Path
 ) -> None:
-    """Of ten syncs, at most one may do without. An fsync commits the times of the file, too."""
+    """At most one of ten syncs may do without. An fsync commits the times of the file, too."""
     log = Log()
     for number in range(10):
         commit = 0 if number < overwrites else 7 + number

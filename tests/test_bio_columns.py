@@ -53,7 +53,7 @@ def by_id(bios: Rows) -> Rows:
     "name", ["ftrace/small4.trace", "dynamic-events/ext4-both", "dynamic-events/xfs"]
 )
 def test_the_flags_of_events_with_opf(name: str, tmp_path: Path) -> None:
-    """Of the patch and of probes, as text and by way of the low-level log."""
+    """Events of the patch and of probes, as text and by way of the low-level log."""
     text = gzip.decompress((FOLDERS / f"{name}.txt.gz").read_bytes())
     submits = re.findall(rb" bio(?:_submit)?: .*?bio=(?:0x)?(\w+) .*sector=(\d+) .*opf=(\w+)", text)
     want = {(int(sector), letters(int(opf, 0))) for _, sector, opf in submits}

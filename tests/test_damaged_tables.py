@@ -35,7 +35,7 @@ def files(whole: Path, tmp_path: Path) -> Path:
 
 
 def test_each_changed_byte_is_noticed(files: Path) -> None:
-    """Of the rows and of the metadata. The checksum's own key and the tail of the file are not in it: they make it another file."""
+    """The checksum covers rows and metadata, but neither its own key nor the tail of the file, which make it another file."""
     for file in [*(files / "tables").iterdir(), files / "requests.parquet"]:
         data = file.read_bytes()
         assert not _core.damaged_tables([file])

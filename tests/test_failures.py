@@ -67,7 +67,7 @@ def test_failed_calls_of_strace_are_failures_and_byte_counts_are_not(tmp_path: P
 
 
 def test_a_failed_sync_is_not_empty(tmp_path: Path) -> None:
-    """Of 50 syncs without a bio, each fifth fails."""
+    """Each fifth of 50 syncs without a bio fails."""
     log = tmp_path / "failed.log"
     log.write_bytes(failing(recording("empty.log"), 5, -5))
     ends = re.findall(rb" exit id \d+ ret (-?\d+)", log.read_bytes())

@@ -338,7 +338,7 @@ def test_completions_of_bios_that_are_set_aside_are_no_losses(tmp_path: Path) ->
 
 
 def test_logs_with_headers_are_recordings_of_their_own(tmp_path: Path) -> None:
-    """Of two runs after each other, in the format of the thesis: nothing is joined, and that is reported."""
+    """Two runs after each other, in the format of the thesis, are not joined, and that is reported."""
     logs = [ROOT / "tests/data/thesis" / name for name in ("small1.log", "small4.log")]
     summary = _core.convert([str(log) for log in logs], str(tmp_path / "x.events.jsonl"))
     ((first, second, gap),) = summary["disjoint"]

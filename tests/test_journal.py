@@ -83,7 +83,7 @@ def test_a_bio_has_the_commit_in_which_its_thread_was(case: str, recorded: Recor
             if row["ts_ns"] <= bio["ts_ns"] <= row["ts_ns"] + row["dur_ns"]
         ]
         assert [found[bio["bio_id"]]] == (inside or [None])
-    # All that a journal writes, it writes in commits. Of one, the recording has no start.
+    # All that a journal writes, it writes in commits. The recording lacks the start of one.
     journals = {row["tid"] for row in whole if row["kind"] == "commit"}
     outside = [b for b in one.tables["bio"] if b["tid"] in journals and b["commit_id"] is None]
     assert len(outside) == (2 if case == "forced-freeze" else 0)

@@ -740,7 +740,7 @@ def uses(tmp_path: Path, *bios: tuple[object, ...]) -> list[tuple[object, ...]]:
 
 
 def test_device_use(tmp_path: Path) -> None:
-    # 1 has the device from 10 to 50. Of two bios, it works for the one that was issued last; a log is queued from 30.
+    # 1 has the device from 10 to 50. It works for the bio that was issued last; a log is queued from 30.
     assert uses(
         tmp_path,
         ("a", 1, 0, 10, 50, 0, 0, 0), ("a", 2, 15, 20, 10, 0, 0, 0), ("a", 3, 30, 50, 30, 1, 0, 0),

@@ -129,7 +129,7 @@ def without(recording: Recording, missing: str) -> Loss | None:
 
 
 def known_values(tables: Tables, column: str) -> tuple[int, int]:
-    """How many rows have the column, and how many of them a value. Of bios, those that write data: flushes, reads and
+    """How many rows have the column, and how many of them a value. Only bios that write data count: flushes, reads and
     requests of the block layer are rows of their own.
     """
     table, name = column.split(".")

@@ -107,7 +107,7 @@ def test_a_call_with_several_requests_is_one_sync(tmp_path: Path) -> None:
     [
         # A commit of three blocks is all the sync's own: one request of two from 1310 to 1400, and the last one from 1500 to 1560.
         ("write through", 3, False, 90 + 60),
-        # Of four, somebody else may have changed one, so only the last one is surely the sync's.
+        # If it has four, somebody else may have changed one, so only the last one is surely the sync's.
         ("write through", 4, False, 60),
         # The device may empty its cache for the last one, of what others wrote.
         ("write back", 3, False, 90),

@@ -87,7 +87,7 @@ def test_phases_of_recordings_are_those_of_the_reference(name: str, tmp_path: Pa
 
 
 def test_without_states_no_cause_takes_the_place_of_a_wait_for_a_cpu(tmp_path: Path) -> None:
-    """Of the same recording, once with the events of the scheduler: what only these distinguish from other time has no name without them."""
+    """The same recording with and without the events of the scheduler: time that only these distinguish has no name without them."""
     text = gzip.decompress((ALL_DATA / "dynamic-events/ext4.report.txt.gz").read_bytes())
     lines = text.splitlines(keepends=True)
     stripped = b"".join(line for line in lines if b": sched_" not in line)
@@ -117,7 +117,7 @@ def test_without_states_no_cause_takes_the_place_of_a_wait_for_a_cpu(tmp_path: P
 
 
 def test_a_wait_for_a_cpu_is_null_where_the_recorder_followed_nobody(tmp_path: Path) -> None:
-    """Of the same recording, the events of the scheduler from its middle on: a thread is followed only from then on, or never."""
+    """The same recording with the events of the scheduler from its middle on: a thread is followed only from then on, or never."""
     text = gzip.decompress((ALL_DATA / "dynamic-events/ext4.report.txt.gz").read_bytes())
     lines = text.splitlines(keepends=True)
     times = [int(found[1]) for line in lines if (found := re.search(rb"(\d{10,}): ", line))]

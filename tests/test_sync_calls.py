@@ -261,7 +261,7 @@ def test_a_trace_gives_the_same_table_again(forms: dict[str, Path], tmp_path: Pa
 def test_what_a_filter_leaves_of_a_call_does_not_look_empty(
     recording: Path, tmp_path: Path, form: str
 ) -> None:
-    """Of each of the 12 calls of sync(), the requests on the disk are not the first one, which has the call."""
+    """Each of the 12 calls of sync() has requests on the disk, but the first one, which has the call, is not among them."""
     made = tmp_path / ("t.pftrace" if form == "trace" else "tables")
     out = f"{made}/" if form == "tables" else str(made)
     ok("convert", str(recording / "run"), "--device", "254:16", "-o", out)

@@ -285,7 +285,7 @@ def test_latency_by_queue(seen: Seen) -> None:
 @pytest.mark.parametrize("engine", ["duckdb", "embedded"])
 @pytest.mark.parametrize("log", LOGS)
 def test_the_first_view_is_the_slowest_sync(log: str, engine: str, tmp_path: Path) -> None:
-    """Of a trace, both engines find a slice that is in it."""
+    """Both engines find a slice that is in the trace."""
     trace = str(tmp_path / "log.pftrace")
     Reading().convert([str(LOGS[log])], trace)
     Reading().convert([str(LOGS[log])], f"{tmp_path}/tables/")

@@ -50,7 +50,7 @@ def test_what_is_no_change_is_not_found() -> None:
     # 5 % of series without a change may have one. Of 200 at most 20: a chance of 0.1 % if it is 5 %.
     alarms = sum(bool(history.changes_in(noise(20, 1.0, seed), 0.05)) for seed in range(200))
     assert alarms <= 20
-    # 2 of the 20 ways to divide six runs are sorted: 10 %. Of eight runs 2 of 70.
+    # 2 of the 20 ways to divide six runs are sorted: 10 %. With eight runs, it is 2 of 70.
     assert history.changes_in([1, 1.1, 1.2, 9, 9.1, 9.2], 0.05) is None
     assert history.changes_in([1, 1.1, 1.2, 1.3, 9, 9.1, 9.2, 9.3], 0.05) == [4]
 

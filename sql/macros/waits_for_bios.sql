@@ -9,7 +9,7 @@
 --   flush of the syncs, with
 --   run, sync_id, ts_ns, dur_ns  Of the phase.
 --   before_ns   When the bio was issued: the latest one, if several complete at
---               the same time. Of a flush, when the thread began to wait. The
+--               the same time. For a flush, when the thread began to wait. The
 --               end of the phase for earlier writeback, where the bio is not
 --               known. The begin of the phase if nothing else is known.
 --   dev, place  The device of the bio, and where it was issued. Null if that is

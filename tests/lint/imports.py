@@ -74,7 +74,7 @@ PYTHON = [
     ["advice", "model"],
     # What a write should cost. Its events are rows that `inputs` opened for the command.
     ["write_model"],
-    # Reads datasets, which `inputs` opens. What writes them and what compares their runs is above.
+    # Reads datasets, which `inputs` opens. The code that writes them or compares their runs is above.
     ["dataset"],
     # Opens an input as tables, for which it asks `report` where the SQL is.
     ["inputs"],

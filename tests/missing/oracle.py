@@ -160,7 +160,7 @@ def _score_times(whole: Row, part: Row) -> int:
 
 
 class Comparison:
-    """Of the tables of a complete recording with those of a part of it."""
+    """Compares the tables of a complete recording with those of a part of it."""
 
     def __init__(self, whole: Tables, part: Tables, span: tuple[int, int] | None = None) -> None:
         """`span`: the times of the first and the last event that is left, if the others are before and after it."""

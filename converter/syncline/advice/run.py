@@ -156,7 +156,7 @@ def why_not(engine: SqlEngine, finding: Finding) -> str | None:
 
 
 def _not_checked(finding: Finding, held: set[str]) -> str:
-    """Returns what the input lacks, and which route records that. What it has is not named."""
+    """Returns what the input lacks, and which route records that."""
     lacking = [need for need in finding.needs if need not in held]
     if not lacking:
         return finding.not_checked

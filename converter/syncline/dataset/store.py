@@ -291,8 +291,8 @@ class ObjectStore:
 
     @contextmanager
     def locked(self, names: Iterable[str]) -> Iterator[Callable[[], None]]:
-        # S3 has no locks. So a command writes a claim for each name, and then lists the claims. Of two commands, at
-        # least the later one finds the claim of the other, removes its own, and tries again.
+        # S3 has no locks. So a command writes a claim for each name, and then lists the claims. At least
+        # the later of two commands finds the claim of the other, removes its own, and tries again.
         token = secrets.token_hex(8)
         claims = {f"{name}.{token}" for name in names}
         deadline = time.monotonic() + timeout_s()

@@ -159,7 +159,7 @@ def bounds(metric: str, group: Group | None, ambiguous: Group | None) -> Bounds:
     unit, part, whole = GROUP_METRICS[metric]
     if whole is None or group is None:
         return value, value + ambiguous[part]
-    # Each bound adds only what moves the metric in its direction. Of an average, a single request may do both.
+    # Each bound adds only what moves the metric in its direction. A single request may move an average in both.
     is_share = unit == "share"
     low = group[part] / (group[whole] + ambiguous[whole] - (ambiguous[part] if is_share else 0))
     high = (group[part] + ambiguous[part]) / (group[whole] + (ambiguous[part] if is_share else 0))

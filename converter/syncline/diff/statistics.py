@@ -28,7 +28,7 @@ __all__ = [
     "student_quantile",
 ]
 
-# Up to this number, all permutations are tested. Of more, a random sample is drawn.
+# Up to this number, all permutations are tested. If there are more, a random sample is drawn.
 EXHAUSTIVE = 2_000
 DRAWN = 1_999
 # The sample is at least this many times 1 / alpha.

@@ -165,7 +165,7 @@ class _Reader:
     # Descriptors.
 
     def _descriptor(self, process: Process, number: int, args: str) -> Descriptor | None:
-        """Returns the descriptor with which the arguments begin. What strace prints of its file shows renames that are not in the log."""
+        """Returns the descriptor with which the arguments begin. The path that strace prints for it shows renames that are not in the log."""
         found = process.table.descriptors.get(number)
         if found is None or not found.description.name.startswith("/"):
             return found

@@ -141,7 +141,7 @@ class Files:
         self._bind(path, file)
 
     def rename(self, old: str, new: str) -> None:
-        """Renames a file, or a folder with all that is below. What had the new name loses it."""
+        """Renames a file, or a folder with all that is below. A file that had the new name loses it."""
         file = self._names.get(old)
         if old == new or (file is not None and file is self._names.get(new)):
             # Two names of one file: the kernel does nothing.

@@ -10,11 +10,11 @@
 --                      another row, if it is in the log. return: its entry is
 --                      not in the log.
 --   has_entry   count  1 for a call that has an entry among the rows.
---   start_ns    time   Start of the call. Of a return, its own time.
+--   start_ns    time   Start of the call; for a return, its own time.
 --   tid         id     Its thread.
 --   pid         id     Its process. Null if unknown.
 --   event       text   The call.
---   args        text   Its arguments as printed. Of the end of a thread, how
+--   args        text   Its arguments as printed; for the end of a thread, how
 --                      it ended.
 --   path        text   The file that it opens.
 --   ret         count  What it returned. Null if unknown.

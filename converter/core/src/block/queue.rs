@@ -9,7 +9,7 @@ use crate::event::Dev;
 use crate::event::bio_flags::BioFlags;
 
 const SECTOR_BYTES: u64 = 512;
-/// Bios at one first sector that are compared with one another. Of more, the oldest counts.
+/// Bios at one first sector that are compared with one another. If there are more, the oldest counts.
 const MAX_COMPARED: usize = 32;
 /// Bios at one first sector that may wait until it is known which completions are theirs. With more, that is decided.
 const MAX_UNDECIDED: usize = 4;
@@ -191,7 +191,7 @@ pub(crate) struct BlockQueue<T> {
     remap_order: VecDeque<(Dev, i64)>,
 }
 
-/// Bios by first sector. Of two bios at one sector the older comes first.
+/// Bios by first sector, and at one sector by age, the oldest first.
 type BySector<T> = BTreeMap<i64, VecDeque<QueuedBio<T>>>;
 
 #[derive(Debug)]
@@ -337,7 +337,7 @@ impl<T> DeviceQueue<T> {
     }
 
     /// The bios that reach into a range of sectors and that `is_wanted`, by first sector and then by age; and the parts of the range that none of
-    /// them covers. Of many at one sector, only the oldest ones, or the newest.
+    /// them covers. If many are at one sector, only the oldest ones, or the newest.
     fn all_in(
         &self,
         sectors: &Range<i64>,
@@ -551,7 +551,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         device.gaps_in(sector, sector.saturating_add(sectors(bytes)), |_, queued| queued.left_bytes > 0)
     }
 
-    /// A bio in flight in a range of sectors that `is_wanted`. Of several, the one with the lowest first sector, then the oldest.
+    /// The bio in flight in a range of sectors that `is_wanted`, with the lowest first sector, and of these the oldest.
     pub(crate) fn find(&self, dev: Dev, sector: i64, bytes: u64, is_wanted: impl Fn(T) -> bool) -> Option<T> {
         let end = sector.saturating_add(sectors(bytes).max(1));
         let bios = self.devices.get(dev)?.oldest_in(sector, end, |_, bio| is_wanted(bio.bio));

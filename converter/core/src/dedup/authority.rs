@@ -173,7 +173,7 @@ impl Authority {
         }
     }
 
-    /// Makes a log a piece of another one. What it has reported until now counts for that one.
+    /// Makes a log a piece of another one, for which its reports until now count too.
     pub(super) fn join(&mut self, log: usize, to: usize) {
         for reporters in self.reporters.values_mut() {
             let Some(at) = reporters.iter().position(|reporter| reporter.log == log) else { continue };
@@ -248,7 +248,7 @@ impl Authority {
         if best.is_none_or(|best| best == log) { Standing::Authoritative } else { Standing::Duplicate }
     }
 
-    /// The authoritative log for `subject` at a moment. Of several logs with the lowest rank, `preferred` wins, then the one that begins first.
+    /// The authoritative log for `subject` at a moment. If several have the lowest rank, `preferred` wins, then the first to begin.
     fn best(&self, subject: Subject, moment: Moment, preferred: Option<usize>) -> Option<usize> {
         let Moment { begun, ts, asking, kind } = moment;
         let kinds_of = |log| self.kinds.get(&(log, subject.task_of_kinds()?)).copied();

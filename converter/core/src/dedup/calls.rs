@@ -258,8 +258,8 @@ impl ThreadCalls {
             }
             let begun = new_enter.unwrap_or(open.enter);
             if !is_tracer && enter.abs_diff(begun) <= SAME_ENTRY_NS {
-                // The tracer's own work, such as a stack walk, happens between the two entries, so the later entry is used. Of several
-                // exits, the first is used.
+                // The tracer's own work, such as a stack walk, happens between the two entries, so the later entry is used. If
+                // several inputs have the exit, the first is used.
                 new_enter = Some(begun.max(enter));
             }
             if let Some(new_enter) = new_enter.filter(|_| !open.has_request && self.request.is_none()) {

@@ -165,7 +165,7 @@ impl Dedup {
         Self { logs, reports, locations, losses: Losses::default() }
     }
 
-    /// For each file the log that it belongs to. Of events of these files that are equal, one is used.
+    /// For each file the log that it belongs to. If the files of a log hold equal events, one of these is used.
     pub fn log_of_files(&self) -> Vec<usize> {
         (0..self.locations.files.len()).map(|file| self.log_of_file(file)).collect()
     }

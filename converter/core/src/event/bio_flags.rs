@@ -29,7 +29,7 @@ enum Operation {
 }
 
 /// All operations, by their numbers: the letters that the kernel prints, and the value in the lowest byte of `bi_opf` (`REQ_OP_*`), where
-/// that is the same in all kernels. What is left in the flags of a bio writes.
+/// that is the same in all kernels. An operation of a bio that is not in the list counts as a write.
 const OPERATIONS: [(Operation, &[u8], Option<u32>); 8] = [
     (Operation::Write, b"W", Some(1)),
     (Operation::Read, b"R", Some(0)),

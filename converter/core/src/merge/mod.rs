@@ -190,7 +190,7 @@ impl Merge {
         self.clocks.get(&input)
     }
 
-    /// Returns what the inputs say about themselves. Of several values for one key, the first one is kept.
+    /// Returns what the inputs say about themselves. If a key has several values, the first one is kept.
     pub fn facts(&self) -> &[(&'static str, String)] {
         &self.facts
     }

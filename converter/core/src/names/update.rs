@@ -40,7 +40,7 @@ impl Update {
 }
 
 impl Names {
-    /// Whether names were forgotten since. What refers to them must reach the copy before the next update does.
+    /// Whether names were forgotten since. Rows that refer to them must reach the copy before the next update does.
     #[inline]
     pub fn has_forgotten(&self, copied: &Copied) -> bool {
         self.passing.forgotten != copied.forgotten

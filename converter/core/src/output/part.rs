@@ -1,6 +1,6 @@
 //! Temporary files and folders next to an output. They get its name when they are complete.
 //!
-//! Whoever writes one holds a lock on it (flock). What a killed run has left has no lock, so the next run that writes to the folder removes it.
+//! Whoever writes one holds a lock on it (flock). A killed run leaves its file without a lock, so the next run that writes to the folder removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};

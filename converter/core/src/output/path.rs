@@ -49,7 +49,7 @@ pub fn folder(path: &Path) -> &Path {
 
 /// As root, refuses a path with a symbolic link that another user made, who could thereby choose which file root overwrites.
 ///
-/// It says so before anything is made. What is made afterwards is reached by `open_above`, because a link may be put there meanwhile.
+/// It says so before anything is made. Later parts are reached by `open_above`, because a link may be put there meanwhile.
 pub fn refuse_foreign_links(path: &Path) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());

@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
             let Some(field) = fields.next() else { break };
             let (field, value) = field?;
             match field {
-                // Syncline writes them last. What reads them refuses other fields.
+                // Syncline writes them last, and their reader refuses other fields.
                 event::DEBUG_ANNOTATIONS => {
                     arguments = rest;
                     break;

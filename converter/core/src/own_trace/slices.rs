@@ -86,7 +86,7 @@ pub(super) struct OpenCall {
     values: [Value; columns::CALL.len()],
     ts: i64,
     singles: Singles,
-    /// The requests inside. What they say depends on the end of the call.
+    /// The requests inside. Their values depend on the end of the call.
     requests: Vec<EndedRequest>,
 }
 

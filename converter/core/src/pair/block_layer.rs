@@ -554,7 +554,7 @@ impl Pairer {
         self.close_bio(slot, out)
     }
 
-    /// A bio in flight is redirected to another device. What is queued there is the same bio, and may be redirected again.
+    /// A bio in flight is redirected to another device, where the same bio is queued, and may be redirected again.
     ///
     /// The kernel names the whole disk as the target, also where a device mapper redirects a bio to a partition: the sector is then that of
     /// the partition, and the next event of the thread redirects the bio from there to the disk's sector.

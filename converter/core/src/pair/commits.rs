@@ -1,4 +1,4 @@
-//! Commits of journals: by the thread of the journal, and fast commits by the thread of a sync. What started each, and who waited for it.
+//! Commits of journals: by the thread of the journal, and fast commits by the thread of a sync; with what started each, and who waited for it.
 
 use std::collections::BTreeMap;
 

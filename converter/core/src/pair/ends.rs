@@ -68,7 +68,7 @@ impl Ends {
 
 impl Pairer {
     /// Whether the thread of a request may have left it: no end and no call will say when it does, and nothing has been in flight for it for
-    /// a while. What the thread writes from then on may be anything.
+    /// a while. The thread may write anything from then on.
     pub(super) fn may_have_ended(&self, slot: Slot, ts: i64) -> bool {
         let open = &self.requests[slot];
         let row = &open.row;

@@ -458,7 +458,7 @@ impl Pairer {
         let is_soon = device.last_done.is_some_and(|done| ts.saturating_sub(done) <= MAX_KICK_NS);
         let is_asked =
             device.is_asked || device.in_flight.iter().any(|flush| !flush.is_issued && flush.sector.is_none());
-        // One is too late, because the device flushes again for somebody. Of several, ends may be lost.
+        // A single bio is too late, because the device flushes again for somebody. If there are several, ends may be lost.
         let are_late = is_issue && is_soon && !is_asked && !device.has_queues && ending == ends.len() + 1;
         if are_late {
             let ended = device.take_ending(0..ends.len());

@@ -2,7 +2,7 @@
 //!
 //! An instant belongs to the first that applies: the thread waits for a CPU, for a lock, for a flush, for a commit or a log; a bio of the
 //! critical path is in flight; the thread submits, is about to be woken, or waits for writeback of others; nothing has begun yet, or all
-//! is done. What is left is the residue.
+//! is done. The rest is the residue.
 
 use crate::event::WaitKind;
 use crate::rows::{PhaseKind, PhaseSpan, WaitInterval};

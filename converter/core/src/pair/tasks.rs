@@ -153,7 +153,7 @@ pub(super) struct Task {
     pub(super) origins: Origins,
 }
 
-/// Which calls of a process are its requests' and have returned, as far as that was guessed. What is left after a guess is no surer than the
+/// Which calls of a process are its requests' and have returned, as far as that was guessed. The rest after a guess is no surer than the
 /// guess itself, so it stays in force until nothing is left.
 #[derive(Default)]
 pub(super) struct Guesses {

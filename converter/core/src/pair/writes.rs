@@ -74,7 +74,7 @@ impl WritePairer {
         }
     }
 
-    /// Takes an event that is older than one that it has already had. What the open calls of that time were is no longer known.
+    /// Takes an event that is older than one that it has already had. The open calls of that time are no longer known.
     pub fn late(&mut self, e: &Event, event: WriteEvent, out: Out<'_>) -> Result<()> {
         let unused = Unused::Late;
         match event {

@@ -111,7 +111,7 @@ impl Derive for Written<'_> {
     }
 }
 
-/// A row that is read. What the trace holds comes before what is derived.
+/// A row that is read. A value in the trace takes precedence over a derived one.
 pub struct ReadRow<'a>(pub &'a mut [Value]);
 
 impl Derive for ReadRow<'_> {

@@ -25,9 +25,9 @@ pub struct Filter {
     pub dev: Option<Dev>,
     /// Minimum duration, from the entry of its call.
     pub min_latency_ns: Option<i64>,
-    /// Begin of the selected time, since the first event. What ended before it fails.
+    /// Begin of the selected time, since the first event. A request that ended before it is left out.
     pub since_ns: Option<i64>,
-    /// End of the selected time, since the first event. What begins at it or later fails.
+    /// End of the selected time, since the first event. A request that begins at it or later is left out.
     pub until_ns: Option<i64>,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct BlockFields<'a> {
 }
 
 impl BlockFields<'_> {
-    /// Makes the event. All but flushes need a place on the device. What manages zones, and commands of drivers, are not used.
+    /// Makes the event. All but flushes need a place on the device. Requests that manage zones, and commands of drivers, are not used.
     #[inline]
     pub(super) fn kind(&self, event: BlockEvent) -> Kind {
         let &Self { dev, bytes, error, .. } = self;

@@ -110,7 +110,7 @@ pub trait Source: Sync {
 
     /// Opens an input. The reader cuts it into chunks and holds their parser.
     ///
-    /// `options` hold what the user says of the input. What the input's own header says takes precedence.
+    /// `options` hold what the user says of the input. The input's own header takes precedence.
     ///
     /// # Errors
     /// `Error::Read` with a `Refused` if the input cannot be used, with the reason and with what to do about it.

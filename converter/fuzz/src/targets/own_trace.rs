@@ -1,4 +1,4 @@
-//! Any bytes as a trace that Syncline wrote. What is read is consistent, however damaged the trace is.
+//! Any bytes as a trace that Syncline wrote. The rows that are read are consistent, however damaged the trace is.
 
 use syncline_core::input_file::Input;
 use syncline_core::names::Names;

@@ -195,7 +195,7 @@ impl Ordered {
         }
         let any = !buffer.is_empty();
         chunk.end();
-        // The times of a damaged file may run backwards. What is older than this then comes late.
+        // The times of a damaged file may run backwards, so a record that is older than this comes late.
         let known = if is_last { Some(i64::MAX) } else { self.rounds.watermark() };
         self.watermark = known.map_or(self.watermark, |time| time.max(self.watermark));
         chunk.watermark = Some(self.watermark);

@@ -30,7 +30,7 @@ pub(super) mod kind {
 
 pub(super) const HEADER_BYTES: usize = 8;
 const READ_BYTES: usize = 1 << 20;
-/// perf compresses a part of its buffer at a time. What does not become a whole record by then is damaged.
+/// perf compresses a part of its buffer at a time. A record that is not whole by then is damaged.
 const UNPACK_BYTES: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug)]

@@ -103,7 +103,7 @@ impl Rounds {
 
     fn release(&mut self, limit: i64) {
         self.compact();
-        // Stable: records of one time keep their order. What each CPU has written is sorted already.
+        // Stable: records of one time keep their order. The records of each CPU are sorted already.
         self.entries.sort_by_key(|entry| entry.time);
         self.ready = self.entries.partition_point(|entry| entry.time <= limit);
     }

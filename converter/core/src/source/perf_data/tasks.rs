@@ -12,7 +12,7 @@ const KERNEL_PID: u32 = u32::MAX;
 pub(super) const KERNEL: u64 = 1 << 63;
 /// perf marks the kind of the frames that follow by one of the highest numbers, instead of an address.
 const FIRST_MARK: u64 = u64::MAX - 4095;
-/// The mark of frames that another record holds. What follows it is no address.
+/// The mark of frames that another record holds. The value after it is no address.
 const DEFERRED: u64 = u64::MAX - 639;
 /// A process has at most so many by default (`vm.max_map_count`).
 const MAX_MAPPINGS: usize = 65_530;
