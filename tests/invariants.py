@@ -8,7 +8,7 @@ from tests.coretools import Rows
 
 # Columns that are times and not lengths.
 _TIMES = {"ts_ns", "start_ns", "first_ts_ns", "last_ts_ns"}
-# What these calls return for was written by then, unless they fail.
+# These calls return only when their data are written, unless they fail.
 _WAITING = {"fsync", "fdatasync", "msync", "write"}
 
 
@@ -39,7 +39,7 @@ def _check_sync(sync: dict, bios: Rows, phases: Rows) -> None:
     if sync["bytes"] is not None:
         assert sync["bytes"] == sum(bio["bytes"] for bio in bios), sync
     if sync["incomplete"] == "call":
-        # Its phases are known, and not how long it took.
+        # Its phases are known, but not how long it took.
         return
     if None in (sync["start_ns"], sync["dur_ns"]):
         assert not phases, sync

@@ -130,7 +130,7 @@ class TestKilled:
                 found.append({path.name for path in tmp_path.iterdir()} - {mine.name})
                 if number is None:
                     assert syncline("report", LOG, env={"TMPDIR": str(tmp_path)}).returncode == 0
-                    # Still used.
+                    # The folder is still used.
                     assert {path.name for path in tmp_path.iterdir()} == {*found[0], mine.name}
                     server.terminate()
                 else:
@@ -206,7 +206,7 @@ class TestKilledBetweenTables:
         shutil.rmtree(out)
         for call in calls:
             self.convert(out, call)
-            # Only what the next run removes.
+            # A kill leaves only what the next run removes.
             (left,) = tmp_path.iterdir()
             assert left in parts(tmp_path)
 
@@ -389,7 +389,7 @@ class TestLinks:
                     for name in ("x", "folder"):
                         shutil.rmtree(tmp_path / name / "new", ignore_errors=True)
                     assert not list((tmp_path / "victim").iterdir())
-                # The links were met.
+                # The conversion did meet the links.
                 assert refused
             finally:
                 other.kill()

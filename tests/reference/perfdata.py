@@ -32,7 +32,7 @@ USER, KERNEL = 2**64 - 512, 2**64 - 128
 
 @dataclass
 class PerfShape(tracedat.Shape):
-    """The encoding of a file; of `tracedat.Shape`, what describes records."""
+    """The encoding of a file. Only those fields of `tracedat.Shape` apply that describe records."""
 
     pipe: bool = False
     # How a sample names its event: `identifier`, first in each; `id`, at the same place in each; `none`, for one event.
@@ -45,7 +45,7 @@ class PerfShape(tracedat.Shape):
     is_sampled: bool = False
     tracing_data: bool = True
     attr_bytes: int = 128
-    # Written before all, without a time.
+    # Records without a time, before and after all others.
     head: tuple[tuple[int, int, bytes], ...] = ()
     tail: tuple[tuple[int, int, bytes], ...] = ()
     # Innermost first.

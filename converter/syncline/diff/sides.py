@@ -23,7 +23,7 @@ from .run import Query, Run, Side
 
 __all__ = ["collect"]
 
-# A run is short if it has fewer requests than this share of its side's median. That takes at least so many runs.
+# A run is short if it has fewer requests than this share of its side's median, which says nothing about fewer than _SHORT_RUNS runs.
 _SHORT = 0.5
 _SHORT_RUNS = 3
 
@@ -51,7 +51,7 @@ def collect(
         InputError, CoreError, EngineError.
     """
     paths = [run for path in inputs for run in runs_of(path, reading.source, say, reading.where)]
-    # It has chosen the runs.
+    # `where` has chosen the runs, so it does not apply to what is in them.
     reading = dataclasses.replace(reading, where=None)
     repeated = sorted({path for path in paths if paths.count(path) > 1})
     if repeated:

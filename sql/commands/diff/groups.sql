@@ -1,9 +1,9 @@
 -- Groups: the cost of each file, thread name and stack, as sums and counts.
 --
--- Only sums and counts, because these can be added up: over the files that
--- match a pattern, over the runs of a side. Averages and shares are computed
--- from them. Each request is in three rows: that of its file, of its thread
--- name, and of its stack.
+-- It has only sums and counts, because these can be added up over the files
+-- that match a pattern, and over the runs of a side; averages and shares are
+-- computed from the totals. Each request is in three rows: one for its file,
+-- one for its thread name, and one for its stack.
 --
 -- Columns:
 --   kind           text   file, thread or stack.
