@@ -15,8 +15,8 @@ from pathlib import Path
 from syncline import _core
 from syncline.advice import advise, names
 from syncline.errors import InputError
+from syncline.formats import MANIFEST
 from syncline.inputs import Reading, opened
-from syncline.kinds import is_recording
 
 from tests import known_truth
 
@@ -56,10 +56,10 @@ def recordings(scratch: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(DATA.rglob("*")):
         if DATA / "missing" in path.parents:
             continue
-        if is_recording(str(path)) or (
+        if (path / MANIFEST).is_file() or (
             path.is_file()
             and path.suffix not in _NO_RECORDING
-            and not any(is_recording(str(parent)) for parent in path.parents)
+            and not any((parent / MANIFEST).is_file() for parent in path.parents)
         ):
             yield str(path.relative_to(DATA)), path
 

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from syncline.diff import sides
+from syncline.diff.find_runs import Named
 from syncline.diff.run import Run, Side
-from syncline.diff.sides import collect
 from syncline.inputs import Reading
 
 from tests.reference import loggen
 
 READING = Reading(window_ns=5 * 10**9)
 _TIME = re.compile(rb"^(\d+) ", re.M)
+
+
+def collect(name: str, paths: Sequence[str], reading: Reading, **options: Any) -> Side:
+    """Reads the runs of a side that paths name."""
+    return sides.collect(name, Named([*paths], reading.source), reading, **options)
 
 
 @dataclass(frozen=True)

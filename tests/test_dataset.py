@@ -28,6 +28,7 @@ from syncline.dataset.tables import open_dataset
 from syncline.engine import EngineError, SqlError
 from syncline.engine.columns import open_columns
 from syncline.errors import InputError
+from syncline.kinds import resolve
 from syncline.reading import Reading
 from syncline.render import exporter, streamed
 from syncline.report import Table, caveats, load, names, run_report, sql_root
@@ -461,7 +462,9 @@ def test_a_store_that_stops_during_a_query_is_named(bucket: str, dataset: Path) 
 
 def replaced(url: str, host: str) -> str:
     described = ingest.Described(host=host, replace=True)
-    return ingest.ingest(str(DATA / "small1.log"), open_store(url), Reading(), described).status
+    return ingest.ingest(
+        resolve(str(DATA / "small1.log")), open_store(url), Reading(), described
+    ).status
 
 
 def claims(url: str) -> dict[str, int]:
@@ -513,13 +516,16 @@ def test_a_run_that_another_command_changes_in_an_object_store_is_refused(
         for claim in (f"input-{of_input}.other", f"rows-{entry.run.rpartition('-')[2]}.other"):
             store.write(f"{layout.CLAIMS}/{claim}", b"another host, process 1")
             with pytest.raises(InputError) as refused:
-                ingest.ingest(str(log), store, Reading(), described)
+                ingest.ingest(resolve(str(log)), store, Reading(), described)
             assert f"another command is changing the same run: {url}/_claims/{claim}" in str(refused.value)  # fmt: skip
             # Nothing else is left.
             assert set(claims(url)) == {claim}
             # Other runs do not wait.
             other = str(DATA / "empty.log")
-            assert ingest.ingest(other, store, Reading(), ingest.Described()).status != "replaced"
+            assert (
+                ingest.ingest(resolve(other), store, Reading(), ingest.Described()).status
+                != "replaced"
+            )
             store.remove(f"{layout.CLAIMS}/{claim}")
     assert [one.host for one in index.read_entries(store)[0]] == [None, None]
     # A killed command does not write its claim again.
@@ -819,7 +825,7 @@ def test_two_replaces_of_one_run_at_once_leave_one_of_it(
 
     def replace(host: str) -> str:
         described = ingest.Described(host=host, replace=True)
-        return ingest.ingest(str(DATA / "small1.log"), store, Reading(), described).status
+        return ingest.ingest(resolve(str(DATA / "small1.log")), store, Reading(), described).status
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(replace, ("one", "two"))) == ["replaced", "replaced"]

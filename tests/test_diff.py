@@ -27,13 +27,12 @@ from syncline.diff.metrics import GROUP_METRICS, Tolerance, bounds, figure, grow
 from syncline.diff.policy import read
 from syncline.diff.rules import Policy, PolicyError
 from syncline.diff.run import Figure, Query, Run
-from syncline.diff.sides import collect
 from syncline.engine import EngineError
 from syncline.errors import InputError
 
 from tests import sqltools
 from tests.coretools import DATA
-from tests.difftools import READING, Source, draw, side
+from tests.difftools import READING, Source, collect, draw, side
 from tests.test_sql import RUNS, SQL, Both, same
 
 SOURCE = Source()
@@ -337,10 +336,10 @@ def test_runs_of_a_side_are_found_in_files_folders_and_patterns(tmp_path: Path) 
     (folder / "README.md").write_text("notes")
     notes: list[str] = []
     want = [str(folder / name) for name in ("a.log", "b.log", "c")]
-    assert runs_of(str(folder), say=notes.append) == want
+    assert [run.path for run in runs_of(str(folder), say=notes.append)] == want
     assert notes == [f"note: {folder}/README.md is skipped: it is not a run"]
-    assert runs_of(str(folder / "c")) == [str(folder / "c")]
-    assert runs_of(str(folder / "*.log")) == want[:2]
+    assert [run.path for run in runs_of(str(folder / "c"))] == [str(folder / "c")]
+    assert [run.path for run in runs_of(str(folder / "*.log"))] == want[:2]
     with pytest.raises(InputError, match="no such file"):
         runs_of(str(folder / "*.dat"))
     (tmp_path / "empty").mkdir()

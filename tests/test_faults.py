@@ -712,7 +712,8 @@ def test_a_damaged_baseline_is_compared_or_refused(tmp_path: Path) -> None:
     from syncline.diff.compare import compare
     from syncline.diff.output import render as render_diff
     from syncline.diff.policy import Policy
-    from syncline.diff.sides import collect
+
+    from tests.difftools import collect
 
     side = collect("base", [SMALL1], Reading())
     file = tmp_path / "base.json"

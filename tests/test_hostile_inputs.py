@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from syncline import _core
 from syncline.cli import errors
-from syncline.inputs import InputError, kind_of
+from syncline.errors import InputError
+from syncline.kinds import resolve
 from syncline.recordings import read_recording
 
 from tests.coretools import DATA, ROOT
@@ -103,7 +104,7 @@ def test_a_manifest_that_is_a_pipe_is_refused(recording: Path) -> None:
     (recording / "manifest.json").unlink()
     os.mkfifo(recording / "manifest.json")
     with pytest.raises(InputError, match="it is no file"):
-        kind_of(str(recording))
+        resolve(str(recording))
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ import pytest
 from syncline.cli import errors
 from syncline.cli.group import cli
 from syncline.diff.comparability import differences
-from syncline.diff.sides import collect
 from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened
 from syncline.report import html, run_report, sql_root
 from syncline.report.html import Limits
 
 from tests.coretools import DATA, file_name
+from tests.difftools import collect
 from tests.sqltools import Row, Run, write_parquet
 from tests.test_sql import RUNS, Both, T, one_run, opened_runs
 

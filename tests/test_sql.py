@@ -21,7 +21,8 @@ from pathlib import Path
 import duckdb
 import pytest
 from syncline.engine import Engine, EngineError, open_trace
-from syncline.engine.columns import ColumnsEngine, is_columns, open_columns
+from syncline.engine.columns import ColumnsEngine, open_columns
+from syncline.formats import is_table_file, runs_in
 from syncline.render import FORMATS, exporter, human, preface
 from syncline.render.table import render as render_table
 from syncline.report import (
@@ -1008,7 +1009,7 @@ def test_a_high_level_log_answers_as_the_folder_does(
 ) -> None:
     pair = both(run)
     log = sqltools.write_file(pair.run.sync, FILES["sync"], tmp_path / f"a log{suffix}")
-    assert is_columns(log)
+    assert is_table_file(log)
     with open_columns(log, sql=sql_root() / "tables" / "duckdb") as engine:
         query = "SELECT * FROM syncline_sync ORDER BY sync_id"
         assert run_query(engine, query).rows == pair.query(query)
@@ -1061,7 +1062,7 @@ def test_runs_are_not_mixed(both, tmp_path: Path) -> None:
     sqltools.write_parquet(crowd_.run, tmp_path / "b")
     sqltools.write_file(one.run.sync, FILES["sync"], tmp_path / "b.csv")
     (tmp_path / "notes.txt").write_text("not a run")
-    assert is_columns(tmp_path)
+    assert [run.name for run in runs_in(tmp_path)] == ["a [1]", "b", "b.csv"]
     with open_columns(tmp_path, sql=sql_root() / "tables" / "duckdb") as engine:
         rows = run_query(
             engine, "SELECT run, COUNT(*) FROM syncline_sync GROUP BY run ORDER BY run"

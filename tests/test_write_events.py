@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from syncline import _core
 from syncline.errors import InputError
+from syncline.kinds import resolve
 from syncline.reading import Reading
 from syncline.recordings import Filter
 from syncline.write_model import recording
@@ -90,7 +91,7 @@ def same_as_used(path: Path, log: list[Row], chosen: Filter) -> reference.Used:
     used = reference.used(log, chosen.comm, chosen.path, chosen.device)
     reasons = Counter({_NOT_USED[reason]: number for reason, number in used.unused.items()})
     try:
-        found = recording.read(str(path), Reading(filter=chosen))
+        found = recording.read(resolve(str(path)), Reading(filter=chosen))
     except InputError as error:
         assert not any(row[2] != "sync" for row in used.writes), error
         return used
@@ -328,7 +329,7 @@ def test_an_event_that_comes_too_late_is_counted_and_pairs_nothing(tmp_path: Pat
     text += [write(3, 8 * second), *filler, end(3, 9 * second)]
     text += [write(4, second + 5), end(4, second + 15), end(2, 9 * second + 1)]
     path.write_text(HEAD + "".join(text) + write(5, 20 * second) + end(5, 20 * second + 5))
-    found = recording.read(str(path), Reading())
+    found = recording.read(resolve(str(path)), Reading())
     starts = [one.start_ns // 1000 for one in found.writes]
     assert starts == [second, 8 * second, 20 * second]
     # What else was open then may have been paired with others.
@@ -339,7 +340,7 @@ def test_an_event_that_comes_too_late_is_counted_and_pairs_nothing(tmp_path: Pat
         f"not used: {late} (2)",
     ]
     # With a larger window, it is the same as if the log had been in order.
-    found = recording.read(str(path), Reading(window_ns=10**11))
+    found = recording.read(resolve(str(path)), Reading(window_ns=10**11))
     assert [one.start_ns // 1000 for one in found.writes] == [
         *(second, second + 5, second + 20, 8 * second, 20 * second),
     ]
@@ -362,7 +363,7 @@ def test_a_recording_without_plain_writes_says_of_what_it_is(tmp_path: Path) -> 
         InputError,
         match="no call of write is recorded in this log, whose format is ftrace",
     ):
-        recording.read(str(path), Reading())
+        recording.read(resolve(str(path)), Reading())
 
 
 def test_the_table_of_writes_is_no_output_of_a_command() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syncline.kinds import resolve
 from syncline.reading import Reading
 from syncline.write_model import parameters as parameter_file
 from syncline.write_model import recording
@@ -337,7 +338,7 @@ STRACE = """\
 def test_calls_of_strace_say_whether_a_file_grows(tmp_path: Path) -> None:
     log = tmp_path / "writes.strace"
     log.write_text(STRACE)
-    recorded = recording.read(str(log), Reading(source="strace"))
+    recorded = recording.read(resolve(str(log)), Reading(source="strace"))
     found = [(one.file_size, one.is_datasync) for one in recorded.writes]
     assert found == [
         *((0, True), (4096, True)),
@@ -358,7 +359,7 @@ def test_the_commits_of_real_writes(file_system: str, tmp_path: Path) -> None:
     known = parameter_file.read(str(COSTS / f"durable-{file_system}.toml"))
     table = tmp_path / "durable.csv"
     table.write_bytes(lzma.decompress((COSTS / f"durable-{file_system}.csv.xz").read_bytes()))
-    recorded = recording.read(str(table), Reading())
+    recorded = recording.read_table(str(table), Reading())
     found = {one.scenario: one for one in predict(known, recorded).summaries}
     without = replace(known, commit_ns=None, intervals={})
     before = {one.scenario: one for one in predict(without, recorded).summaries}
@@ -399,7 +400,7 @@ APPENDS = """\
 def test_calls_that_append(tmp_path: Path) -> None:
     log = tmp_path / "appends.strace"
     log.write_text(APPENDS)
-    recorded = recording.read(str(log), Reading(source="strace"))
+    recorded = recording.read(resolve(str(log)), Reading(source="strace"))
     places = [(one.path, one.offset, one.file_size) for one in recorded.writes]
     a, b = "/d/a", "/d/b"
     assert places == [

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from syncline.kinds import resolve
 from syncline.reading import Reading
 from syncline.record.strace import strace_command
 from syncline.write_model import parameters as parameter_file
@@ -41,7 +42,7 @@ def test_names_that_move(change: str, tmp_path: Path) -> None:
     elif change:
         command.insert(1, change)
     subprocess.run(command, check=True)
-    recorded = recording.read(str(log), Reading())
+    recorded = recording.read(resolve(str(log)), Reading())
     found = dirty_pages(recorded)
     assert len(found) == 33
     expected = [(name, float(name.split()[1])) for name, _ in found]
@@ -89,7 +90,7 @@ OTHERS = """\
 def test_names_that_other_processes_change(tmp_path: Path) -> None:
     log = tmp_path / "strace.log"
     log.write_text(OTHERS.replace(" 100.000", " 1700000100.000"))
-    recorded = recording.read(str(log), Reading())
+    recorded = recording.read(resolve(str(log)), Reading())
     found = predict(HOST, recorded).predicted
     # f 2, deleted. g 1. i 2. h is g, 1 more. i is gone, 3 of e. h is gone, and e another file. 1. t 2, which may be open. e 1 more.
     assert [one.dirty_bytes / PAGE for one in found] == [2, 1, 3, 4, 5, 1, 3, 4]
@@ -125,7 +126,7 @@ LOOKS = """\
 def test_names_and_data_that_look_like_flags(tmp_path: Path) -> None:
     log = tmp_path / "strace.log"
     log.write_text(LOOKS.replace(" 100.000", " 1700000100.000"))
-    recorded = recording.read(str(log), Reading())
+    recorded = recording.read(resolve(str(log)), Reading())
     found = predict(HOST, recorded).predicted
     assert [one.write.kind for one in found] == ["cached"] * 4
     # The rename removed the page of the first file, and the deletion that of the second.
@@ -142,6 +143,6 @@ def test_a_long_log_keeps_its_order(tmp_path: Path) -> None:
     for n in range(number):
         lines.append(f'1 {1_700_000_101 + n / 1e5:.6f} write(3</w/f>, "x"..., 4096) = 4096 <0.000005>\n')  # fmt: skip
     log.write_text("".join(lines))
-    recorded = recording.read(str(log), Reading())
+    recorded = recording.read(resolve(str(log)), Reading())
     assert [one.offset for one in recorded.writes] == [4096 * n for n in range(number)]
     assert recorded.notes == []

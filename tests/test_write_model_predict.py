@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syncline.kinds import resolve
 from syncline.reading import Reading, convert_trace
 from syncline.recordings import Filter
 from syncline.write_model import parameters as parameter_file
@@ -173,7 +174,7 @@ def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used(tmp_p
     log = tmp_path / "calls.log"
     log.write_text(text)
     begin = 1_700_000_100_000_000_000
-    found = recording.read(str(log), Reading())
+    found = recording.read(resolve(str(log)), Reading())
     assert [replace(one, start_ns=one.start_ns - begin) for one in found.writes] == [
         Write(40_000, 33_000, "cached", "/f", 0, 60),
         Write(45_000, 49_000, "sync", "/g", 0, 0),
@@ -221,7 +222,7 @@ DELETIONS = """\
 def test_what_is_deleted_or_cut_is_clean(tmp_path: Path) -> None:
     log = tmp_path / "calls.log"
     log.write_text(DELETIONS.replace("100.000", "1700000100.000"))
-    recorded = recording.read(str(log), Reading())
+    recorded = recording.read(resolve(str(log)), Reading())
     outcome = predict(HOST, recorded)
     # Pages of /a, /b and /w/c: 5. 2 + 2. 1 + 3. 1 + 1. Then /a has its first page, and a write at 20,480, which touches one page. 1.
     pages = [one.dirty_bytes / 4096 for one in outcome.predicted]
@@ -233,7 +234,7 @@ def test_what_is_deleted_or_cut_is_clean(tmp_path: Path) -> None:
         in recorded.notes
     )
     assert not any("deleted or truncated" in note for note in outcome.assumptions)
-    unknown = predict(HOST, recording.read(str(LOG), Reading()))
+    unknown = predict(HOST, recording.read(resolve(str(LOG)), Reading()))
     assert "no file is deleted or truncated while it is dirty: the input shows no such call" in unknown.assumptions  # fmt: skip
 
 
@@ -254,7 +255,7 @@ def test_a_recording_of_a_kernel_has_the_writes_of_the_program(
 
     assert places(rows) == places(predicted)
     # Also the log of user stacks is read, and each call is paired.
-    assert recording.read(str(run), Reading()).notes == []
+    assert recording.read(resolve(str(run)), Reading()).notes == []
     # Five writes of 64 KiB. The kernel adds up its counters of 2 CPUs when one of them has 21 pages or more.
     dirty = [int(row["dirty_bytes"]) for row in rows[:6]]
     assert abs(dirty[5] - dirty[0] - 5 * 65536) <= 2 * 21 * 4096
@@ -272,7 +273,7 @@ def test_a_sync_of_all_files_leaves_nothing_dirty(tmp_path: Path) -> None:
     calls += ['write(3, "x", 40960) = 40960 <0.000007>', 'write(4, "x", 4096) = 4096 <0.000007>']
     calls += ["sync() = 0 <0.005000>", 'write(3, "x", 4096) = 4096 <0.000007>']
     log.write_text("".join(f"1 17000001{n}.000000 {call}\n" for n, call in enumerate(calls, 10)))
-    found = predict(HOST, recording.read(str(log), Reading())).predicted
+    found = predict(HOST, recording.read(resolve(str(log)), Reading())).predicted
     assert [one.dirty_bytes for one in found] == [40960, 45056, 0, 4096]
     # 11 pages at 100 MB/s, and the call.
     assert found[2].ns == pytest.approx(11 * 40_960 + 50_000)
@@ -310,7 +311,7 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
     log = tmp_path / "events.txt"
     log.write_text(PROBES)
     begin = 1_000_000_000
-    found = recording.read(str(log), Reading())
+    found = recording.read(resolve(str(log)), Reading())
     assert [replace(one, start_ns=one.start_ns - begin) for one in found.writes] == [
         Write(100_000, 30_000, "cached", "/d/f", 8192, 4096, 13 * 4096, file_size=0),
         Write(
@@ -343,10 +344,10 @@ def test_writes_in_the_events_of_a_kernel(tmp_path: Path) -> None:
     new, said = fit(HOST, found)
     assert (new.background_limit_bytes, new.hard_limit_bytes) == (8 << 20, 32 << 20)
     assert any(one.startswith("background_limit_bytes and hard_limit_bytes") for one in said)
-    by_path = recording.read(str(log), Reading(filter=Filter(path="/g")))
+    by_path = recording.read(resolve(str(log)), Reading(filter=Filter(path="/g")))
     # sync() wrote back that file, too.
     assert [one.path for one in by_path.writes] == ["/g", ""]
-    by_device = recording.read(str(log), Reading(filter=Filter(device=266338321)))
+    by_device = recording.read(resolve(str(log)), Reading(filter=Filter(device=266338321)))
     assert [one.kind for one in by_device.writes] == ["direct_synchronized"]
     arguments = ("model", "predict", log, "--parameters", MACHINE)
     assert "no write can be used" in fails(3, *arguments, "--comm", "nobody")
@@ -377,7 +378,7 @@ def paired(folder: Path, *events: str) -> tuple[list[tuple[str, str, int]], list
     """Returns kind, path and us of each call of a recording, and the notes on what was not used."""
     log = folder / "events.txt"
     log.write_text(HEAD_OF_TEXT + "".join(events) + WHOLE)
-    found = recording.read(str(log), Reading())
+    found = recording.read(resolve(str(log)), Reading())
     calls = [(one.kind, one.path, one.duration_ns // 1000) for one in found.writes]
     assert calls.pop() == ("cached", "/f99", 10)
     return calls, [one.removeprefix("not used: ") for one in found.notes]
@@ -394,7 +395,7 @@ def test_calls_at_one_time_have_the_order_of_the_buffer(tmp_path: Path) -> None:
     log = tmp_path / "events.txt"
     events.sort(key=lambda line: float(line.split()[3].rstrip(":")))
     log.write_text(HEAD_OF_TEXT + "".join(events))
-    found = recording.read(str(log), Reading())
+    found = recording.read(resolve(str(log)), Reading())
     assert found.notes == []
     assert len(found.writes) == 40 * 100 * 4
     assert {one.duration_ns for one in found.writes if int(one.path[2:]) < 300} == {0}
@@ -477,7 +478,7 @@ def test_several_runs_are_refused(tmp_path: Path) -> None:
     # Joined in one log, the writes of the two runs do not pair with each other.
     joined = tmp_path / "joined.events.jsonl"
     ok("convert", runs / "a", runs / "b", "-o", joined)
-    assert [one.path for one in recording.read(str(joined), Reading()).writes] == ["/f99"]
+    assert [one.path for one in recording.read(resolve(str(joined)), Reading()).writes] == ["/f99"]
 
 
 def test_a_call_without_a_duration_has_none(tmp_path: Path) -> None:
@@ -831,7 +832,7 @@ def test_cached_writes_are_nearer_than_size_over_bandwidth(
 def test_data_that_expires_becomes_clean_when_the_kernel_looks() -> None:
     """One MiB each second, which expires after 12 s: the kernel looks every 5 s, and writes all of the file."""
     known = replace(parameter_file.read(str(COSTS / "durable-ext4.toml")), dirty_expire_ns=12 * 10**9)  # fmt: skip
-    found = predict(known, recording.read(str(COSTS / "expiry.csv"), Reading())).predicted
+    found = predict(known, recording.read_table(str(COSTS / "expiry.csv"), Reading())).predicted
     predicted = [round(one.dirty_bytes) for one in found]
     measured = [one.write.dirty_bytes or 0 for one in found]
     falls = [
@@ -859,14 +860,14 @@ def test_a_run_directory_has_the_calls_of_its_log(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     shutil.copy(LOG, folder / "strace.log")
-    plain = recording.read(str(LOG), Reading()).writes
+    plain = recording.read(resolve(str(LOG)), Reading()).writes
     first = min(one.start_ns for one in plain)
     clocks = {"realtime": first - 10**9, "boottime": 5 * 10**9, "monotonic": 5 * 10**9}
     later = {name: ns + 600 * 10**9 for name, ns in clocks.items()}
     manifest = {"schema_version": 1, "syncline_version": "0.1.0", "route": "strace", "inputs": [{"file": "strace.log", "source": "strace"}]}  # fmt: skip
     manifest |= {"before": {"boot_id": "b", "clocks_ns": clocks}, "after": {"boot_id": "b", "clocks_ns": later}}  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    found = recording.read(str(folder), Reading()).writes
+    found = recording.read(resolve(str(folder)), Reading()).writes
     shift = clocks["boottime"] - clocks["realtime"]
     assert any(one.kind == "sync" for one in plain)
     assert found == [replace(one, start_ns=one.start_ns + shift) for one in plain]
@@ -887,6 +888,6 @@ def test_an_open_that_truncates_written_data_is_no_input_without_truncation(
 ) -> None:
     log = tmp_path / "x.log"
     log.write_text(REOPENED.format(flag=flag))
-    found = predict(HOST, recording.read(str(log), Reading()))
+    found = predict(HOST, recording.read(resolve(str(log)), Reading()))
     line = "no file is deleted or truncated while it is dirty: the input shows no such call"
     assert (line not in found.assumptions) == is_cut

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,7 @@ from syncline.recordings import (
     InputHints,
     Recording,
     join_recordings,
-    known_until,
     read_recording,
-    strace_clocks,
 )
 
 __all__ = ["Progress", "Reading", "Warn", "convert_trace", "verify_trace"]
@@ -62,13 +60,16 @@ class Reading:
 
     def convert(
         self,
-        inputs: list[str],
+        inputs: Sequence[Recording | str],
         output: str,
         *,
         progress: Progress | None = None,
         **options: Any,
     ) -> dict[str, Any]:
         """Converts logs and run directories. Returns the summary of the core.
+
+        Args:
+            inputs: what is read. A path is that of a log or a run directory.
 
         Raises:
             InputError, CoreError.
@@ -78,14 +79,14 @@ class Reading:
                 "--where selects runs of a dataset, and a log is one run", "leave --where out"
             )
         marks = self.mark_rows()
-        recordings = [read_recording(path) for path in inputs]
+        recordings = [read_recording(one) if isinstance(one, str) else one for one in inputs]
         recording = join_recordings(recordings)
         options |= {
             "source": self.source,
             "time_unit": self.time_unit,
             "pid_is": self.pid_is,
             "window_ns": self.window_ns,
-            "hints": self._hints(recording, self._offset_of_file(inputs, recordings)),
+            "hints": self._hints(recording, self._offset_of_file(recordings)),
             "max_loss": self.max_loss,
             "marks": [mark[:3] for mark in marks],
             "filter": None
@@ -122,19 +123,15 @@ class Reading:
         return summary
 
     def _hints(self, recording: Recording, offset_of: dict[str, int]) -> dict[str, InputHints]:
-        """Adds clocks and offsets to the hints of each file.
+        """Adds offsets to the hints of each file, and warns of clocks that were set.
 
         strace records times of day. All other logs of a run use CLOCK_BOOTTIME.
         """
         found = {}
         for log in recording.files:
-            clocks = strace_clocks(log) if log != "-" else None
             known = recording.hints.get(log, InputHints())
-            until = known_until(log) if log != "-" else None
-            found[log] = known._replace(
-                clocks=clocks, offset_ns=offset_of.get(log), known_until_ns=until
-            )
-            if clocks is None:
+            found[log] = known._replace(offset_ns=offset_of.get(log))
+            if (clocks := known.clocks) is None:
                 continue
             change = (clocks[3] - clocks[2]) - (clocks[1] - clocks[0])
             if abs(change) > _CLOCK_SET_NS:
@@ -145,19 +142,20 @@ class Reading:
                 )
         return found
 
-    def _offset_of_file(self, inputs: list[str], recordings: list[Recording]) -> dict[str, int]:
+    def _offset_of_file(self, recordings: list[Recording]) -> dict[str, int]:
         """Returns the `--offset` of each file.
 
         The offset of a run directory applies to its files, except for those with their own.
         """
         named = dict(self.offsets)
         of_runs = {
-            file: named[path]
-            for path, recording in zip(inputs, recordings, strict=True)
+            file: named[recording.path]
+            for recording in recordings
             for file in recording.files
-            if path in named
+            if recording.path in named
         }
-        return of_runs | {path: named[path] for path in inputs if path in named}
+        paths = [recording.path for recording in recordings]
+        return of_runs | {path: named[path] for path in paths if path in named}
 
     def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
         """Warns of marks outside the log, whose times may have another unit or clock."""

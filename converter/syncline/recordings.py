@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from syncline import _core
 from syncline.errors import InputError
-from syncline.kinds import MANIFEST, is_recording
+from syncline.formats import DEVICES, MANIFEST
 from syncline.structured import parse_json, text, whole_number
 
 __all__ = [
@@ -22,11 +22,11 @@ __all__ = [
     "InputHints",
     "Recording",
     "is_in_cgroup",
-    "is_recording",
     "join_recordings",
-    "known_until",
     "manifest_facts",
+    "read_file",
     "read_recording",
+    "read_run_directory",
     "strace_clocks",
 ]
 
@@ -36,8 +36,6 @@ _SCHEMA_VERSION = 1
 TASKS = "tasks.json"
 # Names for addresses in stacks that the tracer could not resolve.
 SYMBOLS = "symbols.json"
-# Block devices by `major:minor`.
-DEVICES = "devices.json"
 # Limits of control groups on I/O and CPU, by the path of the group.
 LIMITS = "limits.json"
 # What is said of a group without any.
@@ -143,16 +141,34 @@ class Recording:
     limits: dict[str, str] = field(default_factory=dict)
     # Files of formats that this version does not know, as `NAME (FORMAT)`.
     unread: list[str] = field(default_factory=list)
+    # The INPUT, as the user named it. Empty if it is of several.
+    path: str = ""
 
 
 def read_recording(path: str) -> Recording:
-    """Reads the manifest of a run directory. Any other path is a recording of one file.
+    """Reads a run directory, or a recording of one file. For a path of which it is not known which one it is.
 
     Raises:
         InputError: the manifest is damaged, or names no file that can be read.
     """
-    if path == "-" or not is_recording(path):
-        return Recording([path])
+    is_file = path == "-" or not Path(path, MANIFEST).is_file()
+    return read_file(path) if is_file else read_run_directory(path)
+
+
+def read_file(path: str) -> Recording:
+    """Returns the recording of one file. If it is in a run directory, its manifest says more of its clocks."""
+    manifest = None if path == "-" else _manifest_of(path)
+    if manifest is None:
+        return Recording([path], path=path)
+    return Recording([path], hints={path: _with_clocks(InputHints(), manifest, path)}, path=path)
+
+
+def read_run_directory(path: str) -> Recording:
+    """Reads the manifest of a run directory, and what else was recorded besides logs.
+
+    Raises:
+        InputError: the manifest is damaged, or names no file that can be read.
+    """
     file = Path(path, MANIFEST)
     tasks_file, symbols_file, devices_file, limits_file = (
         Path(path, name) for name in (TASKS, SYMBOLS, DEVICES, LIMITS)
@@ -225,12 +241,20 @@ def read_recording(path: str) -> Recording:
         hardware_queues,
         devices_below,
         write_caches,
-        dict.fromkeys(readable, hints),
+        {name: _with_clocks(hints, manifest, name) for name in readable},
         _if_there(Path(path, FILES)),
         _if_there(Path(path, WRITERS)),
         cgroups,
         limits,
         [f"{path}/{name} ({source})" for name, source in inputs if source not in _core.SOURCES],
+        path,
+    )
+
+
+def _with_clocks(hints: InputHints, manifest: Any, log: str) -> InputHints:
+    """Adds what a manifest says of the times of a log."""
+    return hints._replace(
+        clocks=_strace_clocks(manifest), known_until_ns=_known_until(manifest, Path(log).name)
     )
 
 
@@ -431,7 +455,12 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         },
         {dev: below for recording in recordings for dev, below in recording.devices_below.items()},
         {dev: cache for recording in recordings for dev, cache in recording.write_caches.items()},
-        {file: hints for recording in recordings for file, hints in recording.hints.items()},
+        # A run directory says more of a file than the file that is named besides.
+        {
+            file: hints
+            for recording in sorted(recordings, key=lambda one: one.files != [one.path])
+            for file, hints in recording.hints.items()
+        },
         [table for recording in recordings for table in recording.file_tables],
         [table for recording in recordings for table in recording.writer_tables],
         {pid: name for recording in recordings for pid, name in recording.cgroups.items()},
@@ -461,32 +490,34 @@ def strace_clocks(log: str) -> list[int] | None:
 
     None if the log is not the one of a recording by strace.
     """
+    return _strace_clocks(_manifest_of(log))
+
+
+def _manifest_of(log: str) -> Any:
+    """Returns the manifest of the run directory that a log is in; None without one that can be read."""
     try:
         file = Path(log).with_name(MANIFEST)
-        if not file.is_file():
-            return None
-        manifest = _read(file)
+        return _read(file) if file.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _strace_clocks(manifest: Any) -> list[int] | None:
+    try:
         ends = [manifest[end]["clocks_ns"] for end in ("before", "after")]
         if manifest["route"] != "strace":
             return None
         return [_time(end[clock]) for end in ends for clock in ("realtime", "boottime")]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 
-def known_until(log: str) -> int | None:
+def _known_until(manifest: Any, name: str) -> int | None:
     """Returns the time of CLOCK_BOOTTIME from which a log of a recording says nothing; None if its recorder ended with the recording."""
     try:
-        file = Path(log).with_name(MANIFEST)
-        if not file.is_file():
-            return None
-        ends = [
-            one.get("known_until_ns")
-            for one in _read(file)["inputs"]
-            if one["file"] == Path(log).name
-        ]
+        ends = [one.get("known_until_ns") for one in manifest["inputs"] if one["file"] == name]
         return _time(ends[0]) if ends and ends[0] is not None else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

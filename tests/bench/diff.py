@@ -27,9 +27,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "converter")]
 from syncline.diff.compare import Comparison, compare  # noqa: E402
 from syncline.diff.policy import Policy  # noqa: E402
 from syncline.diff.run import Run  # noqa: E402
-from syncline.diff.sides import collect  # noqa: E402
 
-from tests.difftools import READING, Source, draw, side  # noqa: E402
+from tests.difftools import READING, Source, collect, draw, side  # noqa: E402
 
 SOURCE = Source(noise=0.0)
 # Planted regressions: the source, the metric that must show it, and for each noise the first number of runs.

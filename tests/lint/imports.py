@@ -56,8 +56,9 @@ PYTHON = [
     [
         "health",
         "folders",
+        "formats",
         "frames",
-        "kinds",
+        "input",
         "losses",
         "marks",
         "reading",
@@ -72,13 +73,12 @@ PYTHON = [
     ["engine"],
     ["report"],
     ["advice", "model"],
-    # What a write should cost. Its events are rows that `inputs` opened for the command.
+    # What a write should cost.
     ["write_model"],
-    # Reads datasets, which `inputs` opens. The code that writes them or compares their runs is above.
     ["dataset"],
-    # Opens an input as tables, for which it asks `report` where the SQL is.
+    # What an INPUT is, asked once by the command. Nothing below knows the kinds: it is given an `input.Input`.
+    ["kinds"],
     ["inputs"],
-    ["dataset/ingest", "dataset/spark_ingest"],
     ["render"],
     ["flamegraph"],
     ["diff"],

@@ -29,6 +29,7 @@ from syncline.dataset.spark import open_spark
 from syncline.dataset.store import open_store
 from syncline.dataset.tables import open_dataset
 from syncline.engine import SqlError
+from syncline.kinds import resolve
 from syncline.reading import Reading
 from syncline.report import caveats, names, run_query, run_report
 
@@ -170,7 +171,7 @@ def local(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = open_store(str(folder))
     create(store)
     for run in runs:
-        ingest(str(run), store, Reading(), Described(host="h"))
+        ingest(resolve(str(run)), store, Reading(), Described(host="h"))
     return folder
 
 

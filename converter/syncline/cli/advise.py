@@ -11,7 +11,6 @@ from syncline.cli.errors import OK, Failure, reported, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
-from syncline.inputs import opened
 from syncline.reading import Reading
 
 
@@ -61,10 +60,10 @@ def command(
     found: list[tuple[str, list[Advice]]] = []
     for path in inputs_:
         try:
-            options.refuse_for_converted(path, reading)
+            input_ = options.resolved(path, reading)
             with (
                 bar(f"reading {path}") as progress,
-                opened(path, reading, engine, progress) as open_engine,
+                input_.open(reading, engine, progress) as open_engine,
             ):
                 warnings = caveats(open_engine)
                 found.append((path, advise(open_engine)))
@@ -97,10 +96,10 @@ def _show_evidence(
         finding = load(name)
     except UnknownFinding as error:
         raise Failure(str(error), "list the findings: syncline advise --list") from None
-    options.refuse_for_converted(inputs[0], reading)
+    input_ = options.resolved(inputs[0], reading)
     with (
         bar("reading") as progress,
-        opened(inputs[0], reading, engine, progress) as open_engine,
+        input_.open(reading, engine, progress) as open_engine,
     ):
         if reason := why_not(open_engine, finding):
             raise Failure(

@@ -6,6 +6,7 @@ import click
 
 from syncline.cli.diff_input import (
     checked_limit,
+    named,
     read_queries,
     read_side,
     refuse_overwriting,
@@ -60,8 +61,9 @@ def save(
 
     max_loss = checked_limit(reading)
     parsed_queries = read_queries(queries)
-    refuse_overwriting(output, inputs, reading, *queries)
-    side = read_side("baseline", list(inputs), reading, engine, parsed_queries)
+    found = named(inputs, reading)
+    refuse_overwriting(output, [found], reading, *queries)
+    side = read_side("baseline", found, reading, engine, parsed_queries)
     for warning in side.warnings:
         say(f"warning: {warning}")
     for run in side.runs:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,10 +21,12 @@ from syncline.cli.options import (
 from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
 from syncline.cli.types import PLACE
-from syncline.errors import InputError
-from syncline.kinds import format_of, kind_of
-from syncline.reading import Reading, convert_trace
+from syncline.formats import format_of
+from syncline.reading import Reading
 from syncline.render import human
+
+if TYPE_CHECKING:
+    from syncline.input import Input
 
 _ENDINGS = dict(_core.FORMATS)
 FORMATS = list(_ENDINGS)
@@ -88,20 +89,12 @@ def command(
     Several INPUTs are logs of one run by several recorders, or pieces of one log in their order. `-`
     is standard input.
     """
-    is_trace = len(inputs) == 1 and kind_of(inputs[0], reading.source) == "trace"
-    for path in () if is_trace else inputs:
-        kind = kind_of(path, reading.source)
-        if kind == "folder":
-            raise InputError(
-                f"{path} is a folder, and `convert` reads logs",
-                "name the logs in it that are of one run:"
-                f" syncline convert {shlex.quote(path.rstrip('/'))}/* -o OUT",
-            )
-        if kind != "log":
-            raise InputError(
-                f"{path} is already converted",
-                "`convert` reads logs, or one trace; use `syncline report` or `syncline open` on this input",
-            )
+    from syncline.kinds import resolve
+
+    found: list[Input] = []
+    for path in inputs:
+        found.append(resolve(path, reading.source))
+        found[-1].refuse_to_convert(with_others=len(inputs) > 1)
     if output == "-" and to is None:
         raise Failure(
             "standard output has no ending that chooses a format",
@@ -109,21 +102,20 @@ def command(
         )
     refuse_where(reading)
     _refuse_unused(output, to, reading, weight=weight, by=by, csv_safe=csv_safe)
-    refuse_inputs(output, [*inputs, reading.marks])
+    refuse_inputs(output, [*found, reading.marks])
     refuse_terminal(output, to or "")
     reading = with_offsets(reading, inputs, offsets)
-    if is_trace:
+    if found[0].is_converted:
         _refuse_for_trace(inputs[0], reading)
     choices: dict[str, Any] = {
         "to": to, "weight": weight or "count", "by": by or "stack", "csv_safe": csv_safe
     }  # fmt: skip
     with bar("converting") as progress:
-        if is_trace:
-            summary = convert_trace(
-                inputs[0], output, max_loss=reading.max_loss, progress=progress, **choices
-            )
+        if len(found) == 1:
+            summary = found[0].convert(output, reading, progress, **choices)
         else:
-            summary = reading.convert(list(inputs), output, progress=progress, **choices)
+            recordings = [one.recording for one in found]
+            summary = reading.convert(recordings, output, progress=progress, **choices)
     _print_summary(summary, output, quiet)
 
 

@@ -9,6 +9,7 @@ import click
 from syncline import interruptible
 from syncline.cli.diff_input import (
     checked_limit,
+    named,
     read_queries,
     read_side,
     refuse_overwriting,
@@ -143,11 +144,15 @@ def command(
     rules = read_policy(policy)
     max_loss = checked_limit(reading)
     parsed_queries = read_queries(queries)
+    both = [
+        named(paths, reading, where)
+        for paths, where in zip(sides, (base_where, new_where), strict=True)
+    ]
     for path in outputs:
-        refuse_overwriting(path, sides[0] + sides[1], reading, rules.path, *queries)
+        refuse_overwriting(path, both, reading, rules.path, *queries)
     base_side, new_side = (
-        read_side(name, inputs, reading, engine, parsed_queries, where=where)
-        for name, inputs, where in zip(("base", "new"), sides, (base_where, new_where), strict=True)
+        read_side(name, side, reading, engine, parsed_queries)
+        for name, side in zip(("base", "new"), both, strict=True)
     )
     if not base_side.runs or not new_side.runs:
         raise Failure("a side has no runs", "see docs/reference/diff.md on what a side may be")

@@ -15,10 +15,10 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE
-from syncline.kinds import is_dataset
 from syncline.reading import Reading
 
 if TYPE_CHECKING:
+    from syncline.diff.find_runs import Named
     from syncline.diff.sides import Query, Side
 
 
@@ -64,51 +64,50 @@ def read_queries(paths: tuple[str, ...]) -> list[Query]:
     return found
 
 
+def named(inputs: Sequence[str], reading: Reading, where: str | None = None) -> Named:
+    """Returns a side by what names it. `where` is added to the condition of `--where`."""
+    from syncline.diff.find_runs import Named
+
+    conditions = [condition for condition in (reading.where, where) if condition is not None]
+    both = " AND ".join(f"({condition})" for condition in conditions) or None
+    return Named([*inputs], reading.source, both)
+
+
 def read_side(
     name: str,
-    inputs: list[str],
+    side: Named,
     reading: Reading,
     engine: str,
     queries: list[Query],
     *,
     blocks: bool | None = None,
-    where: str | None = None,
 ) -> Side:
-    """Reads the runs of a side. `where` is added to the condition of `--where`."""
+    """Reads the runs of a side."""
     from syncline.diff.sides import collect
 
     # A limit of losses applies to the verdict, not to the conversion.
-    conditions = [condition for condition in (reading.where, where) if condition is not None]
-    reading = dataclasses.replace(
-        reading,
-        max_loss=None,
-        given=reading.given - {"max_loss"},
-        where=" AND ".join(f"({condition})" for condition in conditions) or None,
-    )
+    reading = dataclasses.replace(reading, max_loss=None, given=reading.given - {"max_loss"})
     with bar(f"reading {name}") as progress:
         return collect(
             name,
-            inputs,
+            side,
             reading,
             engine=engine,
             queries=queries,
             blocks=blocks,
             progress=progress,
-            check=lambda path: options.refuse_for_converted(path, reading),
+            check=lambda run: options.refuse_for_converted(run, reading),
             say=say,
         )
 
 
 def refuse_overwriting(
-    output: str, inputs: Sequence[str], reading: Reading, *others: str | Path | None
+    output: str, sides: Sequence[Named], reading: Reading, *others: str | Path | None
 ) -> None:
     """Refuses an output that is an input, or a run in a folder that is an input.
 
     Raises:
         Failure: the output would overwrite it.
     """
-    from syncline.diff.sides import runs_of
-
-    # A dataset has an index, which an output does not become.
-    runs = [run for path in inputs if not is_dataset(path) for run in runs_of(path, reading.source)]
+    runs = [run for side in sides for run in side.runs]
     refuse_inputs(output, [*runs, reading.marks, *(str(one) for one in others if one)])

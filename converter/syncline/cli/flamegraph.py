@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,9 +15,11 @@ from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
 from syncline.cli.types import PERCENT, PLACE
 from syncline.errors import InputError
-from syncline.inputs import opened
 from syncline.reading import Reading
 from syncline.render import human
+
+if TYPE_CHECKING:
+    from syncline.kinds import Kind
 
 # Copies of the names in `syncline.flamegraph`, which is imported only when the command runs.
 _BY = ("stack", "file", "thread")
@@ -114,11 +116,10 @@ def command(
     paths = [input] if base is None else [input, base]
     if paths == ["-", "-"]:
         raise Failure("standard input can be only one of the sides", "name a file for the other")
-    for path in paths:
-        options.refuse_for_converted(path, reading)
-    refuse_inputs(output, [*paths, reading.marks])
+    inputs = [options.resolved(path, reading) for path in paths]
+    refuse_inputs(output, [*inputs, reading.marks])
     refuse_terminal(output, form)
-    new, *bases = [_side(path, by, engine, reading, compared=base is not None) for path in paths]
+    new, *bases = [_side(one, by, engine, reading, compared=base is not None) for one in inputs]
     _check(new, by, weight, may_be_0=False)
     for side in bases:
         _check(side, by, weight, may_be_0=not normalize)
@@ -178,12 +179,12 @@ def _refuse(
         )
 
 
-def _side(path: str, by: str, engine: str, reading: Reading, *, compared: bool) -> Any:
+def _side(input: Kind, by: str, engine: str, reading: Reading, *, compared: bool) -> Any:
     from syncline.flamegraph import read
     from syncline.flamegraph.picture import Side
     from syncline.report.run import caveats, run_query
 
-    with bar("reading") as progress, opened(path, reading, engine, progress) as open_engine:
+    with bar("reading") as progress, input.open(reading, engine, progress) as open_engine:
         stacks = read(open_engine, by, compared=compared)
         lost = run_query(
             open_engine,
@@ -195,7 +196,11 @@ def _side(path: str, by: str, engine: str, reading: Reading, *, compared: bool) 
             open_engine, "SELECT value FROM syncline_meta WHERE key = 'request_filter'"
         ).rows
         return Side(
-            path, stacks, losses, caveats(open_engine), str(filters[0][0]) if filters else None
+            input.path,
+            stacks,
+            losses,
+            caveats(open_engine),
+            str(filters[0][0]) if filters else None,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from syncline.cli.progress import bar
 from syncline.cli.types import FACT, PLACE, TIME
 from syncline.reading import Reading
 from syncline.render import human
+
+if TYPE_CHECKING:
+    from syncline.input import Input
 
 
 @click.command(
@@ -76,6 +80,7 @@ def command(
     """
     from syncline.dataset import ingest, layout
     from syncline.dataset.store import open_store
+    from syncline.kinds import resolve
 
     refuse_where(reading)
     if host is not None:
@@ -85,15 +90,16 @@ def command(
             raise Failure(f"--host: {error}", "name the machine that was recorded") from None
     described = ingest.Described(host, started, dict(facts), replace)
     code = OK
-    paths: list[str] = []
+    found: list[Input] = []
     for run in runs:
         try:
-            paths += ingest.find_inputs([run])
+            # `--from` is for those that are runs. What is not a run says so in any case.
+            found += resolve(run).runs(reading.source)
         except Exception as error:
             code = reported(error, code)
-    if started is not None and len(paths) > 1:
+    if started is not None and len(found) > 1:
         raise Failure(
-            f"--started is the time of one run, and these are {len(paths):,}",
+            f"--started is the time of one run, and these are {len(found):,}",
             "ingest the runs one by one, or leave it out: most recordings say their time",
         )
     store = open_store(dataset)
@@ -127,7 +133,7 @@ def command(
         if spark is not None:
             from syncline.dataset import spark_ingest
 
-            for one in spark_ingest.ingest_all(paths, dataset, reading, described, spark):
+            for one in spark_ingest.ingest_all(found, dataset, reading, described, spark):
                 for message, hint in one.warnings:
                     say(f"warning: {message}", hint)
                 if one.outcome is not None:
@@ -135,10 +141,13 @@ def command(
                 else:
                     code = reported(one.error(), code)
         else:
-            for path in paths:
+            for one_run in found:
                 try:
-                    with bar(f"reading {path}") as progress:
-                        done(path, ingest.ingest(path, store, reading, described, progress))
+                    with bar(f"reading {one_run.path}") as progress:
+                        done(
+                            one_run.path,
+                            ingest.ingest(one_run, store, reading, described, progress),
+                        )
                 except Exception as error:
                     code = reported(error, code)
     finally:

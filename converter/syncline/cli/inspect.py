@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,12 +14,13 @@ from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.errors import InputError
-from syncline.inputs import opened
-from syncline.kinds import is_dataset, kind_of
 from syncline.printable import json_text, printable
 from syncline.reading import Reading
-from syncline.recordings import join_recordings, manifest_facts, read_recording
+from syncline.recordings import join_recordings
 from syncline.render.human import count
+
+if TYPE_CHECKING:
+    from syncline.input import Input
 
 
 @click.command(
@@ -60,10 +61,12 @@ def command(
 
     code = _verified(inputs_, reading.where) if verify else OK
     reading = options.with_offsets(reading, inputs_, offsets)
+    resolved: list[Input] = []
     found: list[dict[str, Any]] = []
     for number, path in enumerate(inputs_):
         try:
-            description = _inspect(path, engine, reading, one_of_several=len(inputs_) > 1)
+            resolved.append(options.resolved(path, reading))
+            description = _inspect(resolved[-1], engine, reading, one_of_several=len(inputs_) > 1)
         except Exception as error:
             code = reported(error, code)
             continue
@@ -71,7 +74,7 @@ def command(
         if form == "table":
             between = "\n" if number else ""
             show(between + render(description))
-    joint = _joint(inputs_, found, reading) if len(inputs_) > 1 else None
+    joint = _joint(inputs_, resolved, found, reading) if len(inputs_) > 1 else None
     if form == "json":
         show(json_text({"inputs": found, "together": joint}, indent=1) + "\n")
     elif joint:
@@ -86,9 +89,11 @@ def _verified(paths: tuple[str, ...], where: str | None) -> int:
         Failure: no dataset is among the paths.
     """
     from syncline.dataset import index
+    from syncline.kinds import Dataset
 
+    # A partition that was deleted is no INPUT, and is what this finds.
     roots = [(path, *index.split(path)) for path in paths]
-    datasets = [(path, root, run) for path, root, run in roots if is_dataset(root)]
+    datasets = [(path, root, run) for path, root, run in roots if Dataset.at(root)]
     if not datasets:
         raise Failure("--verify compares the files of a dataset, and none is named", "leave it out")
     code = OK
@@ -105,15 +110,15 @@ def _verified(paths: tuple[str, ...], where: str | None) -> int:
     return code
 
 
-def _inspect(path: str, engine: str, reading: Reading, *, one_of_several: bool) -> dict[str, Any]:
+def _inspect(
+    input_: Input, engine: str, reading: Reading, *, one_of_several: bool
+) -> dict[str, Any]:
     from syncline.report.inspect import inspect
 
-    options.refuse_for_converted(path, reading)
     core: dict[str, Any] = {}
     with (
-        bar(f"reading {path}") as progress,
-        opened(
-            path,
+        bar(f"reading {input_.path}") as progress,
+        input_.open(
             reading,
             engine,
             progress,
@@ -122,11 +127,13 @@ def _inspect(path: str, engine: str, reading: Reading, *, one_of_several: bool) 
             one_of_several=one_of_several,
         ) as open_engine,
     ):
-        description = inspect(open_engine, core or None, manifest_facts(path))
-    return {"input": path, "kind": kind_of(path, reading.source), **description}
+        description = inspect(open_engine, core or None, input_.facts)
+    return {"input": input_.path, "kind": input_.kind, **description}
 
 
-def _joint(paths: tuple[str, ...], found: list[dict[str, Any]], reading: Reading) -> dict[str, Any]:
+def _joint(
+    paths: tuple[str, ...], inputs: list[Input], found: list[dict[str, Any]], reading: Reading
+) -> dict[str, Any]:
     """Returns whether `convert` can join the inputs, and what is recorded about their clocks."""
     joint: dict[str, Any] = {"convertible": False, "clocks": None, "logs": None}
     if len(found) < len(paths):
@@ -140,7 +147,7 @@ def _joint(paths: tuple[str, ...], found: list[dict[str, Any]], reading: Reading
     keys = ("path", "source", "is_standalone", "clock", "boot_id", "to_realtime_ns")
     described = [tuple(file[key] for key in keys) for file in files]
     try:
-        join_recordings([read_recording(path) for path in paths])
+        join_recordings([one.recording for one in inputs])
         interruptible.call(lambda: _core.check_compatible(described, reading.pid_is))
     except InputError as error:
         return joint | {"text": error.message}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +14,14 @@ from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show
 from syncline.cli.progress import bar
 from syncline.cli.types import PLACE, SIZE
-from syncline.kinds import format_of
-from syncline.reading import Reading
+from syncline.formats import format_of
+from syncline.reading import Progress, Reading
 from syncline.write_model.cost import RULES
 from syncline.write_model.predict import GROUPS
+
+if TYPE_CHECKING:
+    from syncline.input import Input
+    from syncline.write_model.writes import Writes
 
 _EXAMPLES = (
     "sudo syncline model measure --dir /var/lib/db -o machine.toml",
@@ -90,6 +95,7 @@ def predict(
     CSV. The naive model next to it divides the size by the bandwidth of the device.
     """
     from syncline import render
+    from syncline.kinds import resolve
     from syncline.render import write_model as rendered
     from syncline.write_model import parameters as parameter_file
     from syncline.write_model import predict as model
@@ -97,14 +103,18 @@ def predict(
     from syncline.write_model.trace import write_trace
 
     if trace is not None:
-        _check_trace(trace, [input_, parameters, reading.marks])
+        _check_ending(trace)
+    found = None if recording.is_table(input_) else resolve(input_, reading.source)
+    if trace is not None:
+        refuse_inputs(trace, [found or input_, parameters, reading.marks])
     known = parameter_file.read(parameters)
     with bar("reading") as progress:
-        recorded = recording.read(input_, reading, progress)
+        recorded = _writes(input_, found, reading, progress)
     outcome = model.predict(known, recorded, rules, by=by)
     if trace is not None:
         with bar("writing the trace") as progress:
-            write_trace(input_, trace, outcome, reading, progress)
+            recording_ = None if found is None else found.recording
+            write_trace(input_, recording_, trace, outcome, reading, progress)
     if form == "json":
         show(rendered.as_json(outcome))
     elif form == "table":
@@ -117,15 +127,23 @@ def predict(
     return OK
 
 
-def _check_trace(trace: str, inputs: list[str | None]) -> None:
-    """Refuses an output that is no trace, or an input.
+def _writes(path: str, found: Input | None, reading: Reading, progress: Progress | None) -> Writes:
+    """Reads the writes of an INPUT, or of a table if there is none."""
+    from syncline.write_model import recording
+
+    if found is None:
+        return recording.read_table(path, reading)
+    return recording.read(found, reading, progress)
+
+
+def _check_ending(trace: str) -> None:
+    """Refuses an output that is no trace.
 
     Raises:
         Failure.
     """
     if format_of(trace) not in ("pftrace", "pftrace.gz"):
         raise Failure(f"cannot write {trace}: its name has not the ending of a trace", "end it in .pftrace or .pftrace.gz")  # fmt: skip
-    refuse_inputs(trace, inputs)
 
 
 @command.command("fit", epilog=example(_EXAMPLES[1].replace("predict", "fit") + " -o fitted.toml"))
@@ -138,14 +156,16 @@ def fit(input_: str, parameters: str, output: str, reading: Reading) -> int:
 
     These are the bandwidths of page cache and the device, and the costs of calls. Recorded with strace, the latter include its own cost.
     """
+    from syncline.kinds import resolve
     from syncline.write_model import parameters as parameter_file
     from syncline.write_model import recording
     from syncline.write_model.fit import fit as fitted
 
-    refuse_inputs(output, [input_])
+    found = None if recording.is_table(input_) else resolve(input_, reading.source)
+    refuse_inputs(output, [found or input_])
     known = parameter_file.read(parameters)
     with bar("reading") as progress:
-        recorded = recording.read(input_, reading, progress)
+        recorded = _writes(input_, found, reading, progress)
     new, said = fitted(known, recorded)
     for one in said:
         say(one)

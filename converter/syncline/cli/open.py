@@ -12,6 +12,7 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -23,14 +24,14 @@ from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.cli.types import DURATION
 from syncline.engine import EngineError
-from syncline.errors import InputError
-from syncline.inputs import opened
-from syncline.kinds import kind_of
 from syncline.reading import Reading, convert_trace
 from syncline.recordings import Filter
 from syncline.render import human
 from syncline.ui import view
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
+
+if TYPE_CHECKING:
+    from syncline.input import Input
 
 # The UI takes tens of seconds to load a larger trace, and needs gigabytes of memory.
 _LARGE_BYTES = 100_000_000
@@ -97,9 +98,12 @@ def command(
     reading = dataclasses.replace(
         reading, filter=dataclasses.replace(reading.filter, since_ns=since, until_ns=until)
     )
-    with _trace_of(input, reading) as (trace, name):
+    from syncline.kinds import resolve
+
+    resolved = resolve(input, reading.source)
+    with _trace_of(resolved, reading) as (trace, name):
         _say_if_large(trace, reading)
-        shown = _slowest_of(trace)
+        shown = None if resolved.is_archive else _slowest_of(trace)
         try:
             if offline:
                 server = OfflineServer(trace, name, _web_dist(), port or 0, shown)
@@ -132,49 +136,44 @@ def _say_refused(uid: int) -> None:
 
 
 @contextmanager
-def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
+def _trace_of(input: Input, reading: Reading) -> Iterator[tuple[Path, str]]:
     """Yields the trace of an INPUT and its name in the UI."""
-    kind = kind_of(path, reading.source)
-    if kind == "folder":
-        raise InputError(f"{path} is a folder, and the UI shows one trace", "name a log or a trace")
-    if kind in ("tables", "rows", "dataset"):
-        raise InputError(
-            f"{path} holds tables, and the UI shows traces", "open the log, or a trace made from it"
-        )
-    if kind == "trace" or _holds_traces(Path(path)):
+    input.refuse_to_show()
+    path = input.path
+    if input.is_trace:
         if reading.marks:
             raise Failure(
                 f"{path} is already a trace, and marks are added when a log is converted",
                 "convert the log with marks: syncline convert LOG --marks FILE -o OUT.pftrace",
             )
-        refuse_for_converted(path, reading, has_filters=True)
+        refuse_for_converted(input, reading, has_filters=True)
         if reading.filter == Filter():
             yield Path(path), Path(path).name
             return
-        with _part_of(path, reading.filter) as part:
+        with _part_of(input, reading.filter) as part:
             yield part, Path(path).name
         return
     with scratch.folder() as folder:
         trace = folder / "trace.pftrace"
         with bar("converting") as progress:
-            summary = reading.convert([path], str(trace), progress=progress)
+            summary = input.convert(str(trace), reading, progress)
         for line in losses.of_conversion(summary):
             say(f"warning: {line}")
         yield trace, _trace_name(path)
 
 
 @contextmanager
-def _part_of(path: str, filter: Filter) -> Iterator[Path]:
+def _part_of(input: Input, filter: Filter) -> Iterator[Path]:
     """Yields a trace with the part of another one that passes the filter."""
-    if _holds_traces(Path(path)):
+    if input.is_archive:
         raise Failure(
-            f"{path} holds several traces, and only one of Syncline can be filtered",
+            f"{input.path} holds several traces, and only one of Syncline can be filtered",
             "extract it, or leave the filter out",
         )
     with scratch.folder() as folder:
         part = folder / "part.pftrace"
         with bar("filtering") as progress:
-            convert_trace(path, str(part), filter=filter.for_core(), progress=progress)
+            convert_trace(input.path, str(part), filter=filter.for_core(), progress=progress)
         yield part
 
 
@@ -195,10 +194,11 @@ def _say_if_large(trace: Path, reading: Reading) -> None:
 
 def _slowest_of(trace: Path) -> view.Slowest | None:
     """Returns the sync that the UI shows first; None if the trace is not one of Syncline, or has no such sync."""
-    if _holds_traces(trace):
-        return None
+    from syncline.kinds import Trace
+
     try:
-        with opened(str(trace), Reading(), "duckdb", statements=[view.SLOWEST_SYNC]) as engine:
+        shown = Trace(str(trace)).open(Reading(), "duckdb", statements=[view.SLOWEST_SYNC])
+        with shown as engine:
             return view.slowest(engine.query(view.SLOWEST_SYNC).rows)
     except (_core.CoreError, EngineError) as error:
         if isinstance(error, _core.CoreError) and error.args[2] == "interrupted":
@@ -208,15 +208,6 @@ def _slowest_of(trace: Path) -> view.Slowest | None:
         if not message.endswith(_OF_OTHERS):
             say(f"warning: the slowest sync is not shown first: {message}")
         return None
-
-
-def _holds_traces(path: Path) -> bool:
-    """Returns whether a file is a zip or tar of traces, which Perfetto shows as one."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        head = file.read(262)
-    return head.startswith(b"PK\x03\x04") or head[257:] == b"ustar"
 
 
 def _trace_name(log: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -14,9 +14,12 @@ from syncline import _core
 from syncline.cli.errors import Failure, say
 from syncline.cli.output import show
 from syncline.cli.types import DEVICE, DURATION, FILE, OFFSET, InputFormat
-from syncline.kinds import kind_of
 from syncline.reading import Reading
 from syncline.recordings import Filter
+
+if TYPE_CHECKING:
+    from syncline.input import Input
+    from syncline.kinds import Kind
 
 # Parameters of a filter, as `Filter` takes them.
 _FILTER = ("pid", "comm", "path", "device", "min_latency", "cgroup")
@@ -281,7 +284,21 @@ def refuse_where(reading: Reading) -> None:
         )
 
 
-def refuse_for_converted(path: str, reading: Reading, *, has_filters: bool = False) -> None:
+def resolved(path: str, reading: Reading) -> Kind:
+    """Returns the INPUT at a path, for a command that opens it: the door. What was typed is compared with what is there.
+
+    Raises:
+        InputError: it does not exist, cannot be read, or is a stored baseline.
+        Failure: an option of how a log is read would have no effect on it.
+    """
+    from syncline.kinds import resolve
+
+    found = resolve(path, reading.source)
+    refuse_for_converted(found, reading)
+    return found
+
+
+def refuse_for_converted(found: Input, reading: Reading, *, has_filters: bool = False) -> None:
     """Refuses options of how a log is read if the input is not a log.
 
     Args:
@@ -290,7 +307,7 @@ def refuse_for_converted(path: str, reading: Reading, *, has_filters: bool = Fal
     Raises:
         Failure: an option would have no effect.
     """
-    if kind_of(path, reading.source) in ("log", "folder"):
+    if not found.is_converted:
         return
     # `--time-unit` is the unit of the marks, too.
     without_effect = {*_READING} - {"marks"} - ({"time_unit"} if reading.marks else set())
@@ -299,7 +316,7 @@ def refuse_for_converted(path: str, reading: Reading, *, has_filters: bool = Fal
     names = sorted(flag(name) for name in reading.given & without_effect)
     if names:
         raise Failure(
-            f"{path} is already converted: {', '.join(names)} would have no effect",
+            f"{found.path} is already converted: {', '.join(names)} would have no effect",
             "give the log, or use the option with `syncline convert`",
         )
 

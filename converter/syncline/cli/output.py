@@ -7,22 +7,28 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from syncline import _core
 from syncline.cli.errors import Failure
-from syncline.recordings import is_recording, read_recording
+
+
+class Files(Protocol):
+    """What a command reads, such as an INPUT."""
+
+    def files(self) -> list[Path]: ...
+
 
 # Formats that are not text.
 _BINARY = ("pftrace", "pftrace.gz", "parquet", "pprof")
 
 
-def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
+def refuse_inputs(output: str | Path, inputs: Iterable[Files | str | None]) -> None:
     """Refuses an output that is an input, which would be lost.
 
     Args:
         output: the output of the command.
-        inputs: what the command reads: files, run directories, folders of tables. None is ignored.
+        inputs: what the command reads: each INPUT, and the names of other files. None is ignored.
 
     Raises:
         Failure: the output is one of the files.
@@ -30,14 +36,10 @@ def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
     target = Path(output)
     if str(output) == "-" or not target.exists():
         return
-    for path in inputs:
-        if path is None or path == "-":
+    for one in inputs:
+        if one is None or one == "-":
             continue
-        files = [Path(path)]
-        if is_recording(path):
-            files = [Path(file) for file in read_recording(path).files]
-        elif Path(path).is_dir():
-            files = list(Path(path).glob("*.parquet"))
+        files = [Path(one)] if isinstance(one, str) else one.files()
         if any(file.exists() and file.samefile(target) for file in files):
             raise Failure(
                 f"cannot write {output}: it is an input of the same command",

@@ -11,7 +11,6 @@ from syncline.cli.errors import say
 from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
-from syncline.inputs import opened
 from syncline.reading import Reading
 
 
@@ -71,11 +70,11 @@ def command(
     from syncline import render
     from syncline.report.run import caveats, run_query
 
-    options.refuse_for_converted(input, reading)
+    found = options.resolved(input, reading)
     with (
         bar("reading") as progress,
-        opened(
-            input, reading, engine, progress, allow_files=allow_files, perfetto=True
+        found.open(
+            reading, engine, progress, allow_files=allow_files, perfetto=True
         ) as open_engine,
     ):
         # To stderr in every format, because standard output is data.

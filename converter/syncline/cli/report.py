@@ -19,11 +19,11 @@ from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE, PLACE
-from syncline.inputs import kind_of, opened
 from syncline.reading import Reading
 from syncline.render import human
 
 if TYPE_CHECKING:
+    from syncline.kinds import Kind
     from syncline.report import Report, Table
 
 # Longer outputs than this are kept in a file until they are complete. In characters.
@@ -116,7 +116,7 @@ def command(
         raise Failure(str(error), hint) from None
     if form == "csv" and len(reports) > 1:
         raise Failure("CSV holds one table", "name one report, or use --format json")
-    options.refuse_for_converted(input, reading)
+    found_input = options.resolved(input, reading)
     needed = statements(report.name for report in reports)
     needed += answer.statements() if wants_answer else []
     # A report without rows says why: people read it in the table, programs get it on stderr.
@@ -130,11 +130,11 @@ def command(
     ) as out:
         with (
             bar("reading") as progress,
-            opened(input, reading, engine, progress, statements=needed) as open_engine,
+            found_input.open(reading, engine, progress, statements=needed) as open_engine,
         ):
             others = None
             if wants_answer or "neighbours" in names:
-                others = _neighbours(input, reading, engine, open_engine)
+                others = _neighbours(found_input, reading, engine, open_engine)
             stdout_preface, stderr_preface = render.preface(
                 form, caveats(open_engine, says_failures=not wants_answer)
             )
@@ -167,16 +167,16 @@ def command(
             show(text)
 
 
-def _neighbours(input: str, reading: Reading, engine: str, filtered: Any) -> Table | None:
+def _neighbours(input: Kind, reading: Reading, engine: str, filtered: Any) -> Table | None:
     """Returns the report `neighbours` of the syncs that a filter keeps, among all others. None without a filter, or
     if the input cannot be read a second time without it.
     """
     from syncline.report import answer, neighbours
 
-    if input == "-" or kind_of(input, reading.source) != "log" or not answer.is_filtered(filtered):
+    if not (input.can_be_read_whole and answer.is_filtered(filtered)):
         return None
     syncs = neighbours.meant(filtered)
-    with opened(input, replace(reading, is_whole=True), engine) as whole:
+    with input.open(replace(reading, is_whole=True), engine) as whole:
         return neighbours.of_meant(whole, syncs)
 
 
@@ -232,15 +232,19 @@ def _write_page(
         html.template()
     except html.PageMissing as error:
         raise Failure(str(error), "in a checkout: make page (it needs Node.js and npm)") from None
-    refuse_inputs(out, [input, base, reading.marks])
+    # The base is read first, as it is shown.
+    inputs = [
+        options.resolved(path, reading) for path in ([base, input] if base is not None else [input])
+    ]
+    refuse_inputs(out, [*inputs, reading.marks])
     with written(out) as file:
         sides: list[dict[str, Any]] = []
         glances = []
-        for path in [base, input] if base is not None else [input]:
-            options.refuse_for_converted(path, reading)
+        for one in inputs:
+            path = one.path
             with (
                 bar(f"reading {path}") as progress,
-                opened(path, reading, engine, progress) as open_engine,
+                one.open(reading, engine, progress) as open_engine,
             ):
                 sides.append(
                     html.describe(
@@ -250,8 +254,8 @@ def _write_page(
                 if base is not None:
                     summary = zip(*sides[-1]["summary"].values(), strict=True)
                     glances.append(glance(open_engine, _name(path), summary))
-        for path, side in zip([base, input] if base is not None else [input], sides, strict=True):
-            of = f"{_name(path)}: " if base is not None else ""
+        for one, side in zip(inputs, sides, strict=True):
+            of = f"{_name(one.path)}: " if base is not None else ""
             for caveat in (*side["failed"], *side["caveats"]):
                 say(f"warning: {of}{caveat}")
         if glances:

@@ -75,11 +75,11 @@ def command(
     from syncline.cli.policy import read_policy
     from syncline.dataset import index
     from syncline.dataset.store import is_url, open_store
-    from syncline.kinds import is_dataset
+    from syncline.kinds import Dataset
     from syncline.trend import page, text
     from syncline.trend.history import history
 
-    if not is_dataset(dataset):
+    if Dataset.at(dataset) is None:
         raise Failure(
             f"{dataset} is not a dataset", f"make one: syncline ingest RUN... --into {dataset}"
         )

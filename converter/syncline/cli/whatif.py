@@ -14,11 +14,9 @@ from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE
-from syncline.inputs import opened
 from syncline.model.controller.paper import PATTERNS
 from syncline.model.device import DISCIPLINES
 from syncline.reading import Reading
-from syncline.recordings import read_recording
 
 # A year, of --hold and --lead.
 _LONGEST_S = 31_536_000
@@ -108,15 +106,14 @@ def command(
     from syncline.report.run import caveats
 
     _check_options(controller, output, hold, lead)
-    options.refuse_for_converted(input_, reading)
-    with bar("reading") as progress, opened(input_, reading, engine, progress) as open_engine:
+    found = options.resolved(input_, reading)
+    with bar("reading") as progress, found.open(reading, engine, progress) as open_engine:
         warnings = caveats(open_engine)
-        recorded = read_recording(input_)
         read = recording.read(
             open_engine,
             dev,
             lost_is_ok=reading.max_loss is not None,
-            hardware_queues=recorded.hardware_queues,
+            hardware_queues=found.recording.hardware_queues,
         )
     model = prepare(read, parallelism)
     controllers: list[Controller] = [Fixed(depth) for depth in depths]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shlex
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -14,23 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from syncline import _core, interruptible, scratch
-from syncline.engine.attach import check_damage
 from syncline.engine.columns import import_duckdb
 from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
-from syncline.inputs import Progress, Reading, kind_of, opened
-from syncline.kinds import is_recording, is_table_folder, runs_in
-from syncline.reading import convert_trace
-from syncline.recordings import manifest_facts
+from syncline.input import Input
+from syncline.reading import Progress, Reading
 from syncline.report import run_query, run_report
 from syncline.report.metadata import count_runs, read_meta, time_span, value
+from syncline.report.opening import open_tables
 from syncline.report.run import SqlEngine
 
 from . import index, layout
 from .layout import Entry, TableFile
 from .store import FolderStore, Store
 
-__all__ = ["Described", "Made", "Outcome", "create", "find_inputs", "ingest", "remove_dead"]
+__all__ = ["Described", "Made", "Outcome", "create", "ingest", "remove_dead"]
 
 _CHUNK = 1 << 22
 _DAY_NS = 86_400 * 10**9
@@ -124,49 +121,6 @@ def _is_empty(folder: Path) -> bool:
     )
 
 
-def find_inputs(paths: Iterable[str]) -> list[str]:
-    """Returns the runs that inputs name. A folder of folders of tables is several runs.
-
-    Raises:
-        InputError: an input is not a run.
-    """
-    found = []
-    for path in paths:
-        if path == "-":
-            raise InputError(
-                "standard input has no name and cannot be read twice",
-                "convert it first: syncline convert - -o RUN/; then ingest RUN/",
-            )
-        kind = kind_of(path)
-        if kind == "dataset":
-            raise InputError(
-                f"{path} is a dataset",
-                f"name its partitions: syncline ingest {shlex.quote(path.rstrip('/'))}/host=*/day=*/run=* --into OTHER",
-            )
-        if kind == "folder":
-            raise InputError(
-                f"{path} is a folder and not a run", f"name its files: {shlex.quote(path)}/*"
-            )
-        if kind == "rows":
-            raise _only_requests(path)
-        if kind == "tables" and not is_table_folder(Path(path)):
-            runs = runs_in(Path(path))
-            files = [run for run in runs if run.is_file()]
-            if files:
-                raise _only_requests(str(files[0]))
-            found += [str(run) for run in runs]
-        else:
-            found.append(path)
-    return found
-
-
-def _only_requests(path: str) -> InputError:
-    return InputError(
-        f"{path} holds only the requests of a run, without bios, calls, waits and losses",
-        "ingest the log or the trace that it was made from",
-    )
-
-
 def remove_dead(store: Store) -> None:
     """Removes what killed commands have left in the folder for partitions that are being written."""
     if isinstance(store, FolderStore):
@@ -177,7 +131,7 @@ def remove_dead(store: Store) -> None:
 
 
 def ingest(
-    path: str,
+    run: Input,
     store: Store,
     reading: Reading,
     described: Described,
@@ -189,15 +143,15 @@ def ingest(
         InputError: the input is not a run, or is in the dataset and differs.
         CoreError, EngineError.
     """
-    input_id = _input_id(path)
+    input_id = _input_id(run)
     # On the disk of the dataset, so that a rename publishes the partition.
     parent = store.owned(layout.STAGING) if isinstance(store, FolderStore) else None
     if parent is not None:
         _core.create_folder(str(parent))
     with scratch.folder(parent) as folder:
         tables = folder / "tables"
-        _convert(path, f"{tables}/", reading, progress)
-        entry = _entry(path, tables, input_id, described)
+        run.write_tables(f"{tables}/", reading, progress)
+        entry = _entry(run, tables, input_id, described)
         # Two that replace the same run at once would each remove what the other has written.
         names = layout.identities(entry.file)
         while True:
@@ -317,30 +271,10 @@ def shown(fact: str | None) -> str:
     return "unknown" if fact is None else fact
 
 
-def _convert(path: str, output: str, reading: Reading, progress: Progress | None) -> None:
-    kind = kind_of(path, reading.source)
-    if kind == "log":
-        reading.convert([path], output, progress=progress)
-    elif kind == "trace":
-        convert_trace(path, output, progress=progress)
-    elif kind == "tables":
-        Path(output).mkdir()
-        files = [Path(path, layout.table_name(table)) for table in TABLES]
-        check_damage(filter(Path.is_file, files))
-        for file in files:
-            if file.is_file():
-                interruptible.call(lambda file=file: shutil.copy(file, output))
-    else:
-        raise _only_requests(path)
-
-
-def _input_id(path: str) -> str:
+def _input_id(run: Input) -> str:
     """Identifies the bytes of an input: a file, or the files of a folder with their names."""
     sums = hashlib.sha256()
-    files = [Path(path)]
-    if Path(path).is_dir():
-        names = ("*",) if is_recording(path) else ("syncline_*.parquet",)
-        files = sorted(file for name in names for file in Path(path).glob(name) if file.is_file())
+    files = run.content()
     for file in files:
         if len(files) > 1:
             sums.update(f"{file.name} {file.stat().st_size}\n".encode())
@@ -360,18 +294,18 @@ def _sha256(file: Path) -> str:
     return sums.hexdigest()
 
 
-def _entry(path: str, tables: Path, input_id: str, described: Described) -> Entry:
+def _entry(run: Input, tables: Path, input_id: str, described: Described) -> Entry:
     """Describes the converted tables of a run."""
     checksums, files = _table_files(tables)
     rows = {table: one.rows for table, one in files.items()}
     # Tables of an earlier version are fewer.
     rows_id = layout.identity(checksums, [table for table in TABLES if table in files], rows)
     # A partition of another dataset brings what the user said there.
-    before = _carried(Path(path, layout.ENTRY))
-    with opened(str(tables), Reading()) as engine:
+    before = _carried(Path(run.path, layout.ENTRY))
+    with open_tables(tables) as engine:
         meta = read_meta(engine)
         figures = [list(row) for row in run_report(engine, "summary").rows]
-        manifest = manifest_facts(path) if is_recording(path) else {}
+        manifest = run.facts
         span = time_span(engine, meta, manifest, count_runs(engine))
         lost = _lost(engine) if "loss" in files else None
     recorded = {key: found for key in _RECORDED if (found := value(meta, key))}
@@ -387,8 +321,8 @@ def _entry(path: str, tables: Path, input_id: str, described: Described) -> Entr
         try:
             layout.check_host(host)
         except ValueError as error:
-            raise InputError(f"{path}: {error}: {host}", "name it: --host NAME") from None
-    name = before.name if before else Path(path).resolve().name
+            raise InputError(f"{run.path}: {error}: {host}", "name it: --host NAME") from None
+    name = before.name if before else Path(run.path).resolve().name
     events = value(meta, "events")
     return Entry(
         run=layout.run_id(_stem(name), rows_id),

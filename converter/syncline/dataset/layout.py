@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from syncline.kinds import DATASET as MARKER
+from syncline.formats import DATASET as MARKER
 from syncline.structured import parse_json, text, whole_number
 
 __all__ = [

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "SparkEngine", "is_master", "open_spark", "session"]
 
 _Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
 
 _MASTER = re.compile(r"local\[.+\]|spark://.+")
 _LOCAL = ("127.0.0.1", "localhost")
@@ -56,7 +57,7 @@ class Session:
     spark: SparkSession
     master: str
 
-    def map(self, task: Callable[[str], _Result], values: list[str]) -> list[_Result]:
+    def map(self, task: Callable[[_Value], _Result], values: list[_Value]) -> list[_Result]:
         """Returns the result of a task for each value. Spark repeats the tasks of a worker that died.
 
         Raises:

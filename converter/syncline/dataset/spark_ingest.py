@@ -6,7 +6,7 @@ A task that Spark repeats, because its worker died, finds the run in the dataset
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 from syncline import _core
 from syncline.engine import EngineError
 from syncline.errors import InputError
-from syncline.inputs import Reading
+from syncline.input import Input
+from syncline.reading import Reading
 
 from .ingest import Described, Outcome, ingest
 from .spark import session
@@ -48,13 +49,13 @@ class _Task:
     reading: Reading
     described: Described
 
-    def __call__(self, path: str) -> Done:
-        done = Done(path)
+    def __call__(self, run: Input) -> Done:
+        done = Done(run.path)
         reading = dataclasses.replace(
             self.reading, warn=lambda message, hint: done.warnings.append((message, hint))
         )
         try:
-            done.outcome = ingest(path, open_store(self.dataset), reading, self.described)
+            done.outcome = ingest(run, open_store(self.dataset), reading, self.described)
         except _core.CoreError as error:
             done.failure = ("CoreError", error.args)
         except EngineError as error:
@@ -71,16 +72,18 @@ def _ignore(message: str, hint: str) -> None:
 
 
 def ingest_all(
-    paths: list[str], dataset: str, reading: Reading, described: Described, master: str
+    runs: Sequence[Input], dataset: str, reading: Reading, described: Described, master: str
 ) -> Iterator[Done]:
     """Adds runs to a dataset. The workers must reach the runs and the dataset under the same names.
 
     Raises:
         EngineError: Spark cannot be used, or a task failed several times.
     """
-    if not paths:
+    if not runs:
         return
-    given = {str(Path(path).absolute()): path for path in paths}
+    # A worker may have another working folder.
+    given = {run.absolute(): run.path for run in runs}
+    named = {run.path: path for run, path in given.items()}
     target = dataset if is_url(dataset) else str(Path(dataset).absolute())
     reading = dataclasses.replace(reading, warn=_ignore)
     if reading.marks is not None:
@@ -88,5 +91,5 @@ def ingest_all(
     with session(master) as engine:
         done = engine.map(_Task(target, reading, described), list(given))
     for one in done:
-        one.path = given[one.path]
+        one.path = named[one.path]
         yield one

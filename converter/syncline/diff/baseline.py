@@ -12,8 +12,8 @@ from typing import Any
 
 from syncline import interruptible
 from syncline.errors import InputError
+from syncline.formats import BASELINE
 from syncline.frames import has_nameless
-from syncline.inputs import BASELINE
 from syncline.structured import parse_json, text, whole_number
 
 from .run import Figure, Query, Run

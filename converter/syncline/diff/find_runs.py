@@ -1,24 +1,102 @@
-"""Finds the runs of an INPUT: the input itself, the runs in a folder, or the files that a pattern matches."""
+"""Finds the runs of a side: an INPUT itself, a stored baseline, the runs in a folder, or the files that a pattern matches."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import shutil
+import stat
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from syncline import _core
 from syncline.errors import InputError
-from syncline.inputs import kind_of
-from syncline.kinds import holds_tables, is_dataset
-from syncline.recordings import is_recording
+from syncline.formats import MANIFEST, holds_tables
+from syncline.kinds import Dataset, Kind, resolve
 
 from . import baseline
 
-__all__ = ["runs_of"]
+__all__ = ["Found", "Named", "runs_of"]
 
 # Endings of runs in a folder. A .txt is a run if its head is of a known format; all other files are named and skipped.
 _ENDINGS = (".log", ".pftrace", ".perfetto-trace", ".dat", ".parquet", ".csv", ".jsonl")
 _COMPRESSED = (".gz", ".zst")
+
+
+@dataclass
+class Found:
+    """A run of a side. What it is, is found out when it is read, and once."""
+
+    path: str
+    # What `--from` says.
+    source: str | None = None
+    is_folder: bool = False
+    # It can be read only once: standard input, or a pipe.
+    is_stream: bool = False
+    # The file that is read, if it is a copy.
+    copy: str | None = None
+
+    @cached_property
+    def is_baseline(self) -> bool:
+        """Whether it is a stored baseline."""
+        return baseline.is_baseline(Path(self.copy or self.path))
+
+    @cached_property
+    def input(self) -> Kind:
+        """The run, if it is no stored baseline.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        return resolve(self.copy or self.path, self.source)
+
+    def files(self) -> list[Path]:
+        """Returns the files that an output of the same command must not replace."""
+        if self.path == "-":
+            return []
+        return [Path(self.path)] if self.is_stream or self.is_baseline else self.input.files()
+
+    def keep(self, folder: Path) -> None:
+        """Copies what can be read only once into a folder: to find out what it is, it is read."""
+        if not self.is_stream:
+            return
+        name = "standard input" if self.path == "-" else self.path.replace("/", "_")
+        copy = folder / name
+        with contextlib.ExitStack() as stack:
+            is_stdin = self.path == "-"
+            stream = (
+                sys.stdin.buffer if is_stdin else stack.enter_context(Path(self.path).open("rb"))
+            )
+            shutil.copyfileobj(stream, stack.enter_context(copy.open("wb")))
+        self.copy = str(copy)
+
+
+@dataclass
+class Named:
+    """What a side is named by. Its runs are found when they are first asked for, and once."""
+
+    paths: list[str]
+    source: str | None = None
+    # Which runs of a dataset are read.
+    where: str | None = None
+    # Notes on what is skipped, and why runs are left out.
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def runs(self) -> list[Found]:
+        """The runs.
+
+        Raises:
+            InputError: there is none.
+        """
+        return [
+            run
+            for path in self.paths
+            for run in runs_of(path, self.source, self.notes.append, self.where)
+        ]
 
 
 def runs_of(
@@ -26,8 +104,8 @@ def runs_of(
     source: str | None = None,
     say: Callable[[str], None] = lambda _: None,
     where: str | None = None,
-) -> list[str]:
-    """Returns the paths of the runs of an INPUT.
+) -> list[Found]:
+    """Returns the runs of an INPUT.
 
     Args:
         source: the format given for all logs.
@@ -37,20 +115,18 @@ def runs_of(
     Raises:
         InputError: there is no run.
     """
-    if is_dataset(path):
-        from syncline.dataset import index
-
-        runs, left_out = index.runs_of(path, where)
+    if dataset := Dataset.at(path):
+        runs, left_out = dataset.selected(where)
         for reason in left_out:
             say(f"warning: {reason}")
-        return runs
+        return [_known(run) for run in runs]
     if where is not None:
         raise InputError(
             f"a condition selects runs of a dataset, and {path} is not one",
             f"make one: syncline ingest {path} --into DATASET",
         )
     if path == "-":
-        return [path]
+        return [Found(path, source, is_stream=True)]
     if not Path(path).exists():
         found = sorted(glob.glob(path)) if glob.has_magic(path) else []  # noqa: PTH207
         if not found:
@@ -59,31 +135,57 @@ def runs_of(
                 "check the name; a quoted pattern names several runs: 'base/*.log'",
             )
         return [run for one in found for run in runs_of(one, source, say)]
-    if not Path(path).is_dir() or _is_run(Path(path), source):
-        return [path]
-    runs, others = [], []
+    itself = _found(path, source)
+    if not itself.is_folder or _is_run_folder(Path(path)):
+        return [itself]
+    members, others = [], []
     for child in sorted(Path(path).iterdir()):
         if child.name.startswith("."):
             continue
-        (runs if _is_run(child, source) else others).append(str(child))
-    if not runs:
+        one = _found(str(child), source)
+        (members if _is_run(one) else others).append(one)
+    if not members:
         raise InputError(
             f"{path} is a folder without runs: it has no logs, traces, recordings, tables or baselines",
             f"if the runs are in subfolders, name them: '{path.rstrip('/')}/*/*.log'",
         )
     for other in others:
-        say(f"note: {other} is skipped: it is not a run")
-    return runs
+        say(f"note: {other.path} is skipped: it is not a run")
+    return members
 
 
-def _is_run(path: Path, source: str | None) -> bool:
-    if path.is_dir():
-        return is_recording(path) or holds_tables(path)
+def _found(path: str, source: str | None) -> Found:
+    """Returns a run by its path, with what must be known before it can be read."""
+    mode = 0
+    with contextlib.suppress(OSError):
+        mode = Path(path).stat().st_mode
+    is_stream = mode != 0 and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return Found(path, source, stat.S_ISDIR(mode), is_stream)
+
+
+def _known(run: Kind) -> Found:
+    """Returns a run of a dataset, of which the index says what it is."""
+    found = Found(run.path)
+    found.is_baseline, found.input = False, run
+    return found
+
+
+def _is_run_folder(path: Path) -> bool:
+    return (path / MANIFEST).is_file() or holds_tables(path)
+
+
+def _is_run(found: Found) -> bool:
+    """Returns whether a member of a folder is a run."""
+    path = Path(found.path)
+    if found.is_folder:
+        return _is_run_folder(path)
     name = path.name.lower()
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
-    if name.endswith(_ENDINGS) or baseline.is_baseline(path):
+    if name.endswith(_ENDINGS) or found.is_baseline:
         return True
     return name.endswith(".txt") and (
-        source is not None or kind_of(str(path)) != "log" or _core.detect_format(str(path)) is not None
-    )  # fmt: skip
+        found.source is not None
+        or not found.input.is_log
+        or _core.detect_format(found.path) is not None
+    )

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import shutil
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import median
 
 from syncline import scratch
 from syncline.errors import InputError
-from syncline.inputs import Progress, Reading, opened
-from syncline.kinds import is_dataset
+from syncline.input import Input
+from syncline.reading import Progress, Reading
 
 from . import baseline
-from .find_runs import runs_of
+from .find_runs import Named
 from .measure import add_blocks, measure
 from .names import first_names
 from .run import Query, Run, Side
@@ -30,27 +26,31 @@ _SHORT_RUNS = 3
 
 def collect(
     name: str,
-    inputs: Sequence[str],
+    named: Named,
     reading: Reading,
     *,
     engine: str = "auto",
     queries: Sequence[Query] = (),
     blocks: bool | None = None,
     progress: Progress | None = None,
-    check: Callable[[str], None] = lambda _: None,
+    check: Callable[[Input], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Side:
     """Reads the runs of a side.
 
     Args:
+        named: what the user named.
         blocks: whether to measure blocks of time; by default only if the side has a single run.
-        check: called with each path before it is read; may raise.
+        check: called with each run before it is read; may raise.
         say: called with a note on each file that is skipped.
 
     Raises:
         InputError, CoreError, EngineError.
     """
-    paths = [run for path in inputs for run in runs_of(path, reading.source, say, reading.where)]
+    found = named.runs
+    for note in named.notes:
+        say(note)
+    paths = [one.path for one in found]
     # `where` has chosen the runs, so it does not apply to what is in them.
     reading = dataclasses.replace(reading, where=None)
     repeated = sorted({path for path in paths if paths.count(path) > 1})
@@ -58,50 +58,36 @@ def collect(
         raise InputError(
             f"{name}: {repeated[0]} is named twice", "a run counts once; name each run once"
         )
-    found: list[tuple[str, Run]] = []
+    measured: list[tuple[str, Run]] = []
+    by_path = {one.path: one for one in found}
     with scratch.folder() as folder:
-        files = {path: _rereadable(path, folder) for path in paths}
-        stored = {
-            path: baseline.load(file)
-            for path, file in files.items()
-            if baseline.is_baseline(Path(file))
-        }
+        for one in found:
+            one.keep(folder)
+        stored = {one.path: baseline.load(one.copy or one.path) for one in found if one.is_baseline}
         asked_for_blocks = blocks
         if blocks is None:
             blocks = sum(len(stored[path]) if path in stored else 1 for path in paths) == 1
-        for path, file in files.items():
+        for one in found:
+            path = one.path
             if path in stored:
                 for run in stored[path]:
                     _check_answers(run, queries, path)
-                    found.append((path, run))
+                    measured.append((path, run))
                 continue
-            check(file)
-            with opened(file, reading, engine, progress, perfetto=bool(queries)) as open_engine:
-                found.append((path, measure(path, open_engine, queries, blocks=blocks)))
-        runs, warnings = _without_copies(name, found)
+            check(one.input)
+            with one.input.open(reading, engine, progress, perfetto=bool(queries)) as open_engine:
+                measured.append((path, measure(path, open_engine, queries, blocks=blocks)))
+        runs, warnings = _without_copies(name, measured)
         if (
             asked_for_blocks is None
             and len(runs) == 1
             and not runs[0].blocks
-            and runs[0].name in files
+            and runs[0].name in by_path
         ):
             # Several inputs turned out to be copies of one run.
-            with opened(files[runs[0].name], reading, engine, progress) as open_engine:
+            with by_path[runs[0].name].input.open(reading, engine, progress) as open_engine:
                 add_blocks(runs[0], open_engine)
-    return Side(name, tuple(inputs), runs, warnings + _length_warnings(name, runs))
-
-
-def _rereadable(path: str, folder: Path) -> str:
-    """Returns the path, or that of a copy of standard input or a pipe: the format is detected by reading."""
-    if is_dataset(path):
-        return path
-    if path != "-" and (not Path(path).exists() or Path(path).is_file() or Path(path).is_dir()):
-        return path
-    copy = folder / ("standard input" if path == "-" else path.replace("/", "_"))
-    with contextlib.ExitStack() as stack:
-        source = sys.stdin.buffer if path == "-" else stack.enter_context(Path(path).open("rb"))
-        shutil.copyfileobj(source, stack.enter_context(copy.open("wb")))
-    return str(copy)
+    return Side(name, tuple(named.paths), runs, warnings + _length_warnings(name, runs))
 
 
 def _check_answers(run: Run, queries: Sequence[Query], path: str) -> None:

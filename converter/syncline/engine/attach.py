@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncline import _core, interruptible
-from syncline.kinds import TABLE_ENDINGS
+from syncline.formats import TABLE_ENDINGS
 
 from .errors import EngineError
 from .expanded import expanded

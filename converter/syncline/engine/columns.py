@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline import interruptible, scratch
-from syncline.kinds import is_columns
 
 from .attach import DERIVED, as_pattern, attach_runs
 from .errors import DAMAGED, EngineError, SqlError
@@ -28,7 +27,7 @@ from .expanded import expanded
 from .file_columns import FILE_COLUMNS
 from .reads import reads
 from .result import Result, Value
-from .run_files import CONVERT, find_runs
+from .run_files import CONVERT, RunFiles, find_runs
 from .statements import NO_FILES, allowed_statements
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ __all__ = [
     "WITH_TABLES",
     "ColumnsEngine",
     "import_duckdb",
-    "is_columns",
     "open_attached",
     "open_columns",
 ]
@@ -287,6 +285,7 @@ def open_columns(
     memory_limit: int | None = None,
     allow_files: bool = False,
     named: frozenset[str] | None = None,
+    runs: list[RunFiles] | None = None,
 ) -> ColumnsEngine:
     """Opens a folder of tables, a high-level log, or a folder that holds several of these.
 
@@ -297,12 +296,13 @@ def open_columns(
         memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
         allow_files: SQL may read and write other files too, and load extensions of DuckDB.
         named: the files hold only these tables and columns, as `reads` returns them; None if they hold all.
+        runs: the files of the runs, if they are known; by default they are looked for.
 
     Raises:
         EngineError: the input does not exist, or Syncline did not write it.
     """
     path = Path(path)
-    runs = find_runs(path)
+    runs = find_runs(path) if runs is None else runs
     limit = memory_limit or _default_memory()
     # The tables and columns that the files do not hold.
     absent = frozenset[str]()

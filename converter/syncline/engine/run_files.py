@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from syncline.kinds import is_low_level_log, is_table_file, is_table_folder, runs_in, table_ending
+from syncline.formats import is_low_level_log, is_table_folder, runs_in, table_ending
 
 from .errors import EngineError
 
@@ -35,31 +36,52 @@ def find_runs(path: Path) -> list[RunFiles]:
         EngineError: the path does not exist or holds no run.
     """
     if path.is_dir():
-        if is_table_folder(path):
-            return [_of_folder("", path)]
-        _check_requests(path)
-        runs = runs_in(path)
-        if not runs:
-            raise EngineError(
-                f"{path}: no syncline_sync.parquet in this folder, and no runs in its folders",
-                CONVERT,
-            )
-        for run in runs:
-            _check_requests(run)
-        stems = Counter(_stem(run) for run in runs)
-        return [
-            _of_folder(name, run) if run.is_dir() else _of_log(name, run)
-            for run in runs
-            # `a/` and `a.csv` have the same stem, so the full name distinguishes them.
-            for name in [_stem(run) if stems[_stem(run)] == 1 else run.name]
-        ]
+        return [of_folder(path)] if is_table_folder(path) else of_members(path, runs_in(path))
     if not path.exists():
         raise EngineError(f"{path}: no such file or folder", "Check the path.")
-    if is_low_level_log(path):
-        raise EngineError(f"{path}: a low-level log holds events, not requests", CONVERT)
-    if not is_table_file(path):
-        raise EngineError(f"{path}: not .parquet, .csv or .jsonl, nor a folder of these", CONVERT)
-    return [_of_log("", path)]
+    return [of_file(path)]
+
+
+def of_members(folder: Path, members: Sequence[Path]) -> list[RunFiles]:
+    """Returns the runs of a folder of several: folders of tables and high-level logs.
+
+    Raises:
+        EngineError: there is none, or one lacks its requests.
+    """
+    _check_requests(folder)
+    if not members:
+        raise EngineError(
+            f"{folder}: no syncline_sync.parquet in this folder, and no runs in its folders",
+            CONVERT,
+        )
+    for run in members:
+        _check_requests(run)
+    stems = Counter(_stem(run) for run in members)
+    return [
+        of_folder(run, name) if run.is_dir() else of_file(run, name)
+        for run in members
+        # `a/` and `a.csv` have the same stem, so the full name distinguishes them.
+        for name in [_stem(run) if stems[_stem(run)] == 1 else run.name]
+    ]
+
+
+def of_folder(folder: Path, name: str = "") -> RunFiles:
+    """Returns the run whose tables are in a folder."""
+    files = {table: folder / f"syncline_{table}.parquet" for table in TABLES}
+    return RunFiles(name, {table: file for table, file in files.items() if file.is_file()})
+
+
+def of_file(file: Path, name: str = "") -> RunFiles:
+    """Returns the run of a high-level log.
+
+    Raises:
+        EngineError: its name does not say in which format it is.
+    """
+    if is_low_level_log(file):
+        raise EngineError(f"{file}: a low-level log holds events, not requests", CONVERT)
+    if table_ending(file) is None:
+        raise EngineError(f"{file}: not .parquet, .csv or .jsonl, nor a folder of these", CONVERT)
+    return RunFiles(name, {"sync": file}, log=str(file))
 
 
 def _check_requests(path: Path) -> None:
@@ -76,12 +98,3 @@ def _check_requests(path: Path) -> None:
 def _stem(path: Path) -> str:
     found = table_ending(path) if path.is_file() else None
     return path.name[: -len(found[1])] if found else path.name
-
-
-def _of_folder(name: str, folder: Path) -> RunFiles:
-    files = {table: folder / f"syncline_{table}.parquet" for table in TABLES}
-    return RunFiles(name, {table: file for table, file in files.items() if file.is_file()})
-
-
-def _of_log(name: str, file: Path) -> RunFiles:
-    return RunFiles(name, {"sync": file}, log=str(file))

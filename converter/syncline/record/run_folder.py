@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 
 from syncline import _core
-from syncline.kinds import MANIFEST
+from syncline.formats import MANIFEST
 from syncline.record.errors import RecordError
 from syncline.users import sudo_caller
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from syncline import _core, interruptible, scratch
 from syncline.errors import InputError
-from syncline.kinds import kind_of
+from syncline.input import Input
 from syncline.reading import Progress, Reading
-from syncline.recordings import Filter, read_recording
+from syncline.recordings import Filter, Recording, read_file
 from syncline.report import read_sql
 
 from .probe_events import from_table
 from .strace_calls import from_calls
 from .writes import Writes, read_csv
 
-__all__ = ["read"]
+__all__ = ["is_table", "read", "read_table"]
 
 # The fields of a low-level log of strace that sql/commands/write_model/calls.sql uses.
 _TYPES = {
@@ -26,41 +26,55 @@ _TYPES = {
 }  # fmt: skip
 
 
-def read(path: str, reading: Reading, progress: Progress | None = None) -> Writes:
-    """Reads the writes.
+def is_table(path: str) -> bool:
+    """Returns whether a path names a table of writes in CSV, which is no recording and no other INPUT."""
+    return path.lower().endswith(".csv")
+
+
+def read_table(path: str, reading: Reading) -> Writes:
+    """Reads the writes of a table.
+
+    Raises:
+        InputError: it cannot be read, or is no such table.
+    """
+    _refuse_filter(reading)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}", "check the name") from None  # fmt: skip
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8", "write the table in UTF-8") from None
+    return read_csv(path, text)
+
+
+def read(input_: Input, reading: Reading, progress: Progress | None = None) -> Writes:
+    """Reads the writes of a recording.
 
     Raises:
         InputError: the input has none, or is of another recorder.
         CoreError: it cannot be converted.
     """
-    if path.lower().endswith(".csv"):
-        _refuse_filter(reading)
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}", "check the name") from None  # fmt: skip
-        except UnicodeDecodeError:
-            raise InputError(f"{path} is not UTF-8", "write the table in UTF-8") from None
-        return read_csv(path, text)
-    if kind_of(path, reading.source) != "log":
+    if not input_.is_log:
         raise InputError(
-            f"{path} is no recording of one run: the model reads a log, a run directory or a table of writes",
+            f"{input_.path} is no recording of one run: the model reads a log, a run directory or a table of writes",
             "give one run directory of: syncline record --writes -o run -- COMMAND",
         )
-    files = read_recording(path).files
+    recording = input_.recording
     with scratch.folder() as work:
         # What is no file can be read only once, so its format is not known before that.
-        can_detect = all(Path(file).is_file() for file in files)
-        formats = {reading.source or _core.detect_format(file) for file in files if can_detect}
+        can_detect = all(Path(file).is_file() for file in recording.files)
+        formats = {
+            reading.source or _core.detect_format(file) for file in recording.files if can_detect
+        }
         if can_detect and formats != {"strace"}:
-            return _of_events(work, path, reading, progress)
+            return _of_events(work, recording, reading, progress)
         log = work / "log.events.jsonl"
-        sources = _sources(reading.convert([path], str(log), progress=progress))
+        sources = _sources(reading.convert([recording], str(log), progress=progress))
         if sources == {"strace"}:
             _refuse_filter(reading)
             return interruptible.call(lambda: _of_calls(log))
         again = Reading(window_ns=reading.window_ns, filter=reading.filter)
-        return _of_events(work, str(log), again, None, sources)
+        return _of_events(work, read_file(str(log)), again, None, sources)
 
 
 def _refuse_filter(reading: Reading) -> None:
@@ -82,14 +96,14 @@ def _sources(summary: dict[str, Any]) -> set[str]:
 
 def _of_events(
     work: Path,
-    path: str,
+    recording: Recording,
     reading: Reading,
     progress: Progress | None,
     sources: set[str] | None = None,
 ) -> Writes:
-    """Reads the writes of a kernel's events, which the core pairs. `sources`: what the events are of, if `path` does not say it."""
+    """Reads the writes of a kernel's events, which the core pairs. `sources`: what the events are of, if the recording does not say it."""
     table = work / "writes.parquet"
-    summary = reading.convert([path], str(table), to="writes", progress=progress)
+    summary = reading.convert([recording], str(table), to="writes", progress=progress)
     losses = {one["reason"]: one["count"] for one in summary["losses"]}
     lost = losses.get("lost_by_tracer", 0)
     sources = sources or _sources(summary)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from syncline.errors import InputError
 from syncline.reading import Progress, Reading
+from syncline.recordings import Recording
 
 from .predict import Outcome, Predicted
 
@@ -13,20 +14,27 @@ __all__ = ["write_trace"]
 
 
 def write_trace(
-    input_: str, output: str, outcome: Outcome, reading: Reading, progress: Progress | None = None
+    path: str,
+    recording: Recording | None,
+    output: str,
+    outcome: Outcome,
+    reading: Reading,
+    progress: Progress | None = None,
 ) -> None:
     """Writes the trace of the recording, with tracks of what is dirty, of the state of page cache, and of the writes.
 
-    A table in CSV has nothing else that a trace shows.
+    Args:
+        path: the INPUT, for messages.
+        recording: None for a table in CSV, which has nothing else that a trace shows.
 
     Raises:
         InputError: scenarios overlap, so no track can show what is dirty.
         CoreError: the input cannot be converted.
     """
-    _check_scenarios(input_, outcome.predicted)
-    inputs = [] if input_.lower().endswith(".csv") else [input_]
+    _check_scenarios(path, outcome.predicted)
+    recordings = [] if recording is None else [recording]
     rows = [_row(one) for one in outcome.predicted]
-    reading.convert(inputs, output, progress=progress, predicted_writes=(outcome.rules, rows))
+    reading.convert(recordings, output, progress=progress, predicted_writes=(outcome.rules, rows))
 
 
 def _row(one: Predicted) -> tuple[tuple[int | str | None, ...], ...]:
@@ -41,7 +49,7 @@ def _row(one: Predicted) -> tuple[tuple[int | str | None, ...], ...]:
     )
 
 
-def _check_scenarios(input_: str, predicted: Sequence[Predicted]) -> None:
+def _check_scenarios(path: str, predicted: Sequence[Predicted]) -> None:
     """Checks that each scenario ends before the next one begins."""
     begun: list[str | None] = []
     end_ns = 0
@@ -49,7 +57,7 @@ def _check_scenarios(input_: str, predicted: Sequence[Predicted]) -> None:
         if not begun or write.scenario != begun[-1]:
             if write.scenario in begun or write.start_ns < end_ns:
                 raise InputError(
-                    f"{input_}: the scenario '{write.scenario or ''}' overlaps another one, and a trace shows one page cache",
+                    f"{path}: the scenario '{write.scenario or ''}' overlaps another one, and a trace shows one page cache",
                     "write a table for each scenario, or give each scenario its own times",
                 )
             begun.append(write.scenario)
