@@ -1,11 +1,10 @@
-"""Words losses as sentences, for the messages of a conversion and the warnings above a report."""
+"""Words losses as sentences, for the messages of a conversion and the warnings above a report. What to type is said by `cli`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-__all__ = ["REPORTED", "filtered", "of_conversion", "said_anyway", "sentence"]
+__all__ = ["REPORTED", "filtered", "said_anyway", "sentence"]
 
 # Reason -> (noun, counts that add up to the total that the reason is a part of). A count is a key of
 # `syncline_meta` or another reason. Each bio has a submit, or is counted as `never_submitted`.
@@ -34,8 +33,6 @@ _PART_OF = {
     "submits_missing": ("completions", ("events.block_complete",)),
 }
 _EVENTS = ("events", ("events",))
-# A shorter gap would be shown as 0.0 s.
-AT_ONCE_NS = 50_000_000
 # No losses, but the first explains why many figures are not known, and the second may be one.
 REPORTED = ("call_only", "only_cpu")
 
@@ -86,27 +83,3 @@ def filtered(wanted: str, numbers: Mapping[str, int]) -> str:
     if unknown:
         text += f", and {unknown:,} for which the log does not record what the filter selects by"
     return text
-
-
-def of_conversion(summary: Mapping[str, Any]) -> list[str]:
-    """Returns a sentence for each reason of a loss in the summary of `_core.convert`."""
-    numbers = {"lines": summary["lines"], "events": summary["events"]}
-    if summary["requests"] is not None:
-        numbers["requests"] = summary["requests"]
-    numbers |= {f"events.{kind}": count for kind, count in summary["events_by_kind"].items()}
-    numbers |= {loss["reason"]: loss["count"] for loss in summary["losses"]}
-    found = [
-        sentence(loss["reason"], loss["meaning"], numbers)
-        for loss in summary["losses"]
-        if loss["severity"] == "loss"
-        or (loss["reason"] in REPORTED and loss["reason"] not in said_anyway(numbers))
-    ]
-    left_out = filtered(summary["filter"], numbers)
-    found += [
-        f"{first} ends {gap / 1e9:,.1f} s before {second} begins, so nothing is joined: are they of the"
-        " same run and clock, and is --offset right?"
-        for first, second, gap in summary["disjoint"]
-        # Pieces of one recording follow each other without a gap.
-        if gap >= AT_ONCE_NS
-    ]
-    return [*found, left_out] if left_out else found

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncline import _core, losses
+from syncline import _core
+from syncline.cli import conversion
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import (
     FILTERS,
@@ -184,7 +185,7 @@ def _print_summary(summary: dict[str, Any], output: str, quiet: bool) -> None:
             result = f" ({_count(kinds['call_enter'])} sync calls)"
         target = "standard output" if output == "-" else output
         say(f"{_count(events)} events in {span:.3f} s{result} -> {target}")
-    for line in losses.of_conversion(summary):
+    for line in conversion.warnings(summary):
         say(f"warning: {line}")
     for line in summary["unparsed"]:
         say(f"  {line}")

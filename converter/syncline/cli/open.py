@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from syncline import _core, losses, scratch
+from syncline import _core, scratch
+from syncline.cli import conversion
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading, refuse_for_converted
 from syncline.cli.output import show
@@ -157,7 +158,7 @@ def _trace_of(input: Input, reading: Reading) -> Iterator[tuple[Path, str]]:
         trace = folder / "trace.pftrace"
         with bar("converting") as progress:
             summary = input.convert(str(trace), reading, progress)
-        for line in losses.of_conversion(summary):
+        for line in conversion.warnings(summary):
             say(f"warning: {line}")
         yield trace, _trace_name(path)
 

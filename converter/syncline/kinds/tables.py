@@ -6,7 +6,7 @@ import contextlib
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,10 @@ class Tables(Kind):
 
     def content(self) -> list[Path]:
         return sorted(file for file in Path(self.path).glob("syncline_*.parquet") if file.is_file())
+
+    def absolute(self) -> Input:
+        members = tuple(one.absolute() for one in self.members)
+        return replace(self, path=str(Path(self.path).absolute()), members=members)
 
     def runs(self, source: str | None = None) -> list[Input]:
         if file := next((one for one in self.members if one.is_file()), None):
