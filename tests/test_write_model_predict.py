@@ -132,7 +132,7 @@ def test_inputs_without_writes_are_refused(tmp_path: Path) -> None:
     def refused(path: Path, code: int = 3) -> str:
         return fails(code, "model", "predict", path, "--parameters", MACHINE)
 
-    assert "whose format is thesis" in refused(ROOT / "tests/data/thesis/small1.log")
+    assert "whose format is bpftrace" in refused(ROOT / "tests/data/thesis/small1.log")
     assert "no write to a file" in refused(ROOT / "tests/data/strace/msync.log")
     assert "cannot read" in refused(tmp_path / "none.csv")
     assert "cannot read" in fails(3, "model", "predict", LOG, "--parameters", tmp_path / "none")
