@@ -17,6 +17,7 @@ import pytest
 from syncline.dataset import index, ingest, layout
 from syncline.dataset.store import open_store
 from syncline.diff.rules import Policy
+from syncline.kinds import resolve
 from syncline.reading import Reading
 
 from tests.coretools import DATA
@@ -84,7 +85,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trend") / "history"
     store = open_store(str(folder))
     ingest.create(store)
-    base = ingest.ingest(str(DATA / "small1.log"), store, Reading(), ingest.Described("db1", START_NS)).entry  # fmt: skip
+    base = ingest.ingest(resolve(str(DATA / "small1.log")), store, Reading(), ingest.Described("db1", START_NS)).entry  # fmt: skip
     slow = noise(16, 1.0, 5) + noise(8, 1.5, 6)
     urls = {17: "https://ci.example/run?a=1&b=2", 18: "javascript:alert(1)"}
     for host, values in (("db1", slow), ("db2", noise(12, 1.0, 7))):
@@ -224,7 +225,7 @@ def test_a_trend_that_cannot_tell_says_why(tmp_path: Path) -> None:
     folder = tmp_path / "history"
     store = open_store(str(folder))
     ingest.create(store)
-    base = ingest.ingest(str(DATA / "small1.log"), store, Reading(), ingest.Described("db1", START_NS)).entry  # fmt: skip
+    base = ingest.ingest(resolve(str(DATA / "small1.log")), store, Reading(), ingest.Described("db1", START_NS)).entry  # fmt: skip
     store.remove(f"{layout.ENTRIES}/{base.file}")
     for number, factor in enumerate([1, 1.01, 1.02, 1.03, 1.04, 1.05, 2, 20, 3, 40]):
         identity = f"{number:02}" + "0" * 62

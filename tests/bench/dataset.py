@@ -35,6 +35,7 @@ from syncline.dataset.spark import open_spark
 from syncline.dataset.store import open_store
 from syncline.engine import EngineError, SqlError
 from syncline.engine.run_files import TABLES
+from syncline.kinds import resolve
 from syncline.reading import Reading
 from syncline.report import run_report
 
@@ -55,7 +56,9 @@ def make(folder: Path, runs: int, requests: int) -> None:
         recording = Path(temporary, "postgres")
         base_store = open_store(f"{temporary}/base")
         ingest.create(base_store)
-        base = ingest.ingest(str(recording), base_store, Reading(), ingest.Described()).entry
+        base = ingest.ingest(
+            resolve(str(recording)), base_store, Reading(), ingest.Described()
+        ).entry
         source = Path(temporary, "base", base.partition)
         copies = -(-requests // base.requests)
         for number in range(runs):
