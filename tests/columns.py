@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from syncline.engine.expanded import expanded
+
 from tests import sqlfmt
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +43,13 @@ VIEWS = {
     "write_wait": "Waits of writes",
     "loss": "Losses",
     "mark": "Marks",
+}
+# Tables that are made of others: the macro that each engine's table is. A native trace processor reads its files without macros, so there
+# the macro is written out, as the subquery `FROM (...)` at the left margin.
+DERIVED_TABLES = {
+    "sync_call": "sync_calls!()",
+    "parallel": "flight_edges!()",
+    "stack": "stack_frames!()",
 }
 RUN = "Always '' here, because a trace holds one run. Joins over several runs need it."
 # SQL in both engines has signed integers; files hold the value unsigned.
@@ -160,6 +169,21 @@ def perfetto(columns: list[Column], text: str) -> str:
     return re.sub(
         r"(?P<head>^SELECT\n)(?P<items>.*?)\nFROM ", select, text, count=1, flags=re.S | re.M
     )
+
+
+def written_out(macro: str, text: str) -> str:
+    """A module of sql/tables/perfetto/ with the subquery that stands for a macro. Its names need no prefix, because it has no caller."""
+    body = expanded(macro, "perfetto").replace(f"_{macro.partition('!')[0]}_", "")
+    found = re.sub(
+        r"^FROM \(.*?\)(?=;|\nORDER BY [\w, ]+;)",
+        lambda _: f"FROM {body}",
+        text,
+        count=1,
+        flags=re.S | re.M,
+    )
+    if "\nFROM (" not in text:
+        raise ValueError(f"no subquery `FROM (...)` for {macro}")
+    return found
 
 
 _WRAP = {"break_long_words": False, "break_on_hyphens": False}
@@ -318,6 +342,10 @@ def outputs() -> dict[Path, Callable[[str], str]]:
         **{
             sql / "tables" / "perfetto" / f"{t}.sql": partial(perfetto, c)
             for t, c in tables.items()
+        },
+        **{
+            sql / "tables" / "perfetto" / f"{t}.sql": partial(written_out, macro)
+            for t, macro in DERIVED_TABLES.items()
         },
         **{sql / "tables" / "duckdb" / f"{t}.sql": whole(duckdb_view(t, tables[t])) for t in VIEWS},
         sql / "commands" / "inspect" / "known.sql": whole(known(tables["sync"], groups)),

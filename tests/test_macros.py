@@ -188,8 +188,8 @@ def engines(tmp_path: Path) -> list[Path]:
 def rows(tmp_path: Path, sql: str) -> list[tuple[object, ...]]:
     """Returns the rows of SQL, which both engines give."""
     found = []
-    for path in engines(tmp_path):
-        with opened(str(path), Reading()) as engine:
+    for path, name in zip(engines(tmp_path), ("duckdb", "embedded"), strict=True):
+        with opened(str(path), Reading(), engine=name) as engine:
             found.append(run_query(engine, sql).rows)
     assert found[0] == found[1]
     return found[0]
@@ -292,17 +292,21 @@ def test_depth_merged_and_only_time_of_random_intervals(tmp_path: Path, seed: in
         for at in range(100)
     }
     depth = dict.fromkeys(open_at, 0)
-    for g, ts, dur, number in rows(tmp_path, f"SELECT * FROM depth!({intervals}, (g))"):
+    for g, ts, dur, number in rows(
+        tmp_path, f"SELECT * FROM depth!({intervals}, (g)) ORDER BY 1, 2"
+    ):
         depth |= dict.fromkeys([(g, at) for at in range(ts, ts + dur)], number)
     assert depth == {key: len(keys) for key, keys in open_at.items()}
     union = set()
-    for g, ts, dur in rows(tmp_path, f"SELECT * FROM merged!({intervals}, (g))"):
+    for g, ts, dur in rows(tmp_path, f"SELECT * FROM merged!({intervals}, (g)) ORDER BY 1, 2"):
         instants = {(g, at) for at in range(ts, ts + dur)}
         assert not instants & union
         union |= instants
     assert union == {key for key, keys in open_at.items() if keys}
     only = Counter((g, keys[0]) for (g, _), keys in open_at.items() if len({*keys}) == 1)
-    found = rows(tmp_path, f"SELECT g, k, only_ns FROM only_time!({intervals}, k, (g))")
+    found = rows(
+        tmp_path, f"SELECT g, k, only_ns FROM only_time!({intervals}, k, (g)) ORDER BY 1, 2"
+    )
     assert {(g, k): ns for g, k, ns in found} == only
 
 
@@ -593,8 +597,10 @@ def test_decimal_floor_is_the_bound_of_the_bucket(tmp_path: Path) -> None:
     numbers = sorted({0, *edges, *(random.randrange(10 ** random.randrange(1, 18)) for _ in range(100))})  # fmt: skip
     # A number is in the bucket with the largest bound that it reaches.
     bounds = [0, *(lead * 10**power for power in range(18) for lead in (1, 2, 5))]
-    values = " UNION ALL ".join(f"SELECT CAST({n} AS BIGINT) AS n" for n in numbers)
-    found = rows(tmp_path, f"SELECT n, decimal_floor!(n) FROM ({values}) AS t ORDER BY n")
+    values = ", ".join(f"(CAST({n} AS BIGINT))" for n in numbers)
+    found = rows(
+        tmp_path, f"WITH t(n) AS (VALUES {values}) SELECT n, decimal_floor!(n) FROM t ORDER BY n"
+    )
     assert found == [(n, max(bound for bound in bounds if bound <= n)) for n in numbers]
 
 
@@ -999,3 +1005,77 @@ def test_shown_figures(
         " SELECT runs, has_tables, has_bios, has_syncs, all_have_syncs FROM shown_figures!()",
     )
     assert found == [expected]
+
+
+def test_split_stacks(tmp_path: Path) -> None:
+    # A name may be empty, or hold what JSON writes with an escape.
+    stacks = table(("r", 1, 'main;a"b;'), ("r", 2, "one"), columns="run stack_id stack")
+    sql = f"SELECT stack_id, depth, frame FROM split_stacks!({stacks}) ORDER BY 1, 2"
+    assert rows(tmp_path, sql) == [(1, 0, "main"), (1, 1, 'a"b'), (1, 2, ""), (2, 0, "one")]
+
+
+def test_stack_frames(tmp_path: Path) -> None:
+    # The stack of the call was used first, at 5. A stack of 258 frames ends with the mark.
+    deep = ";".join("f" for _ in range(258))
+    syncs = table(("r", "b;c", 10), ("r", "a", 7), ("r", None, 1), columns="run stack ts_ns")
+    calls = table(("r", "b;c", 5), ("s", deep, 1), columns="run stack ts_ns")
+    sql = (
+        f"WITH syncline_sync AS {syncs}, syncline_call AS {calls}"
+        " SELECT run, stack_id, depth, frame, stack FROM stack_frames!()"
+        " WHERE depth IN (0, 1, 255, 256, 257) ORDER BY 1, 2, 3"
+    )
+    assert rows(tmp_path, sql) == [
+        ("r", 1, 0, "b", "b;c"), ("r", 1, 1, "c", "b;c"), ("r", 2, 0, "a", "a"),
+        *(("s", 1, depth, "f", deep) for depth in (0, 1, 255)), ("s", 1, 256, "[deeper frames]", deep),
+    ]  # fmt: skip
+
+
+def test_flight_edges(tmp_path: Path) -> None:
+    # 1 is in flight in 0-10, and 2 in 4-6. 3 starts when 1 ends, so they do not overlap. 4 has no length.
+    syncs = table(
+        ("r", 1, 0, 10), ("r", 2, 4, 2), ("r", 3, 10, 5), ("r", 4, 3, None), ("s", 1, 1, 1),
+        columns="run sync_id ts_ns dur_ns",
+    )  # fmt: skip
+    sql = (
+        f"WITH syncline_sync_call AS {syncs}"
+        " SELECT run, position, sync_id, flying, CAST(flown AS BIGINT), CAST(shared_ns AS BIGINT)"
+        " FROM flight_edges!() ORDER BY 1, 2"
+    )
+    assert rows(tmp_path, sql) == [
+        ("r", 1, 1, 1, 0, 0), ("r", 2, 2, 2, 4, 0), ("r", 3, 2, 1, 8, 2), ("r", 4, 1, 0, 12, 2),
+        ("r", 5, 3, 1, 12, 2), ("r", 6, 3, 0, 17, 2), ("s", 1, 1, 1, 0, 0), ("s", 2, 1, 0, 1, 0),
+    ]  # fmt: skip
+
+
+def test_flight_peaks(tmp_path: Path) -> None:
+    # During 1, there are 3 at once; during 2, which ends before that, 2; during 3, the 3 of its own start.
+    edges = table(
+        ("r", 1, 1, 1), ("r", 2, 2, 2), ("r", 2, 3, 1), ("r", 4, 4, 2), ("r", 3, 5, 3), ("r", 3, 6, 2),
+        ("r", 4, 7, 1), ("r", 1, 8, 0), ("s", 1, 1, 1), ("s", 1, 2, 0),
+        columns="run sync_id position flying",
+    )  # fmt: skip
+    sql = f"SELECT run, sync_id, peak FROM flight_peaks!({edges}) WHERE peak IS NOT NULL ORDER BY 1, 2"
+    with opened(str(LOG), Reading()) as engine:
+        found = run_query(engine, sql).rows
+    assert found == [("r", 1, 3), ("r", 2, 2), ("r", 3, 3), ("r", 4, 3), ("s", 1, 1)]
+
+
+def test_sync_calls(tmp_path: Path) -> None:
+    # Call 1 has two requests: of two files, both with their journal time and one with its bytes. 3 is a call of one.
+    names = (
+        "run sync_id call_sync_id ts_ns dur_ns tid pid comm process cgroup op path container_path dev ino id ret syscall_ns"
+        " writeback_ns before_submit_ns after_complete_ns journal_ns flush_ns bytes ranges bios stack confidence incomplete start_ns"
+    )
+    known: dict[str, object] = {"run": "r", "tid": 7, "op": "msync", "dev": "8,0", "id": 1, "journal_ns": 2, "confidence": "exact"}  # fmt: skip
+    one: dict[str, object] = {"sync_id": 1, "call_sync_id": 1, "ts_ns": 10, "dur_ns": 5, "path": "/a", "bytes": 4096, "syscall_ns": 30}  # fmt: skip
+    two: dict[str, object] = {"sync_id": 2, "call_sync_id": 1, "ts_ns": 15, "dur_ns": 20, "path": "/b", "confidence": "inferred", "op": None}  # fmt: skip
+    three: dict[str, object] = {"sync_id": 3, "call_sync_id": 3, "ts_ns": 50, "dur_ns": 9, "path": "/a", "bytes": 1, "op": "fsync"}  # fmt: skip
+    syncs = table(*(tuple((known | each).get(name) for name in names.split()) for each in (one, two, three)), columns=names)  # fmt: skip
+    sql = (
+        f"WITH syncline_sync AS {syncs} SELECT sync_id, ts_ns, dur_ns, op, path, dev, what, journal_ns, bytes, confidence, requests"
+        " FROM sync_calls!() ORDER BY 1"
+    )
+    assert rows(tmp_path, sql) == [
+        (1, 10, 30, "msync", None, "8,0", "several files", 4, None, "inferred", 2),
+        (3, 50, 9, "fsync", "/a", "8,0", None, 2, 1, "exact", 1),
+    ]  # fmt: skip

@@ -22,7 +22,7 @@ from syncline.engine.expanded import expanded
 from syncline.engine.file_columns import FILE_COLUMNS
 from syncline.engine.run_files import TABLES
 from syncline.errors import InputError
-from syncline.report.catalogue import read_sql, sql_root
+from syncline.report.catalogue import read_sql
 
 from . import index, spark_sql
 from .index import Selection
@@ -193,12 +193,7 @@ class SparkEngine:
             schema = ", ".join(f"{column} STRING" for column in columns)
             self._view(name, self._spark.createDataFrame(rows[name], schema))
         for name in VIEWS:
-            if (sql_root() / "tables" / "spark" / f"{name}.sql").is_file():
-                interruptible.call(
-                    lambda name=name: self._rows(expanded(read_sql("tables/spark", name), "spark"))
-                )
-            else:
-                self.query(read_sql("tables/duckdb", name))
+            self.query(read_sql("tables/duckdb", name))
         self._create_runs(selection)
 
     def _types(self) -> dict[str, dict[str, str]]:

@@ -3,40 +3,47 @@
 -- Requests of one thread never overlap. Requests of several threads may share
 -- one wait. The sum of their latencies is then more than the time really
 -- waited.
+--
+-- The subquery is flight_edges!() of sql/macros/, written out by `python -m
+-- tests.columns`.
 
 INCLUDE PERFETTO MODULE dev.syncline.sync_call;
 
--- Starts and ends of the requests in flight, in order. An end comes before a
--- start at the same time: a request is in flight from its start up to, but not
--- including, its end.
+-- Starts and ends of the syncs in flight, in order.
 CREATE OR REPLACE PERFETTO TABLE _syncline_flight AS
-WITH
-  edge AS (
-    SELECT sync_id, ts_ns AS edge_ns, 1 AS step
-    FROM syncline_sync_call
-    WHERE dur_ns > 0
-    UNION ALL
-    SELECT sync_id, ts_ns + dur_ns AS edge_ns, -1 AS step
-    FROM syncline_sync_call
-    WHERE dur_ns > 0
-  ),
-  flight AS (
-    SELECT
-      sync_id, step,
-      ROW_NUMBER() OVER in_order AS position,
-      SUM(step) OVER in_order AS flying,
-      LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
-    FROM edge
-    WINDOW in_order AS (ORDER BY edge_ns, step, sync_id)
-  )
-SELECT
-  sync_id, step, position, flying,
-  -- Integrals up to this edge.
-  COALESCE(SUM(flying * gap_ns) OVER past, 0) AS flown,
-  COALESCE(SUM(gap_ns) FILTER (WHERE flying > 1) OVER past, 0) AS shared
-FROM flight
-WINDOW
-  past AS (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+SELECT sync_id, position, flying, flown, shared_ns
+FROM (
+  WITH
+    edge AS (
+      SELECT run, sync_id, ts_ns AS edge_ns, 1 AS step
+      FROM syncline_sync_call
+      WHERE dur_ns > 0
+      UNION ALL
+      SELECT run, sync_id, ts_ns + dur_ns AS edge_ns, -1 AS step
+      FROM syncline_sync_call
+      WHERE dur_ns > 0
+    ),
+    flight AS (
+      SELECT
+        run, sync_id,
+        ROW_NUMBER() OVER in_order AS position,
+        SUM(step) OVER in_order AS flying,
+        LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
+      FROM edge
+      WINDOW in_order AS (PARTITION BY run ORDER BY edge_ns, step, sync_id)
+    )
+  SELECT
+    run, sync_id, position, flying,
+    COALESCE(SUM(flying * gap_ns) OVER past, 0) AS flown,
+    COALESCE(SUM(gap_ns) FILTER (WHERE flying > 1) OVER past, 0) AS shared_ns
+  FROM flight
+  WINDOW
+    past AS (
+      PARTITION BY run
+      ORDER BY position
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+)
 ORDER BY position;
 
 -- Maximum in flight in each block of 256 edges, so that a request that overlaps
@@ -70,7 +77,7 @@ WITH
       -- The last position at which it is still in flight.
       MAX(position) - 1 AS last,
       MAX(flown) - MIN(flown) AS parallel_ns,
-      MAX(shared) - MIN(shared) AS overlap_ns
+      MAX(shared_ns) - MIN(shared_ns) AS overlap_ns
     FROM _syncline_flight
     GROUP BY sync_id
   )
