@@ -51,9 +51,10 @@
 --   sync_id      id     The first one.
 --   run          text   Name of the run, if the input holds several.
 WITH
-  -- Each reader takes a few columns of these two: kept, 700,000 bios take 0.4
-  -- GB, not 0.2.
-  good AS NOT MATERIALIZED (
+  -- Syncs without an error whose length is known. Each reader takes a few
+  -- columns of this table and the next one: kept, 700,000 bios take 0.4 GB, not
+  -- 0.2.
+  successful AS NOT MATERIALIZED (
     SELECT *, COALESCE(start_ns, ts_ns) AS begin_ns, ts_ns + dur_ns AS end_ns
     FROM syncline_sync
     WHERE ret = 0 AND dur_ns IS NOT NULL
@@ -87,7 +88,7 @@ WITH
   data_before AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
-      (SELECT *, begin_ns AS at_ns FROM good),
+      (SELECT *, begin_ns AS at_ns FROM successful),
       (SELECT *, ts_ns AS at_ns, end_ns AS value_ns FROM file_data),
       (sync_id),
       (run, dev, ino)
@@ -97,7 +98,7 @@ WITH
   data_until AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
-      (SELECT *, end_ns AS at_ns FROM good),
+      (SELECT *, end_ns AS at_ns FROM successful),
       (SELECT *, end_ns AS at_ns, end_ns AS value_ns FROM file_data),
       (sync_id),
       (run, dev, ino)
@@ -127,18 +128,18 @@ WITH
   -- written of the file until the end of the sync.
   data AS (
     SELECT
-      of!(good, (run, sync_id)),
-      COALESCE(written.dev, good.dev) AS dev,
-      good.dev AS file_system,
-      good.begin_ns AS begin_ns,
-      good.end_ns AS sync_end_ns,
+      of!(successful, (run, sync_id)),
+      COALESCE(written.dev, successful.dev) AS dev,
+      successful.dev AS file_system,
+      successful.begin_ns AS begin_ns,
+      successful.end_ns AS sync_end_ns,
       COALESCE(written.bios, 0) AS bios,
       written.failed AS failed,
       COALESCE(written.with_fua, 0) AS with_fua,
       written.unknown AS unknown,
       later!(written.end_ns, data_before.end_ns) AS end_ns,
       data_until.end_ns AS other_ns
-    FROM good
+    FROM successful
     LEFT JOIN written USING (run, sync_id)
     LEFT JOIN data_before USING (run, sync_id)
     LEFT JOIN data_until USING (run, sync_id)
@@ -214,59 +215,60 @@ WITH
   committed AS (
     SELECT
       of!(wait, (run, sync_id)),
-      MAX(bio.has_flush AND bio.end_ns <= good.end_ns) AS flushes,
+      MAX(bio.has_flush AND bio.end_ns <= successful.end_ns) AS flushes,
       MAX(bio.rwbs IS NULL OR bio.has_flush OR bio.has_fua) AS may_flush
     FROM syncline_wait AS wait
-    JOIN good USING (run, sync_id)
+    JOIN successful USING (run, sync_id)
     JOIN bio USING (run, commit_id)
     WHERE wait.wait <> 'flush'
     GROUP BY wait.run, wait.sync_id
   ),
+  -- The verdict on each sync. The first rule that applies counts.
   judged AS (
     SELECT
-      good.*,
+      successful.*,
       CASE
         WHEN covered.failed > 0 THEN 'failed'
         WHEN lost_before.sync_id IS NOT NULL THEN 'lost before'
-        WHEN good.start_ns IS NULL
-        OR good.bios IS NULL
+        WHEN successful.start_ns IS NULL
+        OR successful.bios IS NULL
         OR covered.unknown
-        OR covered.bios < good.bios
-        OR endless.ts_ns <= good.begin_ns THEN 'unknown'
-        WHEN good.bios > 0
+        OR covered.bios < successful.bios
+        OR endless.ts_ns <= successful.begin_ns THEN 'unknown'
+        WHEN successful.bios > 0
         AND covered.with_fua = covered.bios
         AND covered.by_flush THEN 'fua'
-        WHEN good.bios = 0
+        WHEN successful.bios = 0
         AND covered.end_ns IS NULL
         AND covered.other_ns IS NULL THEN CASE
           WHEN waited.for_flush
           OR covered.within
           OR committed.flushes THEN 'flush only'
-          WHEN good.op = 'sync_file_range' THEN 'no data'
+          WHEN successful.op = 'sync_file_range' THEN 'no data'
           -- Pseudo file systems, which sync goes over too.
-          WHEN good.op IN ('sync', 'syncfs')
-          AND good.dev LIKE '0,%'
-          AND good.fs <> 'btrfs' THEN 'no data'
+          WHEN successful.op IN ('sync', 'syncfs')
+          AND successful.dev LIKE '0,%'
+          AND successful.fs <> 'btrfs' THEN 'no data'
           WHEN NOT committed.may_flush THEN 'no flush'
-          WHEN good.flush_ns IS NULL
+          WHEN successful.flush_ns IS NULL
           OR waited.for_commit THEN 'unknown'
           ELSE 'no data'
         END
         WHEN covered.by_flush
-        AND (good.bios > 0 OR covered.others_by_flush) THEN 'flush'
+        AND (successful.bios > 0 OR covered.others_by_flush) THEN 'flush'
         WHEN covered.by_flush
         OR covered.partly
         OR (waited.for_commit AND covered.lacks_journal)
-        OR (good.op IS DISTINCT FROM 'sync_file_range'
-        AND (good.flush_ns IS NULL OR covered.outlasted)) THEN 'unknown'
+        OR (successful.op IS DISTINCT FROM 'sync_file_range'
+        AND (successful.flush_ns IS NULL OR covered.outlasted)) THEN 'unknown'
         ELSE 'no flush'
       END AS verdict
-    FROM good
+    FROM successful
     LEFT JOIN covered USING (run, sync_id)
     LEFT JOIN waited USING (run, sync_id)
     LEFT JOIN committed USING (run, sync_id)
-    LEFT JOIN lost_before!(good, bio) AS lost_before USING (run, sync_id)
-    LEFT JOIN endless ON same!(endless, good, (run, dev, ino))
+    LEFT JOIN lost_before!(successful, bio) AS lost_before USING (run, sync_id)
+    LEFT JOIN endless ON same!(endless, successful, (run, dev, ino))
   )
 SELECT
   verdict, op, fs, dev,

@@ -36,6 +36,7 @@
 --   sync_id           id     The longest request.
 --   run               text   Name of the run, if the input holds several.
 WITH RECURSIVE
+  -- The requests of which all is known that a group is found by.
   complete AS (
     SELECT
       run, sync_id, op, comm, path, bytes, bios, ranges, writeback_ns, dur_ns,
@@ -44,8 +45,9 @@ WITH RECURSIVE
     FROM syncline_sync
     WHERE incomplete IS NULL AND bytes + writeback_ns + dur_ns IS NOT NULL
   ),
-  -- `octave` is the number of cells of an octave of the latency.
-  covered AS (
+  -- `octave` is the number of cells of an octave of the latency: more requests
+  -- fill smaller cells.
+  run_total AS (
     SELECT
       run,
       COUNT(*) AS requests,
@@ -63,7 +65,7 @@ WITH RECURSIVE
       CAST(FLOOR(LOG2(bytes + 0.5)) AS BIGINT) AS x,
       CAST(FLOOR(LOG2(writeback_ns + 0.5) * octave) AS BIGINT) AS y
     FROM complete
-    JOIN covered ON covered.run = complete.run
+    JOIN run_total ON run_total.run = complete.run
   ),
   -- The cells that connect.
   dense AS (
@@ -95,16 +97,12 @@ WITH RECURSIVE
     SELECT run, x, y, MIN(seed) AS seed FROM reach GROUP BY run, x, y
   ),
   numbered AS (
-    SELECT
-      run, seed,
-      ROW_NUMBER() OVER (
-        PARTITION BY run
-        ORDER BY SUM(syncs) DESC, seed
-      ) AS number
+    SELECT run, seed, ROW_NUMBER() OVER largest_first AS number
     FROM connected
     JOIN dense USING (run, x, y)
     GROUP BY run, seed, requests
     HAVING SUM(syncs) >= 3 AND SUM(syncs) * 50 >= requests
+    WINDOW largest_first AS (PARTITION BY run ORDER BY SUM(syncs) DESC, seed)
   ),
   -- Each request with the number of its group: 0 for empty ones, -1 for others.
   member AS (
@@ -119,13 +117,10 @@ WITH RECURSIVE
     LEFT JOIN numbered USING (run, seed)
   ),
   ranked_member AS (
-    SELECT
-      *,
-      ROW_NUMBER() OVER (
-        PARTITION BY run, number
-        ORDER BY dur_ns DESC, sync_id
-      ) AS place
+    SELECT *, ROW_NUMBER() OVER longest_first AS place
     FROM member
+    WINDOW
+      longest_first AS (PARTITION BY run, number ORDER BY dur_ns DESC, sync_id)
   ),
   grouped AS (
     SELECT
@@ -157,6 +152,7 @@ WITH RECURSIVE
   background AS (
     SELECT run, ts_ns, dur_ns FROM syncline_bio WHERE sync_id IS NULL
   ),
+  -- Whether a commit or a background bio was in flight during the writeback.
   met AS (
     SELECT
       run, number,
@@ -189,6 +185,7 @@ WITH RECURSIVE
     JOIN syncline_phase AS phase USING (run, sync_id)
     GROUP BY run, member.number, phase
   ),
+  -- The phase at place 1 is the one that most of the time went to.
   main_phase AS (
     SELECT
       run, number, phase,
@@ -199,6 +196,7 @@ WITH RECURSIVE
       ) AS place
     FROM spent
   ),
+  -- What may set the requests of a group apart from the others.
   property AS (
     SELECT run, number, 'op ' || op AS name FROM member
     UNION ALL
@@ -231,7 +229,8 @@ WITH RECURSIVE
     GROUP BY run, name
     HAVING SUM(syncs) >= 3
   ),
-  -- A property that no request of a group has counts too.
+  -- How often a property is here and elsewhere. One that no request of a group
+  -- has counts too.
   difference AS (
     SELECT
       run, number, name,
@@ -241,7 +240,7 @@ WITH RECURSIVE
         requests - grouped.syncs
       ) AS elsewhere
     FROM grouped
-    JOIN covered USING (run)
+    JOIN run_total USING (run)
     JOIN common USING (run)
     LEFT JOIN counted USING (run, number, name)
   ),
@@ -279,7 +278,7 @@ SELECT
   main_phase.share AS phase_share,
   sync_id, run
 FROM grouped
-JOIN covered USING (run)
+JOIN run_total USING (run)
 LEFT JOIN busy USING (run, number)
 LEFT JOIN described USING (run, number)
 LEFT JOIN main_phase USING (run, number)

@@ -61,8 +61,9 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE wait.wait <> 'flush' AND wait.confidence IS DISTINCT FROM 'inferred'
   ),
-  -- The runs whose syncs have known waits for the journal.
-  seen AS (
+  -- The runs whose syncs have known waits for the journal: there, no sync
+  -- waited for a commit that has none. Elsewhere that is unknown.
+  with_waits AS (
     SELECT DISTINCT run, 0 AS none
     FROM syncline_sync
     WHERE journal_ns IS NOT NULL
@@ -74,10 +75,11 @@ WITH
     FROM waiting
     GROUP BY run, commit_id
   ),
-  -- When the others began is not known.
+  -- The commits that the journal recorded, without those whose begin is lost.
   recorded AS (
     SELECT * FROM syncline_journal WHERE incomplete IS DISTINCT FROM 'start'
   ),
+  -- All commits: those recorded, and those that only the waits of syncs show.
   made AS (
     SELECT
       journal.run AS run,
@@ -86,16 +88,16 @@ WITH
       COALESCE(journal.dev, waited.dev) AS dev,
       COALESCE(
         journal.started_by,
-        CASE WHEN seen.run IS NOT NULL THEN 'unknown' END
+        CASE WHEN with_waits.run IS NOT NULL THEN 'unknown' END
       ) AS started_by,
-      COALESCE(waited.syncs, seen.none) AS syncs,
+      COALESCE(waited.syncs, with_waits.none) AS syncs,
       journal.ts_ns AS at_ns,
       journal.dur_ns AS dur_ns
     FROM recorded AS journal
     LEFT JOIN waited
       ON waited.run = journal.run
       AND waited.commit_id = journal.commit_id
-    LEFT JOIN seen ON seen.run = journal.run
+    LEFT JOIN with_waits ON with_waits.run = journal.run
     WHERE journal.kind = 'commit'
     UNION ALL
     SELECT
@@ -171,6 +173,7 @@ WITH
       AND journal.commit_id = made.commit_id
     LEFT JOIN wrote ON wrote.run = made.run AND wrote.commit_id = made.commit_id
   ),
+  -- The longest one of each row of the result has place 1.
   ranked AS (
     SELECT
       *,

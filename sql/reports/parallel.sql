@@ -60,6 +60,7 @@ WITH
       AND request.ts_ns >= mark.ts_ns
       AND request.ts_ns < mark.ts_ns + mark.dur_ns
   ),
+  -- The names of processes and marks.
   label AS (
     SELECT run, 'process' AS scope, pid AS id, MIN(name) AS name
     FROM request
@@ -68,6 +69,7 @@ WITH
     UNION ALL
     SELECT run, 'mark', mark_id, name FROM syncline_mark
   ),
+  -- How long so many requests of a process or mark were in flight.
   at_once AS (
     SELECT
       run, scope, id, comm,
@@ -83,6 +85,7 @@ WITH
     FROM member
     GROUP BY run, scope, id, comm, path
   ),
+  -- The most that were in flight, and how long at least one was.
   in_flight AS (
     SELECT run, scope, id, comm, MAX(number) AS number, SUM(wall_ns) AS wall_ns
     FROM at_once
@@ -99,7 +102,8 @@ WITH
     LEFT JOIN in_flight ON same!(in_flight, file, (run, scope, id, comm))
     GROUP BY file.run, file.scope, file.id, file.comm
   ),
-  -- Requests without a path may be of several files.
+  -- How long nothing but a file was synced: the wall time that would be saved
+  -- without it. Requests without a path may be of several files.
   saved AS (
     SELECT
       of!(file, (run, scope, id, comm, path, syncs, time_ns)),
@@ -112,6 +116,7 @@ WITH
     JOIN file ON same!(file, only_time, (run, scope, id, comm, path))
     WHERE file.path <> '[unknown file]'
   ),
+  -- The rows of the result: a place for each kind.
   part AS (
     SELECT
       run, scope, id, comm,

@@ -47,7 +47,7 @@ WITH
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
   ),
-  -- What is in flight when a wait begins is the cause of it.
+  -- The instant at which each wait begins: what is in flight then is its cause.
   wait_begin AS (
     SELECT run, wait_id, wait, dev, ino, holder_tid AS tid, ts_ns, 1 AS dur_ns
     FROM syncline_write_wait
@@ -92,6 +92,7 @@ WITH
       (run, dev)
     )
   ),
+  -- One cause for each wait, although several syncs may be in flight.
   caused AS (
     SELECT run, wait_id, MIN(comm) AS of_comm, MAX(in_sync) AS in_sync
     FROM cause

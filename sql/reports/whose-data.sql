@@ -45,7 +45,8 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE wait.commit_id IS NOT NULL
   ),
-  waited AS (
+  -- Commits that a sync waited for, and whose end is recorded.
+  known_commit AS (
     SELECT DISTINCT waiting.run, waiting.commit_id
     FROM waiting
     JOIN syncline_journal AS journal
@@ -53,8 +54,8 @@ WITH
       AND journal.commit_id = waiting.commit_id
     WHERE journal.dur_ns IS NOT NULL
   ),
-  -- The file system may be on another device than its bios, so a file is known
-  -- by its inode.
+  -- The files whose syncs waited for a commit. The file system may be on
+  -- another device than its bios, so a file is known by its inode.
   own_file AS (
     SELECT DISTINCT waiting.run, waiting.commit_id, waiting.ino
     FROM waiting
@@ -63,6 +64,7 @@ WITH
       AND journal.commit_id = waiting.commit_id
     WHERE waiting.dev = COALESCE(journal.dev, waiting.dev)
   ),
+  -- What each bio of these commits wrote.
   commit_bio AS (
     SELECT
       bio.*,
@@ -75,7 +77,9 @@ WITH
         ELSE 'unknown'
       END AS kind
     FROM syncline_bio AS bio
-    JOIN waited ON waited.run = bio.run AND waited.commit_id = bio.commit_id
+    JOIN known_commit
+      ON known_commit.run = bio.run
+      AND known_commit.commit_id = bio.commit_id
     LEFT JOIN own_file
       ON own_file.run = bio.run
       AND own_file.commit_id = bio.commit_id
@@ -101,6 +105,7 @@ WITH
     FROM by_commit
     GROUP BY run, kind, path, writers
   ),
+  -- How many syncs waited for commits that wrote it.
   served AS (
     SELECT
       of!(by_commit, (run, kind, path, writers)),
@@ -111,7 +116,7 @@ WITH
       AND waiting.commit_id = by_commit.commit_id
     GROUP BY of!(by_commit, (run, kind, path, writers))
   ),
-  found AS (
+  amount AS (
     SELECT
       'itself' AS kind,
       CAST(NULL AS TEXT) AS path,
@@ -136,7 +141,7 @@ SELECT
   kind, path, writers, syncs, commits, bios, bytes,
   share!(bytes, SUM(bytes) OVER (PARTITION BY run)) AS share,
   run
-FROM found
+FROM amount
 ORDER BY
   run,
   CASE kind
