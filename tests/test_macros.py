@@ -1079,3 +1079,25 @@ def test_sync_calls(tmp_path: Path) -> None:
         (1, 10, 30, "msync", None, "8,0", "several files", 4, None, "inferred", 2),
         (3, 50, 9, "fsync", "/a", "8,0", None, 2, 1, "exact", 1),
     ]  # fmt: skip
+
+
+def test_last_name_and_folder_of(tmp_path: Path) -> None:
+    paths = table(("/a/b.c",), ("b",), ("/b",), ("/a/",), ("//a//b",), (None,), columns="path")
+    sql = f"SELECT path, last_name!(path), folder_of!(path) FROM {paths} AS t ORDER BY path IS NULL, path"
+    assert rows(tmp_path, sql) == [
+        ("//a//b", "b", "//a"), ("/a/", "", "/a"), ("/a/b.c", "b.c", "/a"), ("/b", "b", ""), ("b", "b", ""),
+        (None, None, None),
+    ]  # fmt: skip
+
+
+def test_may_be_folder(tmp_path: Path) -> None:
+    # 1 is of the folder of 2. 3 is a file of another run, and 4 has no path.
+    syncs = table(
+        ("r", 1, "/x/d"),
+        ("r", 2, ".../d/a"),
+        ("s", 3, "/x/d"),
+        ("r", 4, None),
+        columns="run sync_id path",
+    )
+    sql = f"WITH syncline_sync AS {syncs} SELECT run, sync_id FROM may_be_folder!() ORDER BY 1, 2"
+    assert rows(tmp_path, sql) == [("r", 1)]

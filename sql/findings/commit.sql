@@ -57,6 +57,7 @@ WITH
     LEFT JOIN nameless ON nameless.run = phase.run
     WHERE phase.phase = 'earlier commit' AND phase.dur_ns > 0
   ),
+  -- Each phase with the begin of that commit.
   assigned AS (
     SELECT
       run, dev, ts_ns, sync_id, dur_ns,

@@ -37,6 +37,7 @@
 --   until_ns  time   End of that time.
 --   run       text   Name of the run, if the input holds several.
 WITH
+  -- The syncs of one file, with what names it.
   request AS (
     SELECT
       run, sync_id, call_sync_id, ts_ns,
@@ -65,6 +66,7 @@ WITH
     WHERE file IS NOT NULL
     WINDOW same AS (PARTITION BY run, file ORDER BY ts_ns, sync_id)
   ),
+  -- Whether the recording says how many folios a bio has.
   recorded AS (
     SELECT run, COUNT(folios) AS with_folios FROM syncline_bio GROUP BY run
   ),
@@ -84,35 +86,21 @@ WITH
         WHERE kind = 'commit' AND tid IS NOT NULL
       )
   ),
-  moment AS (
-    SELECT run, ts_ns, sync_id, CAST(NULL AS BIGINT) AS written_ns
-    FROM syncline_sync
-    UNION ALL
-    SELECT run, ts_ns, NULL, ts_ns FROM written
-  ),
+  -- When such writeback last began before a sync did.
   before AS (
-    SELECT
-      run, sync_id,
-      MAX(written_ns) OVER (PARTITION BY run ORDER BY ts_ns) AS written_ns
-    FROM moment
+    SELECT run, sync_id, fact_ns AS written_ns
+    FROM latest_until!(
+      (SELECT run, sync_id, ts_ns AS at_ns FROM syncline_sync),
+      (SELECT run, ts_ns AS at_ns, ts_ns AS value_ns FROM written),
+      (sync_id),
+      (run)
+    )
   ),
+  -- Syncs that waited for writeback that somebody else had begun.
   waited AS (
     SELECT DISTINCT run, sync_id
     FROM syncline_phase
     WHERE phase = 'earlier writeback' AND dur_ns > 0
-  ),
-  folder AS (
-    SELECT DISTINCT run, RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS path
-    FROM syncline_sync
-    WHERE path IS NOT NULL
-  ),
-  -- A path may lack its beginning: `.../d/a`. So the last name of a folder
-  -- counts.
-  folder_name AS (
-    SELECT DISTINCT
-      run,
-      SUBSTR(path, LENGTH(RTRIM(path, REPLACE(path, '/', ''))) + 1) AS name
-    FROM folder
   ),
   -- Failures of a file: of a sync at its end, of a bio at its completion.
   failure AS (
@@ -139,6 +127,7 @@ WITH
     WHERE file IS NOT NULL
     GROUP BY run, dev, file
   ),
+  -- The shortest bio that writes.
   fastest AS (
     SELECT run, MIN(dur_ns) AS dur_ns
     FROM syncline_bio
@@ -160,17 +149,9 @@ SELECT
   ordered.end_ns AS until_ns,
   ordered.run AS run
 FROM ordered
-JOIN before ON before.run = ordered.run AND before.sync_id = ordered.sync_id
-LEFT JOIN waited
-  ON waited.run = ordered.run
-  AND waited.sync_id = ordered.sync_id
-LEFT JOIN folder_name
-  ON folder_name.run = ordered.run
-  AND folder_name.name
-  = SUBSTR(
-    ordered.path,
-    LENGTH(RTRIM(ordered.path, REPLACE(ordered.path, '/', ''))) + 1
-  )
+JOIN before ON same!(before, ordered, (run, sync_id))
+LEFT JOIN waited ON same!(waited, ordered, (run, sync_id))
+LEFT JOIN may_be_folder!() AS folder ON same!(folder, ordered, (run, sync_id))
 LEFT JOIN failure
   ON failure.run = ordered.run
   AND failure.dev IS NOT DISTINCT FROM ordered.dev
@@ -195,7 +176,7 @@ WHERE
   AND NOT ordered.is_joined
   AND (before.written_ns IS NULL OR before.written_ns < ordered.since_ns)
   AND waited.sync_id IS NULL
-  AND folder_name.name IS NULL
+  AND folder.sync_id IS NULL
   AND (failure.failed_ns IS NULL OR failure.failed_ns > ordered.end_ns)
   AND (ordered.journal_ns = 0
   OR (ordered.journal_ns IS NULL

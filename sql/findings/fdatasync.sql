@@ -37,46 +37,45 @@
 --   until_ns  time   End of that time.
 --   run       text   Name of the run, if the input holds several.
 WITH
-  -- Bios of journal threads, and starts of their commits, in order.
-  moment AS (
-    SELECT run, tid, ts_ns, 0 AS bios, ts_ns AS begin_ns
-    FROM syncline_journal
-    WHERE kind = 'commit' AND tid IS NOT NULL AND dur_ns IS NOT NULL
-    UNION ALL
-    SELECT run, tid, ts_ns, 1, CAST(NULL AS BIGINT)
-    FROM syncline_bio
-    WHERE
-      sync_id IS NULL
-      AND direction = 'write'
-      AND folios IS NULL
-      AND tid IN (SELECT tid FROM syncline_journal WHERE kind = 'commit')
+  -- A bio of the journal's thread is of the commit that began last before it.
+  journal_bio AS (
+    SELECT run, tid, at_ns, fact_ns AS commit_ns
+    FROM latest_until!(
+      (
+        SELECT run, tid, ts_ns AS at_ns, bio_id
+        FROM syncline_bio
+        WHERE
+          sync_id IS NULL
+          AND direction = 'write'
+          AND folios IS NULL
+          AND tid IN (SELECT tid FROM syncline_journal WHERE kind = 'commit')
+      ),
+      (
+        SELECT run, tid, ts_ns AS at_ns, ts_ns AS value_ns
+        FROM syncline_journal
+        WHERE kind = 'commit' AND dur_ns IS NOT NULL
+      ),
+      (bio_id),
+      (run, tid)
+    )
   ),
-  assigned AS (
-    SELECT
-      run, tid, ts_ns, bios,
-      MAX(begin_ns) OVER (PARTITION BY run, tid ORDER BY ts_ns) AS begin_ns
-    FROM moment
-  ),
+  -- How many blocks each commit logged.
   logged AS (
-    SELECT
-      journal.run AS run,
-      journal.commit_id AS commit_id,
-      journal.transaction_id AS transaction_id,
-      SUM(assigned.bios) AS bios
+    SELECT of!(journal, (run, commit_id, transaction_id)), COUNT(*) AS bios
     FROM syncline_journal AS journal
-    JOIN assigned
-      ON assigned.run = journal.run
-      AND assigned.tid = journal.tid
-      AND assigned.begin_ns = journal.ts_ns
-    WHERE
-      journal.kind = 'commit'
-      AND assigned.ts_ns <= journal.ts_ns + journal.dur_ns
+    JOIN journal_bio AS bio
+      ON bio.run = journal.run
+      AND bio.tid = journal.tid
+      AND bio.commit_ns = journal.ts_ns
+      AND bio.at_ns <= journal.ts_ns + journal.dur_ns
+    WHERE journal.kind = 'commit'
     GROUP BY journal.run, journal.commit_id, journal.transaction_id
   ),
+  -- The commit that each sync waited for.
   wait AS (
     SELECT
       run, sync_id,
-      -- A fast commit has none, and says nothing of the full one.
+      -- Null for a fast commit, which says nothing of the full one.
       MIN(commit_id) AS commit_id,
       COUNT(DISTINCT commit_id) AS commits,
       MIN(ts_ns) AS from_ns,
@@ -85,11 +84,13 @@ WITH
     WHERE wait <> 'flush'
     GROUP BY run, sync_id
   ),
+  -- Syncs that waited for an earlier commit too.
   earlier AS (
     SELECT DISTINCT run, sync_id
     FROM syncline_phase
     WHERE phase = 'earlier commit' AND dur_ns > 0
   ),
+  -- Each sync, with the end of its file as far as earlier ones show it.
   request AS (
     SELECT
       *,

@@ -34,17 +34,19 @@
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
 WITH
+  -- Each sync, with the next one of its path, which may be of another inode.
   request AS (
     SELECT
       *,
       LEAD(ino) OVER same AS next_ino,
       LEAD(sync_id) OVER same AS next_id,
       LEAD(ts_ns) OVER same AS next_ns,
-      RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS folder
+      folder_of!(path) AS folder
     FROM syncline_sync
     WHERE ino IS NOT NULL AND path IS NOT NULL
     WINDOW same AS (PARTITION BY run, dev, path ORDER BY ts_ns, sync_id)
   ),
+  -- Files whose name was that of another inode at the next sync.
   replaced AS (
     SELECT *
     FROM request
@@ -57,6 +59,8 @@ WITH
       AND incomplete IS NULL
       AND ret >= 0
   ),
+  -- Those that a later sync made durable: of the folder, of the file under its
+  -- new name, or of everything.
   covered AS (
     SELECT DISTINCT replaced.run AS run, replaced.sync_id AS sync_id
     FROM replaced

@@ -49,23 +49,12 @@ WITH
     FROM syncline_sync
     WHERE path IS NOT NULL
   ),
+  -- Files that are synced once.
   once AS (
     SELECT run, MIN(sync_id) AS sync_id
     FROM named
     GROUP BY run, name
     HAVING COUNT(*) = 1
-  ),
-  -- A path may lack its beginning: `.../d/a`. So the last name of a folder
-  -- counts.
-  folder_name AS (
-    SELECT DISTINCT
-      run,
-      SUBSTR(path, LENGTH(RTRIM(path, REPLACE(path, '/', ''))) + 1) AS name
-    FROM (
-      SELECT run, RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS path
-      FROM syncline_sync
-      WHERE path IS NOT NULL
-    ) AS folder
   ),
   request AS (
     SELECT
@@ -87,15 +76,9 @@ WITH
         ELSE 0
       END AS is_small
     FROM syncline_sync AS sync
-    LEFT JOIN once ON once.run = sync.run AND once.sync_id = sync.sync_id
-    LEFT JOIN folder_name
-      ON folder_name.run = sync.run
-      AND folder_name.name
-      = SUBSTR(
-        sync.path,
-        LENGTH(RTRIM(sync.path, REPLACE(sync.path, '/', ''))) + 1
-      )
-    WHERE folder_name.name IS NULL
+    LEFT JOIN once ON same!(once, sync, (run, sync_id))
+    LEFT JOIN may_be_folder!() AS folder ON same!(folder, sync, (run, sync_id))
+    WHERE folder.sync_id IS NULL
   ),
   -- Who syncs one after the other: a thread, or a command for each file.
   by_worker AS (
@@ -116,7 +99,8 @@ WITH
       FROM request
     ) AS request
   ),
-  -- Where a row begins.
+  -- Small files in a row: a thread syncs nothing else in between, and commands
+  -- follow each other within a second.
   begun AS (
     SELECT
       *,

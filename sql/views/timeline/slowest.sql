@@ -15,7 +15,7 @@ SELECT
     END,
     COALESCE(
       -- What follows the last slash.
-      NULLIF(SUBSTR(path, LENGTH(RTRIM(path, REPLACE(path, '/', ''))) + 1), ''),
+      NULLIF(last_name!(path), ''),
       path, what, op, 'sync'
     )
   ) AS name
