@@ -33,7 +33,7 @@ RUST = [
         "stacks",
     ],
     # lib.rs lists the modules, which is no import, and defines constants.
-    ["lib", "low_level_log"],
+    ["lib"],
     ["rows", "block"],
     ["input_file"],
     ["source"],

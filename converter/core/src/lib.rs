@@ -16,7 +16,6 @@ pub mod input;
 pub mod input_file;
 pub mod location;
 pub mod losses;
-mod low_level_log;
 pub mod merge;
 pub mod names;
 pub mod options;

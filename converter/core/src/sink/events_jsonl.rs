@@ -6,10 +6,10 @@ use std::path::Path;
 use super::text::{json_key, json_string};
 use crate::error::Result;
 use crate::event::probe::Probe;
-use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
-use crate::low_level_log::SEVERAL_RECORDINGS;
+use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::names::{NameId, Names, is_text};
 use crate::output::Output;
+use crate::source::low_level_log::{self, LogWriter, SEVERAL_RECORDINGS, SYNC_PATH};
 use crate::source::{Batch, NoteKind};
 
 pub struct EventsJsonl {
@@ -58,7 +58,12 @@ impl EventsJsonl {
         let event = &batch.events[i];
         let buffer = self.out.buffer();
         begin(buffer, event, batch.event_names[i], &batch.names, source);
-        fields(buffer, event, &batch.names);
+        let mut object = Object { buffer, names: &batch.names };
+        match event.kind {
+            Kind::Probe(Probe::SyncEnter { path, .. }) => object.name(SYNC_PATH, path),
+            kind => low_level_log::write(kind, &mut object),
+        }
+        let Object { buffer, .. } = object;
         let first = batch.extras.partition_point(|extra| (extra.event as usize) < i);
         for extra in batch.extras[first..].iter().take_while(|extra| extra.event as usize == i) {
             let (key, value) = (batch.names.get(extra.key), batch.names.get(extra.value));
@@ -120,163 +125,64 @@ fn begin(buffer: &mut Vec<u8>, event: &Event, word: NameId, names: &Names, sourc
     buffer.push(b'"');
 }
 
-fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
-    match event.kind {
-        Kind::CallEnter { op, stack, path, call_only } => {
-            write_op(buffer, op);
-            if call_only {
-                buffer.extend_from_slice(b",\"call_only\":true");
+/// The fields of one event.
+struct Object<'a> {
+    buffer: &'a mut Vec<u8>,
+    names: &'a Names,
+}
+
+impl LogWriter for Object<'_> {
+    fn unsigned(&mut self, key: &'static str, value: u64) {
+        number(self.buffer, key, value);
+    }
+
+    fn signed(&mut self, key: &'static str, value: i64) {
+        number(self.buffer, key, value);
+    }
+
+    fn word(&mut self, key: &'static str, value: &str) {
+        self.key(key);
+        self.buffer.push(b'"');
+        self.buffer.extend_from_slice(value.as_bytes());
+        self.buffer.push(b'"');
+    }
+
+    fn flag(&mut self, key: &'static str) {
+        self.key(key);
+        self.buffer.extend_from_slice(b"true");
+    }
+
+    fn address(&mut self, key: &'static str, value: u64) {
+        let _ = write!(self.buffer, ",\"{key}\":\"0x{value:x}\"");
+    }
+
+    fn device(&mut self, key: &'static str, value: Dev) {
+        let _ = write!(self.buffer, ",\"{key}\":\"{value}\"");
+    }
+
+    fn name(&mut self, key: &'static str, value: NameId) {
+        name(self.buffer, key, value, self.names);
+    }
+
+    fn stack(&mut self, key: &'static str, value: NameId) {
+        let raw = self.names.get(value);
+        self.key(key);
+        self.buffer.push(b'[');
+        for (i, line) in crate::stacks::lines(raw).enumerate() {
+            if i > 0 {
+                self.buffer.push(b',');
             }
-            if stack.is_some() {
-                stack_field(buffer, names.get(stack));
-            }
-            name(buffer, "path", path, names);
+            json_string(self.buffer, line);
         }
-        Kind::CallExit { op, ret, stack, untimed, entry_lost } => {
-            write_op(buffer, op);
-            if let Some(ret) = ret {
-                number(buffer, "ret", ret);
-            }
-            if untimed {
-                buffer.extend_from_slice(b",\"untimed\":true");
-            }
-            if entry_lost {
-                buffer.extend_from_slice(b",\"entry_lost\":true");
-            }
-            if stack.is_some() {
-                stack_field(buffer, names.get(stack));
-            }
-        }
-        Kind::SyncStart { id: NO_ID, fs, ino, dev, datasync, .. } => {
-            number(buffer, "datasync", u8::from(datasync));
-            device(buffer, dev);
-            if ino != 0 {
-                number(buffer, "ino", ino);
-            }
-            name(buffer, "fs", fs, names);
-        }
-        Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
-            number(buffer, "id", id);
-            if by_thread {
-                buffer.extend_from_slice(b",\"id_of\":\"thread\"");
-            }
-            number(buffer, "start", start);
-            number(buffer, "end", end);
-            number(buffer, "datasync", u8::from(datasync));
-            device(buffer, dev);
-            if ino != 0 {
-                number(buffer, "ino", ino);
-            }
-            name(buffer, "fs", fs, names);
-            name(buffer, "path", path, names);
-        }
-        Kind::BioAddFolio { id, bio, offset, len, dev, ino } => {
-            number(buffer, "id", id);
-            address(buffer, bio);
-            number(buffer, "start", offset);
-            number(buffer, "len", len);
-            device(buffer, dev);
-            if ino != 0 {
-                number(buffer, "ino", ino);
-            }
-        }
-        // The field `opf` of the tracer has the flags.
-        Kind::BioSubmit { id, bio, sector, dev, background: _, bytes, flags: _ } => {
-            number(buffer, "id", id);
-            if bytes != 0 {
-                buffer.extend_from_slice(b",\"bytes_of\":\"bio\"");
-            }
-            address(buffer, bio);
-            device(buffer, dev);
-            if sector != NO_SECTOR {
-                number(buffer, "sector", sector);
-            }
-        }
-        // The field `status` of the tracer has the error.
-        Kind::BioComplete { bio, sector, dev, error: _ } => {
-            // 0: the source has no address.
-            if bio != 0 {
-                address(buffer, bio);
-            }
-            device(buffer, dev);
-            if sector != NO_SECTOR {
-                number(buffer, "sector", sector);
-            }
-        }
-        Kind::WbStart { id } | Kind::WbEnd { id } => number(buffer, "id", id),
-        Kind::WaitStart { id, wait: _, transaction } | Kind::WaitEnd { id, wait: _, transaction } => {
-            number(buffer, "id", id);
-            if transaction != 0 {
-                number(buffer, "transaction", transaction);
-            }
-        }
-        Kind::CommitStart { dev, transaction }
-        | Kind::CommitEnd { dev, transaction }
-        | Kind::CommitStep { dev, transaction, .. } => {
-            device(buffer, dev);
-            number(buffer, "transaction", transaction);
-        }
-        // Their names do not say which bytes they hold, if these are not UTF-8.
-        Kind::Probe(Probe::SyncEnter { path, .. }) => name(buffer, "path", path, names),
-        // The text of a mark is an extra field, and so are the fields of a probe and of the scheduler.
-        Kind::Torn { id, bio, fact } => {
-            if id != NO_ID {
-                number(buffer, "id", id);
-            }
-            if bio != 0 {
-                address(buffer, bio);
-            }
-            buffer.extend_from_slice(b",\"fact\":\"");
-            buffer.extend_from_slice(fact.name().as_bytes());
-            buffer.push(b'"');
-        }
-        Kind::Probe(_) | Kind::Thread(_) | Kind::Mark { .. } | Kind::Other => {}
-        // The name of the event names the file system.
-        Kind::SyncEnd { id: NO_ID, ret, fs: _, dev, ino, datasync } => {
-            number(buffer, "ret", ret);
-            device(buffer, dev);
-            if ino != 0 {
-                number(buffer, "ino", ino);
-            }
-            if let Some(datasync) = datasync {
-                number(buffer, "datasync", u8::from(datasync));
-            }
-        }
-        // The fields `rwbs` and `error` of the tracer have the rest.
-        Kind::BlockDone { dev, sector, .. } => {
-            device(buffer, dev);
-            number(buffer, "sector", sector);
-        }
-        Kind::BlockSubmit { dev, sector, bytes, .. }
-        | Kind::BlockInsert { dev, sector, bytes, .. }
-        | Kind::BlockIssue { dev, sector, bytes, .. }
-        | Kind::BlockComplete { dev, sector, bytes, .. } => {
-            device(buffer, dev);
-            if sector != NO_SECTOR {
-                number(buffer, "sector", sector);
-            }
-            number(buffer, "bytes", bytes);
-        }
-        Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags: _ } => {
-            device(buffer, dev);
-            if sector != NO_SECTOR {
-                number(buffer, "sector", sector);
-            }
-            number(buffer, "bytes", bytes);
-            device_field(buffer, "from_dev", from_dev);
-            number(buffer, "from_sector", from_sector);
-        }
-        Kind::SyncEnd { id, ret, .. } => {
-            number(buffer, "id", id);
-            number(buffer, "ret", ret);
-        }
+        self.buffer.push(b']');
+        exact_bytes(self.buffer, key, raw);
     }
 }
 
-/// Appends the op of a write. The event name does not imply it: a write is a sync call only by its flags or those of its file.
-fn write_op(buffer: &mut Vec<u8>, op: Op) {
-    if op == Op::Write {
-        buffer.extend_from_slice(b",\"op\":\"write\"");
+impl Object<'_> {
+    fn key(&mut self, key: &str) {
+        self.buffer.push(b',');
+        json_key(self.buffer, key);
     }
 }
 
@@ -284,20 +190,6 @@ fn number(buffer: &mut Vec<u8>, key: &str, value: impl itoa::Integer) {
     buffer.push(b',');
     json_key(buffer, key);
     buffer.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-}
-
-fn address(buffer: &mut Vec<u8>, bio: u64) {
-    let _ = write!(buffer, ",\"bio\":\"0x{bio:x}\"");
-}
-
-fn device(buffer: &mut Vec<u8>, dev: Dev) {
-    device_field(buffer, "dev", dev);
-}
-
-fn device_field(buffer: &mut Vec<u8>, key: &str, dev: Dev) {
-    if dev.is_known() {
-        let _ = write!(buffer, ",\"{key}\":\"{dev}\"");
-    }
 }
 
 fn name(buffer: &mut Vec<u8>, key: &str, id: NameId, names: &Names) {
@@ -311,33 +203,19 @@ fn bytes_field(buffer: &mut Vec<u8>, key: &str, bytes: &[u8]) {
     buffer.push(b',');
     json_key(buffer, key);
     json_string(buffer, bytes);
-    if !is_text(bytes) {
-        let _ = write!(buffer, ",\"{key}_hex\":\"");
-        hex(buffer, bytes);
-        buffer.push(b'"');
-    }
+    exact_bytes(buffer, key, bytes);
 }
 
-fn stack_field(buffer: &mut Vec<u8>, raw: &[u8]) {
-    buffer.extend_from_slice(b",\"stack\":[");
-    for (i, line) in crate::stacks::lines(raw).enumerate() {
-        if i > 0 {
-            buffer.push(b',');
-        }
-        json_string(buffer, line);
+/// Appends bytes in hex, unless they are text.
+fn exact_bytes(buffer: &mut Vec<u8>, key: &str, bytes: &[u8]) {
+    if is_text(bytes) {
+        return;
     }
-    buffer.push(b']');
-    if !is_text(raw) {
-        buffer.extend_from_slice(b",\"stack_hex\":\"");
-        hex(buffer, raw);
-        buffer.push(b'"');
-    }
-}
-
-fn hex(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    let _ = write!(buffer, ",\"{key}_hex\":\"");
     for byte in bytes {
         let _ = write!(buffer, "{byte:02x}");
     }
+    buffer.push(b'"');
 }
 
 /// Returns whether text is an integer that a JSON reader prints with the same digits.

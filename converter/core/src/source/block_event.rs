@@ -24,27 +24,36 @@ impl BlockFields<'_> {
     pub(super) fn kind(&self, event: BlockEvent) -> Kind {
         let &Self { dev, bytes, error, .. } = self;
         let Some(flags) = BioFlags::of_rwbs(self.rwbs) else { return Kind::Other };
-        let has_place = self.sector.is_some() && bytes > 0;
-        let is_flush = bytes == 0 && flags.direction(bytes) == Direction::Flush;
         let sector = self.sector.unwrap_or(NO_SECTOR);
-        match (event, self.from) {
-            (BlockEvent::Submit, _) if has_place || is_flush => Kind::BlockSubmit { dev, sector, bytes, flags },
-            (BlockEvent::Insert, _) if has_place || is_flush => Kind::BlockInsert { dev, sector, bytes, flags },
-            (BlockEvent::Issue, _) if has_place || flags.is_flush_request() => {
-                Kind::BlockIssue { dev, sector, bytes, flags }
-            }
-            // A write is complete without a length when the flush after it is done, and so is a flush.
-            (BlockEvent::Complete, _) if has_place || bytes == 0 && flags.is_write() => {
-                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false }
-            }
-            (BlockEvent::BioComplete, _) if has_place || is_flush => {
-                Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: true }
-            }
-            (BlockEvent::Done, _) if self.sector.is_some() => Kind::BlockDone { dev, sector, flags },
-            (BlockEvent::Remap, Some((from_dev, from_sector))) if has_place || is_flush => {
-                Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags }
-            }
-            _ => Kind::Other,
+        if !is_used(event, sector, bytes, flags) {
+            return Kind::Other;
         }
+        match event {
+            BlockEvent::Submit => Kind::BlockSubmit { dev, sector, bytes, flags },
+            BlockEvent::Insert => Kind::BlockInsert { dev, sector, bytes, flags },
+            BlockEvent::Issue => Kind::BlockIssue { dev, sector, bytes, flags },
+            BlockEvent::Complete => Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: false },
+            BlockEvent::BioComplete => Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio: true },
+            BlockEvent::Done => Kind::BlockDone { dev, sector, flags },
+            BlockEvent::Remap => match self.from {
+                Some((from_dev, from_sector)) => Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags },
+                None => Kind::Other,
+            },
+        }
+    }
+}
+
+/// Whether an event of the block layer is used. All but flushes need a place on the device. What manages zones, and commands of drivers, are
+/// not used.
+#[inline]
+pub(super) fn is_used(event: BlockEvent, sector: i64, bytes: u64, flags: BioFlags) -> bool {
+    let has_place = sector != NO_SECTOR && bytes > 0;
+    let is_flush = bytes == 0 && flags.direction(bytes) == Direction::Flush;
+    match event {
+        BlockEvent::Submit | BlockEvent::Insert | BlockEvent::BioComplete | BlockEvent::Remap => has_place || is_flush,
+        BlockEvent::Issue => has_place || flags.is_flush_request(),
+        // A write is complete without a length when the flush after it is done, and so is a flush.
+        BlockEvent::Complete => has_place || bytes == 0 && flags.is_write(),
+        BlockEvent::Done => sector != NO_SECTOR,
     }
 }

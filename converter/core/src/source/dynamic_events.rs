@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::bpftrace_text::{device, sane_range};
 use super::event_names::errno_of_status;
+use super::values::{device, sane_range};
 use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::probe::{BioRole, NO_OFFSET, Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, Kind, NO_SECTOR};

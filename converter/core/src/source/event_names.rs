@@ -7,8 +7,8 @@ use super::cursor::{Cursor, whole};
 use crate::event::bio_flags::BioFlags;
 use crate::event::{CommitStep, Op, WaitKind};
 
-/// Fields that every event of the low-level log has.
-const COMMON_FIELDS: [&[u8]; 11] = [
+/// Fields that every event of the low-level log may have, whatever its name: those of its head, and the exact bytes of a text.
+pub(super) const COMMON_FIELDS: [&[u8]; 11] = [
     b"ts_ns",
     b"tid",
     b"pid",
@@ -33,6 +33,12 @@ pub(super) const MARKER: &[u8] = b"tracing_mark_write";
 /// Returns the name of an extra field in the low-level log: `data_NAME` where NAME is already in use.
 pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
     if COMMON_FIELDS.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
+}
+
+/// Returns the file system that the name of a tracepoint begins with.
+pub(super) fn file_system(name: &[u8]) -> &'static [u8] {
+    const NAMES: [&[u8]; 4] = [b"ext4", b"f2fs", b"btrfs", b"xfs"];
+    NAMES.into_iter().find(|fs| name.starts_with(fs)).unwrap_or_default()
 }
 
 /// Returns whether a bio with this `origin`, as a patched kernel names it, belongs to no sync.
@@ -125,52 +131,117 @@ pub(super) enum EventName {
     Mark,
 }
 
+/// Makes a function that finds a tracepoint by its name, with its system in tracefs.
+macro_rules! tracepoints {
+    ($find:ident, $names:ident: $($system:literal { $($name:literal => $event:expr,)* })*) => {
+        #[inline]
+        fn $find(name: &[u8]) -> Option<(EventName, &'static str)> {
+            Some(match name {
+                $($($name => ($event, $system),)*)*
+                _ => return None,
+            })
+        }
+
+        #[cfg(test)]
+        pub(super) const $names: &[&[u8]] = &[$($($name,)*)*];
+    };
+}
+
+// Tracepoints of the patch, besides those of waits, as bpftrace prints them too.
+tracepoints! { patched, PATCHED:
+    "wb_tracer" {
+        b"bio_add_folio" => EventName::AddFolio,
+        b"bio_submit" => EventName::Submit,
+        b"bio_complete" => EventName::Complete,
+        b"sync_start" => EventName::Start,
+        b"sync_end" => EventName::End,
+        b"sync_fs_start" => EventName::FsStart,
+        b"sync_fs_end" => EventName::End,
+        b"wb_start" => EventName::WbStart,
+        b"wb_end" => EventName::WbEnd,
+    }
+}
+
+// Tracepoints of every kernel, besides those of syscalls.
+tracepoints! { stock, STOCK:
+    "ext4" {
+        b"ext4_sync_file_enter" => EventName::StartWithoutId,
+        b"ext4_sync_file_exit" => EventName::EndWithoutId,
+        b"ext4_fc_commit_start" => EventName::FastCommitStart,
+        b"ext4_fc_commit_stop" => EventName::FastCommitStop,
+    }
+    "f2fs" {
+        b"f2fs_sync_file_enter" => EventName::StartWithoutId,
+        b"f2fs_sync_file_exit" => EventName::EndWithoutId,
+    }
+    "btrfs" {
+        b"btrfs_sync_file" => EventName::StartWithoutId,
+    }
+    "xfs" {
+        b"xfs_file_fsync" => EventName::StartWithoutId,
+    }
+    "jbd2" {
+        b"jbd2_start_commit" => EventName::CommitStart,
+        b"jbd2_end_commit" => EventName::CommitEnd,
+        b"jbd2_commit_locking" => EventName::CommitStep(CommitStep::Locking),
+        b"jbd2_commit_flushing" => EventName::CommitStep(CommitStep::Flushing),
+        b"jbd2_commit_logging" => EventName::CommitStep(CommitStep::Logging),
+    }
+    "sched" {
+        b"sched_switch" => EventName::Switch,
+        b"sched_waking" => EventName::Wake,
+    }
+    "lock" {
+        b"contention_begin" => EventName::LockWait,
+        b"contention_end" => EventName::LockWaitEnd,
+    }
+    "writeback" {
+        b"writeback_start" => EventName::WorkStart,
+        b"writeback_written" => EventName::WorkEnd,
+        b"balance_dirty_pages" => EventName::Throttle,
+    }
+    "block" {
+        b"block_bio_queue" => EventName::Block(BlockEvent::Submit),
+        b"block_io_start" => EventName::Block(BlockEvent::Insert),
+        b"block_rq_insert" => EventName::Block(BlockEvent::Insert),
+        b"block_rq_issue" => EventName::Block(BlockEvent::Issue),
+        b"block_io_done" => EventName::Block(BlockEvent::Done),
+        b"block_rq_complete" => EventName::Block(BlockEvent::Complete),
+        b"block_bio_complete" => EventName::Block(BlockEvent::BioComplete),
+        b"block_bio_remap" => EventName::Block(BlockEvent::Remap),
+    }
+}
+
 impl EventName {
     #[inline]
     pub(super) fn parse(name: &[u8]) -> Option<Self> {
         match name {
-            b"bio_add_folio" => Some(Self::AddFolio),
-            b"bio_submit" => Some(Self::Submit),
-            b"bio_complete" => Some(Self::Complete),
-            b"start" | b"sync_start" => Some(Self::Start),
-            b"exit" | b"sync_end" | b"sync_fs_end" => Some(Self::End),
-            b"sync_fs_start" => Some(Self::FsStart),
-            b"wb_start" => Some(Self::WbStart),
-            b"wb_end" => Some(Self::WbEnd),
-            _ => Self::parse_wait(name).or_else(|| Self::parse_call(name)),
+            b"start" => Some(Self::Start),
+            b"exit" => Some(Self::End),
+            _ => match patched(name) {
+                Some((event, _)) => Some(event),
+                None => Self::parse_wait(name).or_else(|| Self::parse_call(name)),
+            },
         }
     }
 
-    /// Like `parse`, but also accepts names of stock tracepoints and of blktrace, which do not occur in the thesis's format.
+    /// Like `parse`, but also accepts names of stock tracepoints and of blktrace, which do not occur in bpftrace's text.
     pub(super) fn parse_any(name: &[u8]) -> Option<Self> {
-        match name {
-            b"ext4_sync_file_enter" | b"f2fs_sync_file_enter" | b"btrfs_sync_file" | b"xfs_file_fsync" => {
-                Some(Self::StartWithoutId)
-            }
-            b"ext4_sync_file_exit" | b"f2fs_sync_file_exit" => Some(Self::EndWithoutId),
-            b"jbd2_start_commit" => Some(Self::CommitStart),
-            b"jbd2_end_commit" => Some(Self::CommitEnd),
-            b"jbd2_commit_locking" => Some(Self::CommitStep(CommitStep::Locking)),
-            b"jbd2_commit_flushing" => Some(Self::CommitStep(CommitStep::Flushing)),
-            b"jbd2_commit_logging" => Some(Self::CommitStep(CommitStep::Logging)),
-            b"ext4_fc_commit_start" => Some(Self::FastCommitStart),
-            b"ext4_fc_commit_stop" => Some(Self::FastCommitStop),
-            b"sched_switch" => Some(Self::Switch),
-            b"sched_waking" => Some(Self::Wake),
-            b"contention_begin" => Some(Self::LockWait),
-            b"contention_end" => Some(Self::LockWaitEnd),
-            b"writeback_start" => Some(Self::WorkStart),
-            b"writeback_written" => Some(Self::WorkEnd),
-            b"balance_dirty_pages" => Some(Self::Throttle),
-            b"block_bio_queue" => Some(Self::Block(BlockEvent::Submit)),
-            b"block_io_start" | b"block_rq_insert" => Some(Self::Block(BlockEvent::Insert)),
-            b"block_rq_issue" => Some(Self::Block(BlockEvent::Issue)),
-            b"block_io_done" => Some(Self::Block(BlockEvent::Done)),
-            b"block_rq_complete" => Some(Self::Block(BlockEvent::Complete)),
-            b"block_bio_complete" => Some(Self::Block(BlockEvent::BioComplete)),
-            b"block_bio_remap" => Some(Self::Block(BlockEvent::Remap)),
-            MARKER => Some(Self::Mark),
-            _ => Self::parse(name).or_else(|| Self::of_action(name).map(Self::Block)),
+        match stock(name) {
+            Some((event, _)) => Some(event),
+            None if name == MARKER => Some(Self::Mark),
+            None => Self::parse(name).or_else(|| Self::of_action(name).map(Self::Block)),
+        }
+    }
+
+    /// The system of a tracepoint in tracefs.
+    pub(super) fn system(self, name: &[u8]) -> &'static str {
+        match (self, stock(name)) {
+            (_, Some((_, system))) => system,
+            (Self::Enter(_) | Self::Exit(_), _) => "syscalls",
+            (Self::Mark, _) => "ftrace",
+            // Of the patch, also for a wait.
+            _ => "wb_tracer",
         }
     }
 
@@ -186,66 +257,22 @@ impl EventName {
         }
     }
 
-    /// `Kind::index` of its event, as far as the name determines it.
-    pub(super) fn kind_index(self) -> usize {
-        match self {
+    /// `Kind::index` of its event, for the names that `parse` knows.
+    pub(super) fn kind_index(self) -> Option<usize> {
+        Some(match self {
             Self::Enter(_) => 0,
             Self::Exit(_) => 1,
-            Self::Start | Self::FsStart | Self::StartWithoutId => 2,
+            Self::Start | Self::FsStart => 2,
             Self::AddFolio => 3,
             Self::Submit => 4,
             Self::Complete => 5,
-            Self::End | Self::EndWithoutId => 6,
+            Self::End => 6,
             Self::WbStart => 7,
             Self::WbEnd => 8,
-            Self::Block(BlockEvent::Submit) => 10,
-            Self::Block(BlockEvent::Complete | BlockEvent::BioComplete) => 11,
-            Self::Block(BlockEvent::Remap) => 12,
             Self::WaitStart(_) => 13,
             Self::WaitEnd(_) => 14,
-            Self::Mark => 15,
-            Self::CommitStart => 16,
-            Self::CommitEnd => 17,
-            Self::Block(BlockEvent::Issue) => 18,
-            Self::WorkStart | Self::WorkEnd | Self::FastCommitStart | Self::FastCommitStop | Self::Throttle => 19,
-            Self::CommitStep(_) => 20,
-            Self::Switch | Self::Wake | Self::LockWait | Self::LockWaitEnd => 21,
-            Self::Block(BlockEvent::Insert) => 22,
-            Self::Block(BlockEvent::Done) => 23,
-        }
-    }
-
-    /// Fields of the low-level log that its event has a field for. `comm` and the like are on every event.
-    pub(super) fn fields(self) -> &'static [&'static str] {
-        match self {
-            Self::AddFolio => &["id", "bio", "start", "len", "dev", "ino"],
-            Self::Submit => &["id", "bio", "sector", "dev", "bytes_of"],
-            Self::Complete => &["bio", "sector", "dev"],
-            Self::Start => &["id", "id_of", "start", "end", "datasync", "dev", "ino", "fs", "path"],
-            Self::End => &["id", "ret"],
-            Self::FsStart => &["id", "dev", "fs", "start", "end", "datasync"],
-            Self::WbStart | Self::WbEnd => &["id"],
-            Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
-            Self::CommitStart | Self::CommitEnd | Self::CommitStep(_) => &["dev", "transaction"],
-            Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
-            Self::Block(BlockEvent::Done) => &["dev", "sector"],
-            Self::Block(BlockEvent::Remap) => &["dev", "sector", "bytes", "from_dev", "from_sector"],
-            Self::Block(_) => &["dev", "sector", "bytes"],
-            Self::Enter(_) => &["stack"],
-            Self::Exit(_) => &["ret"],
-            Self::EndWithoutId => &["ret", "dev", "ino", "datasync"],
-            // What they need are extra fields, from which they are decoded again.
-            Self::Mark
-            | Self::WorkStart
-            | Self::WorkEnd
-            | Self::FastCommitStart
-            | Self::FastCommitStop
-            | Self::Throttle
-            | Self::Switch
-            | Self::Wake
-            | Self::LockWait
-            | Self::LockWaitEnd => &[],
-        }
+            _ => return None,
+        })
     }
 
     fn parse_wait(name: &[u8]) -> Option<Self> {

@@ -15,6 +15,7 @@ mod escape;
 mod event_names;
 pub mod events_jsonl;
 pub mod ftrace_text;
+pub(crate) mod low_level_log;
 mod markers;
 mod other_tools;
 pub mod perf_data;
@@ -26,6 +27,7 @@ mod torn;
 pub mod trace_dat;
 mod tracepoint_text;
 pub mod tracepoints;
+mod values;
 mod write_events;
 
 use std::sync::Arc;

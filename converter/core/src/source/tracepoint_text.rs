@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 
 use crate::event::{Dev, Event, Kind, NO_ID, Op, TornFact};
 use crate::names::NameId;
-use crate::source::bpftrace_text::{device, whole_sectors};
 use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::dynamic_events::{self, DynamicEvent, ProbeFields};
 use crate::source::event_names::{BlockEvent, EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
 use crate::source::reserved_names::other_event_name;
 use crate::source::torn::facts_of_tracepoint;
-use crate::source::tracepoints::{Field, Fields, Tracepoint, printed_fast_commit, printed_switch};
+use crate::source::tracepoints::{Field, Fields, Tracepoint, of_print};
+use crate::source::values::{device, whole_sectors};
 use crate::source::write_events::WriteEventName;
 use crate::source::{Batch, Extra, SourceOptions};
 
@@ -138,11 +138,8 @@ impl<'a> TextDecoder<'a> {
         } else if !tracepoint.required_fields().is_empty() {
             let parsed = for_each_field(record, &mut |key, value| slots.put(key, value));
             if parsed.is_none() {
-                return match tracepoint {
-                    Tracepoint::Named(EventName::Switch) => Some(printed_switch(record.data)),
-                    Tracepoint::Named(EventName::FastCommitStop) => printed_fast_commit(record.data),
-                    _ => None,
-                };
+                let Tracepoint::Named(event) = tracepoint else { return None };
+                return of_print(event)?(record.data);
             }
         }
         let kind = tracepoint.kind(record.name, self.options.machine, &slots, &mut self.batch.names)?;
@@ -168,11 +165,11 @@ impl<'a> TextDecoder<'a> {
         };
         event_names.push(names.intern(&name));
         let event = events.len() as u32;
-        let stored = tracepoint.map_or(&[][..], |tracepoint| tracepoint.fields(kind));
+        let is_stored = |key| tracepoint.is_some_and(|tracepoint| tracepoint.stores(kind, key));
         let before = extras.len();
         let mut torn = false;
         let parsed = for_each_field(record, &mut |key, value| {
-            if !stored.iter().any(|field| field.as_bytes() == key) {
+            if !is_stored(key) {
                 let is_name = record.grammar == Grammar::Probe && dynamic_events::is_text(key);
                 let value = if is_name { value.into() } else { format_value(record.grammar, key, value) };
                 let key = names.intern(&extra_key(key));

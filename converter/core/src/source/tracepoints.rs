@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use super::block_event::{BlockFields, SECTOR_BYTES};
-use super::bpftrace_text::{sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{DynamicEvent, throttle, work_start};
-use super::event_names::{BlockEvent, EventName, MARKER, errno, errno_of_status};
+use super::event_names::{BlockEvent, EventName, MARKER, errno, errno_of_status, file_system};
+use super::low_level_log::has_field;
+use super::values::{sane_range, whole_fs};
 use super::{escape, markers};
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
@@ -196,21 +197,12 @@ impl Tracepoint {
     }
 
     /// Its system in tracefs.
-    pub(super) fn system(self, name: &[u8]) -> &'static [u8] {
+    pub(super) fn system(self, name: &[u8]) -> &'static str {
         match self {
-            Self::RawEnter | Self::RawExit => b"raw_syscalls",
-            Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
-            Self::Named(EventName::Block(_)) => b"block",
-            Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
-            Self::Named(EventName::Mark) => b"ftrace",
-            Self::Named(EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_)) => b"jbd2",
-            Self::Named(EventName::WorkStart | EventName::WorkEnd | EventName::Throttle) => b"writeback",
-            Self::Named(EventName::FastCommitStart | EventName::FastCommitStop) => b"ext4",
-            Self::Named(EventName::Switch | EventName::Wake) => b"sched",
-            Self::Named(EventName::LockWait | EventName::LockWaitEnd) => b"lock",
-            Self::Named(_) => b"wb_tracer",
+            Self::RawEnter | Self::RawExit => "raw_syscalls",
+            Self::Named(event) => event.system(name),
             // The recorder chooses it.
-            Self::Dynamic(_) => b"",
+            Self::Dynamic(_) => "",
         }
     }
 
@@ -249,25 +241,16 @@ impl Tracepoint {
         }
     }
 
-    /// Names of the tracepoint fields that the event stores. All others become extras.
-    pub(super) fn fields(self, kind: Kind) -> &'static [&'static str] {
+    /// Whether the event stores a field of the tracepoint. All others become extras.
+    pub(super) fn stores(self, kind: Kind, name: &[u8]) -> bool {
         match (self, kind) {
             // An unused event, such as the reset of a zone, keeps all of its fields.
             // The low-level log holds all fields of a dynamic event.
-            (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => &[],
-            (Self::RawExit, _) => &["ret"],
-            (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len", "dev", "ino"],
+            (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => false,
+            (Self::RawExit, _) => name == b"ret",
             // The log has all ones as the tracer prints them.
-            (Self::Named(EventName::Block(BlockEvent::Remap)), kind) if kind.is_without_sector() => {
-                &["dev", "bytes", "old_dev", "old_sector"]
-            }
-            (Self::Named(_), kind) if kind.is_without_sector() => &["dev", "bytes"],
-            // The source device and sector have other names in the tracepoint.
-            (Self::Named(EventName::Block(BlockEvent::Remap)), _) => {
-                &["dev", "sector", "bytes", "old_dev", "old_sector"]
-            }
-            (Self::Named(EventName::WaitStart(_) | EventName::WaitEnd(_)), _) => &["id", "tid"],
-            (Self::Named(event), _) => event.fields(),
+            (Self::Named(_), kind) if name == b"sector" && kind.is_without_sector() => false,
+            (Self::Named(event), _) => has_field(event, log_key(name)),
         }
     }
 
@@ -420,9 +403,18 @@ impl Tracepoint {
     }
 }
 
+/// What makes an event of a text, for one that a tracer may print without the names of its fields.
+pub(super) fn of_print(event: EventName) -> Option<fn(&[u8]) -> Option<Kind>> {
+    match event {
+        EventName::Switch => Some(|text| Some(printed_switch(text))),
+        EventName::FastCommitStop => Some(printed_fast_commit),
+        _ => None,
+    }
+}
+
 /// Makes the event of a thread. `ids` are the thread that leaves a CPU, the one that gets it, and the one that is woken; `state` is that of
 /// the first one, as a number or as letters. It is of no use without them.
-pub(super) fn thread_event(event: EventName, ids: [Option<u64>; 3], state: (Option<u64>, Option<&[u8]>)) -> Kind {
+fn thread_event(event: EventName, ids: [Option<u64>; 3], state: (Option<u64>, Option<&[u8]>)) -> Kind {
     let [from, to, woken] = ids.map(|id| id.and_then(|id| u32::try_from(id).ok()));
     let thread_event = match event {
         EventName::LockWait => Some(ThreadEvent::LockWait),
@@ -438,7 +430,7 @@ pub(super) fn thread_event(event: EventName, ids: [Option<u64>; 3], state: (Opti
 }
 
 /// Makes the start or the end of a fast commit. `status` is how it ended.
-pub(super) fn fast_commit(event: EventName, dev: Dev, transaction: Option<u64>, status: Option<u64>) -> Kind {
+fn fast_commit(event: EventName, dev: Dev, transaction: Option<u64>, status: Option<u64>) -> Kind {
     let transaction = transaction.unwrap_or(0);
     if event == EventName::FastCommitStart {
         return Kind::Probe(Probe::FastCommitStart { dev, transaction });
@@ -448,7 +440,7 @@ pub(super) fn fast_commit(event: EventName, dev: Dev, transaction: Option<u64>, 
 }
 
 /// Makes the end of a fast commit as the kernel prints it: `dev 254,16 nblks 0, reason 1, fc = 3, ..., tid 9`.
-pub(super) fn printed_fast_commit(text: &[u8]) -> Option<Kind> {
+fn printed_fast_commit(text: &[u8]) -> Option<Kind> {
     let after = |name: &[u8]| {
         let at = memchr::memmem::find(text, name)? + name.len();
         text[at..].split(|b| *b == b' ').next()
@@ -460,7 +452,7 @@ pub(super) fn printed_fast_commit(text: &[u8]) -> Option<Kind> {
 }
 
 /// Makes the event of a switch as `trace-cmd report` prints it: `COMM:PID [PRIO] STATE ==> COMM:PID [PRIO]`.
-pub(super) fn printed_switch(text: &[u8]) -> Kind {
+fn printed_switch(text: &[u8]) -> Kind {
     let thread = |text: &[u8]| {
         let name = &text[..memchr::memmem::rfind(text, b" [")?];
         whole(&name[memchr::memrchr(b':', name)? + 1..], Cursor::decimal)
@@ -489,10 +481,15 @@ fn sector(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(NO_SECTOR)
 }
 
-/// Returns the file system that the name of a tracepoint begins with.
-pub(super) fn file_system(name: &[u8]) -> &'static [u8] {
-    const NAMES: [&[u8]; 4] = [b"ext4", b"f2fs", b"btrfs", b"xfs"];
-    NAMES.into_iter().find(|fs| name.starts_with(fs)).unwrap_or_default()
+/// The name in the low-level log of a field that has another one in its tracepoint.
+fn log_key(name: &[u8]) -> &[u8] {
+    match name {
+        b"offset" => b"start",
+        b"tid" => b"transaction",
+        b"old_dev" => b"from_dev",
+        b"old_sector" => b"from_sector",
+        _ => name,
+    }
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl RecordDecoder {
         // What the text of the ring buffer names after the writer of markers is stored as `print`.
         let known =
             if format.is_print() { Some(MARK) } else { Tracepoint::from_name(name).filter(|known| *known != MARK) };
-        let tracepoint = known.filter(|tracepoint| tracepoint.system(name) == format.system.as_bytes());
+        let tracepoint = known.filter(|tracepoint| tracepoint.system(name) == format.system);
         let tracepoint = tracepoint.filter(|tracepoint| !tracepoint.is_raw() || machine.is_some());
         let mut slots = [const { None }; tracepoints::Field::COUNT];
         for field in &format.fields {
@@ -155,9 +155,9 @@ impl RecordDecoder {
         }
     }
 
-    /// Names of the tracepoint fields that the event stores.
-    pub(super) fn fields(&self, kind: Kind) -> &'static [&'static str] {
-        self.tracepoint.map_or(&[], |tracepoint| tracepoint.fields(kind))
+    /// Whether the event stores a field of the tracepoint.
+    pub(super) fn stores(&self, kind: Kind, field: &str) -> bool {
+        self.tracepoint.is_some_and(|tracepoint| tracepoint.stores(kind, field.as_bytes()))
     }
 
     /// Returns the event name in the low-level log.

@@ -169,9 +169,8 @@ impl EventTypes {
         let word = batch.names.intern(&decoder.log_name(&event_type.format.name, kind));
         batch.event_names.push(word);
         let event = batch.events.len() as u32;
-        let stored = decoder.fields(kind);
         for field in &event_type.format.fields {
-            if field.name.starts_with(COMMON) || stored.contains(&field.name.as_str()) {
+            if field.name.starts_with(COMMON) || decoder.stores(kind, &field.name) {
                 continue;
             }
             let value = self.format_value(event_type, field, record);

@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use super::json::{Shape, Value};
 use crate::event::{Dev, Event, Kind, Op, TornFact, UNKNOWN_TASK};
 use crate::names::NameId;
-use crate::source::bpftrace_text::device;
 use crate::source::event_names::{BlockEvent, EventName, extra_key, is_background};
 use crate::source::reserved_names::other_event_name;
 use crate::source::torn::{JsonKeys, facts_of_tracepoint};
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
+use crate::source::values::device;
 use crate::source::{Batch, Extra, SourceOptions};
 
 /// More pairs than fit bpftrace's stack. It bounds the work on a hostile line.
@@ -285,8 +285,7 @@ impl<'a> Meaning<'a> {
         if kind == Kind::Other || key == b"sector" && kind.is_without_sector() {
             return false;
         }
-        let fields = [self.event.fields(), Tracepoint::Named(self.event).fields(kind)];
-        let is_field = key != b"stack" && fields.iter().any(|fields| fields.iter().any(|name| name.as_bytes() == key));
+        let is_field = key != b"stack" && Tracepoint::Named(self.event).stores(kind, key);
         let is_call_field = matches!(self.event, EventName::Enter(_)) && matches!(key, b"ustack" | b"path");
         is_field || is_call_field
     }

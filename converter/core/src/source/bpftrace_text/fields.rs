@@ -6,6 +6,8 @@ use crate::event::{Dev, Kind, NO_ID, NO_SECTOR};
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, whole};
 use crate::source::event_names::{EventName, errno_of_status};
+use crate::source::low_level_log::has_field;
+use crate::source::values::{device, sane_range, whole_fs, whole_sectors};
 
 /// Maximum width of the COMM column, with the spaces that align it.
 const COMM_COLUMN_BYTES: usize = 64;
@@ -84,7 +86,7 @@ pub(super) fn find_other_event(rest: &[u8]) -> Option<(&[u8], &[u8], Data<'_>)> 
         let separator = from + memchr(b' ', &rest[from..])?;
         let (name, data) = split_word(&rest[separator + 1..]);
         if NAMES.contains(&name) {
-            let fields = parse_pairs(data, &["path"])?;
+            let fields = parse_pairs(data, |key| key == b"path")?;
             let mut extras = fields.extras[..fields.extras_len].to_vec();
             extras.extend(fields.path.map(|path| (&b"path"[..], path)));
             let data = Data { kind: Kind::Other, path: None, fs: None, is_exit: false, extras };
@@ -227,7 +229,7 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
     if let EventName::Exit(_) = event {
         return parse_call_pairs(event, data);
     }
-    let fields = parse_pairs(data, event.fields())?;
+    let fields = parse_pairs(data, |key| has_field(event, key))?;
     let kind = match event {
         EventName::AddFolio => {
             let (offset, len) = (fields.start?, fields.len?);
@@ -305,8 +307,8 @@ fn parse_call_pairs(event: EventName, data: &[u8]) -> Option<Data<'_>> {
     Some(Data { kind, path: None, fs: None, is_exit: false, extras })
 }
 
-/// Parses key-value pairs. `used` are the keys that the event has a field for; all others become extras.
-fn parse_pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
+/// Parses key-value pairs. All keys but those of fields of the event become extras.
+fn parse_pairs(data: &[u8], is_field: impl Fn(&[u8]) -> bool) -> Option<Fields<'_>> {
     let mut fields = Fields::default();
     let mut seen: [&[u8]; MAX_PAIRS] = [b""; MAX_PAIRS];
     let mut rest = data;
@@ -316,7 +318,7 @@ fn parse_pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
             return Some(fields);
         }
         let (key, after) = split_word(rest);
-        let is_used = used.iter().any(|name| name.as_bytes() == key);
+        let is_used = is_field(key);
         if is_used && key == b"path" {
             fields.path = Some(after.get(1..).unwrap_or_default());
             return Some(fields);
@@ -384,26 +386,6 @@ fn parse_flag(value: u64) -> Option<bool> {
     }
 }
 
-pub(in crate::source) fn device(text: &[u8]) -> Option<Dev> {
-    let mut cursor = Cursor::new(text);
-    let major = cursor.decimal()?;
-    cursor.literal(b",").or_else(|| cursor.literal(b":"))?;
-    let minor = cursor.decimal()?;
-    cursor.at_end()?;
-    (major < 1 << 12 && minor < 1 << 20).then(|| Dev::new(major as u32, minor as u32))
-}
-
-/// Makes the start of a sync of a whole file system, by sync() or syncfs(). The request belongs to no single file.
-pub(in crate::source) fn whole_fs(id: u64, dev: Dev, fs: NameId) -> Kind {
-    let (path, end) = (NameId::NONE, i64::MAX as u64);
-    Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false, by_thread: false }
-}
-
-/// Rejects the length of a piece of page cache that a kernel does not print, because digits of it are missing: it writes whole sectors.
-pub(in crate::source) fn whole_sectors(len: u64) -> Option<()> {
-    len.is_multiple_of(512).then_some(())
-}
-
 /// Whether another line is joined to a path: `/a/b41754134953 559 wl bio_submit id 420 bio 0xff1100`.
 fn has_line(path: &[u8]) -> bool {
     if memchr(b' ', path).is_none() {
@@ -415,9 +397,4 @@ fn has_line(path: &[u8]) -> bool {
         // The time follows the path without a blank.
         words[0].last().is_some_and(u8::is_ascii_digit) && is_number(words[1]) && EventName::parse(words[3]).is_some()
     })
-}
-
-/// Rejects ranges that no kernel prints: file offsets end at 2^63, and a folio is smaller than 2^40.
-pub(in crate::source) fn sane_range(offset: u64, len: u64) -> Option<()> {
-    (i64::try_from(offset.checked_add(len)?).is_ok() && len <= 1 << 40).then_some(())
 }

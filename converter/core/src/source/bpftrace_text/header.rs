@@ -2,10 +2,10 @@
 
 use memchr::memchr;
 
-use super::fields::device;
 use crate::names::text_of;
 use crate::source::cursor::{Cursor, whole};
 use crate::source::event_names::EventName;
+use crate::source::values::device;
 use crate::source::{PathEscape, SourceOptions, Stock};
 
 /// First line of a log that our own bpftrace scripts write, and the start of its last line.
@@ -78,7 +78,7 @@ pub(super) fn is_mount(line: &[u8]) -> bool {
 pub(super) fn parse_event_count(line: &[u8]) -> Option<(usize, u64)> {
     let (name, count) = line.strip_prefix(b"@events[")?.split_at(memchr(b']', line)?.checked_sub(8)?);
     let count = whole(count.strip_prefix(b"]: ")?, Cursor::decimal)?;
-    Some((EventName::parse(name)?.kind_index(), count))
+    Some((EventName::parse(name)?.kind_index()?, count))
 }
 
 pub(super) fn is_header(line: &[u8]) -> bool {

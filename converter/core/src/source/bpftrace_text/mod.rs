@@ -20,7 +20,6 @@ mod header;
 
 use memchr::memchr;
 
-pub(super) use self::fields::{device, sane_range, whole_fs, whole_sectors};
 use self::fields::{find_event, find_other_event, parse_fast_data};
 use self::header::{END, is_attach, is_header, is_map, is_mount, is_warning, lost_events, parse_event_count};
 pub(super) use self::header::{introduce, own_header};
