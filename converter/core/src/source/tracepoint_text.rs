@@ -257,16 +257,15 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
                 "its data has no `dev MAJOR,MINOR transaction N`"
             }
             EventName::WorkStart => "its data has no `sb_dev MAJOR:MINOR` or no `reason=WORD`",
-            EventName::WorkEnd => "its data is not that of writeback_written",
             EventName::FastCommitStart | EventName::FastCommitStop => "its data has no `dev MAJOR,MINOR`",
             EventName::Throttle => "its data has no `pause=N`",
             EventName::Switch => "its data has no `prev_pid=N prev_state=STATE next_pid=N`",
             EventName::Wake => "its data has no `pid=N`",
-            EventName::LockWait | EventName::LockWaitEnd => "its data is not that of a lock",
             EventName::Block(BlockEvent::Remap) => {
                 "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`"
             }
             EventName::Block(_) => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
+            _ => "a field of its data is missing or out of range",
         },
     }
 }

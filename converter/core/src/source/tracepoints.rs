@@ -14,8 +14,9 @@ use crate::event::probe::Probe;
 use crate::event::{Dev, FastCommitStatus, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
 use crate::names::{NameId, Names};
 
+/// `VARIANT NAME | OTHER NAME: text`. Those without `text` are numbers.
 macro_rules! fields {
-    ($($variant:ident $name:literal)*) => {
+    ($($variant:ident $name:literal $(| $alias:literal)* $(: $text:ident)?,)*) => {
         /// A tracepoint field that Syncline uses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Field { $($variant),* }
@@ -24,94 +25,69 @@ macro_rules! fields {
             pub(super) const ALL: &[Self] = &[$(Self::$variant),*];
             pub(super) const COUNT: usize = Self::ALL.len();
 
+            #[inline]
+            pub(super) fn of(name: &[u8]) -> Option<Self> {
+                Some(match name {
+                    $($name $(| $alias)* => Self::$variant,)*
+                    _ => return None,
+                })
+            }
+
             pub(super) fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
+                match self { $(Self::$variant => const { utf8($name) }),* }
+            }
+
+            pub(super) fn is_text(self) -> bool {
+                match self { $(Self::$variant => fields!(@is_text $($text)?)),* }
             }
         }
     };
+    (@is_text) => { false };
+    (@is_text text) => { true };
+}
+
+const fn utf8(name: &[u8]) -> &str {
+    match std::str::from_utf8(name) {
+        Ok(name) => name,
+        Err(_) => "",
+    }
 }
 
 fields! {
-    Id "id"
-    Bio "bio"
-    Start "start"
-    End "end"
-    Len "len"
-    Datasync "datasync"
-    Dev "dev"
-    Ino "ino"
-    Sector "sector"
-    Ret "ret"
-    Path "path"
-    Fs "fs"
-    Origin "origin"
-    Rwbs "rwbs"
-    Opf "opf"
-    Bytes "bytes"
-    Sectors "nr_sector"
-    FromDev "old_dev"
-    FromSector "old_sector"
-    Transaction "tid"
-    Buf "buf"
-    Error "error"
-    Status "status"
-    SbDev "sb_dev"
-    Reason "reason"
-    FromThread "prev_pid"
-    FromState "prev_state"
-    ToThread "next_pid"
-    Thread "pid"
-    Bdi "bdi"
-    Pause "pause"
-    Dirtied "dirtied"
-    Paused "paused"
-}
-
-impl Field {
-    #[inline]
-    pub(super) fn of(name: &[u8]) -> Option<Self> {
-        Some(match name {
-            b"id" => Self::Id,
-            b"bio" => Self::Bio,
-            b"start" | b"offset" => Self::Start,
-            b"end" => Self::End,
-            b"len" => Self::Len,
-            b"datasync" => Self::Datasync,
-            b"dev" => Self::Dev,
-            b"ino" => Self::Ino,
-            b"sector" => Self::Sector,
-            b"ret" => Self::Ret,
-            b"path" => Self::Path,
-            b"fs" => Self::Fs,
-            b"origin" => Self::Origin,
-            b"rwbs" => Self::Rwbs,
-            b"opf" => Self::Opf,
-            b"bytes" => Self::Bytes,
-            b"nr_sector" => Self::Sectors,
-            b"old_dev" => Self::FromDev,
-            b"old_sector" => Self::FromSector,
-            b"tid" | b"transaction" => Self::Transaction,
-            b"buf" => Self::Buf,
-            b"error" => Self::Error,
-            b"status" => Self::Status,
-            b"sb_dev" => Self::SbDev,
-            b"reason" => Self::Reason,
-            b"prev_pid" => Self::FromThread,
-            b"prev_state" => Self::FromState,
-            b"next_pid" => Self::ToThread,
-            b"pid" => Self::Thread,
-            // The text of an event has it as the name of a `bdi`.
-            b"bdi" | b"name" => Self::Bdi,
-            b"pause" => Self::Pause,
-            b"dirtied" => Self::Dirtied,
-            b"paused" => Self::Paused,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn is_text(self) -> bool {
-        matches!(self, Self::Path | Self::Fs | Self::Rwbs | Self::Buf | Self::Bdi)
-    }
+    Id b"id",
+    Bio b"bio",
+    Start b"start" | b"offset",
+    End b"end",
+    Len b"len",
+    Datasync b"datasync",
+    Dev b"dev",
+    Ino b"ino",
+    Sector b"sector",
+    Ret b"ret",
+    Path b"path": text,
+    Fs b"fs": text,
+    Origin b"origin",
+    Rwbs b"rwbs": text,
+    Opf b"opf",
+    Bytes b"bytes",
+    Sectors b"nr_sector",
+    FromDev b"old_dev",
+    FromSector b"old_sector",
+    Transaction b"tid" | b"transaction",
+    Buf b"buf": text,
+    Error b"error",
+    Status b"status",
+    SbDev b"sb_dev",
+    Reason b"reason",
+    FromThread b"prev_pid",
+    FromState b"prev_state",
+    ToThread b"next_pid",
+    Thread b"pid",
+    // The text of an event has it as the name of a `bdi`.
+    Bdi b"bdi" | b"name": text,
+    Pause b"pause",
+    Dirtied b"dirtied",
+    Paused b"paused",
 }
 
 /// The fields of one event. A value that is absent or of the wrong type is `None`.
@@ -403,8 +379,11 @@ impl Tracepoint {
     }
 }
 
+/// Makes an event of a text.
+type OfPrint = fn(&[u8]) -> Option<Kind>;
+
 /// What makes an event of a text, for one that a tracer may print without the names of its fields.
-pub(super) fn of_print(event: EventName) -> Option<fn(&[u8]) -> Option<Kind>> {
+pub(super) fn of_print(event: EventName) -> Option<OfPrint> {
     match event {
         EventName::Switch => Some(|text| Some(printed_switch(text))),
         EventName::FastCommitStop => Some(printed_fast_commit),

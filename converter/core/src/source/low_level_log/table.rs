@@ -193,14 +193,14 @@ rows! { Events(EventName):
     tracer { error "status": Status };
     EventName::WbStart => WbStart { id "id": Id };
     EventName::WbEnd => WbEnd { id "id": Id };
-    EventName::WaitStart(wait) => WaitStart { id "id": Id, transaction "transaction": Unsigned::NON_ZERO }
-    known { wait: wait };
-    EventName::WaitEnd(wait) => WaitEnd { id "id": Id, transaction "transaction": Unsigned::NON_ZERO }
-    known { wait: wait };
+    EventName::WaitStart(kind) => WaitStart { id "id": Id, transaction "transaction": Unsigned::NON_ZERO }
+    known { wait: kind };
+    EventName::WaitEnd(kind) => WaitEnd { id "id": Id, transaction "transaction": Unsigned::NON_ZERO }
+    known { wait: kind };
     EventName::CommitStart => CommitStart { dev "dev": Device::Text, transaction "transaction": Unsigned::OR_ZERO };
     EventName::CommitEnd => CommitEnd { dev "dev": Device::Text, transaction "transaction": Unsigned::OR_ZERO };
-    EventName::CommitStep(step) => CommitStep { dev "dev": Device::Text, transaction "transaction": Unsigned::OR_ZERO }
-    known { step: step };
+    EventName::CommitStep(part) => CommitStep { dev "dev": Device::Text, transaction "transaction": Unsigned::OR_ZERO }
+    known { step: part };
     EventName::Block(BlockEvent::Submit) => BlockSubmit {
         dev "dev": Device::OfBlockEvent, sector "sector": Sector::OfBlockEvent, bytes "bytes": BlockBytes,
     }
