@@ -112,22 +112,7 @@ fn bad_data(event: EventName) -> &'static str {
         EventName::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
         EventName::End => "the data of exit is not `id N ret N`",
         EventName::Enter(_) | EventName::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
-        EventName::StartWithoutId
-        | EventName::EndWithoutId
-        | EventName::CommitStart
-        | EventName::CommitEnd
-        | EventName::CommitStep(_)
-        | EventName::Switch
-        | EventName::Wake
-        | EventName::LockWait
-        | EventName::LockWaitEnd
-        | EventName::WorkStart
-        | EventName::WorkEnd
-        | EventName::FastCommitStart
-        | EventName::FastCommitStop
-        | EventName::Throttle
-        | EventName::Block(_)
-        | EventName::Mark => "not an event of this format",
+        _ => "not an event of this format",
     }
 }
 
