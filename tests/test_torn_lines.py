@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from syncline import _core
 
 from tests.cut_logs import RECORDINGS, convert
 from tests.test_commands import ok
-from tests.torn_lines import faults, random_tears
+from tests.torn_lines import faults, random_tears, whole_tables, whole_text, wrong_figures
 
 TORN = list(RECORDINGS)
 FOLIO = b"100000020000 7 wl bio_add_folio id 1 bio 0xff11000000896e40 start 0 len 4096"
@@ -160,3 +161,56 @@ def test_a_second_recording_without_durations_is_told(tmp_path: Path) -> None:
     assert "record with -T" in "".join(summary["unparsed"])
     lost = {row["reason"]: row["count"] for row in summary["losses"]}
     assert lost["duration_missing"] == 1
+
+
+TIME = re.compile(rb"(?<![\d.,])(\d{2,})(?=\.\d{6,9}\b)|(?<!\d)\d{11,}(?!\d)")
+"""Seconds with a fraction, or ns."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "thesis/small4.log",
+        "ftrace/small4.trace.txt.gz",
+        "dynamic-events/ext4-both.txt.gz",
+        "perf/stacks.txt.gz",
+        "strace/small4.log",
+        "bpftrace-json/btetto-0.27.json.gz",
+        "events:thesis/small4.log",
+    ],
+)
+@pytest.mark.parametrize("kind", ["joined", "cut"])
+def test_a_time_far_from_those_around_it_is_not_used(name: str, kind: str, tmp_path: Path) -> None:
+    """The digits of a torn line are joined to those of the next one, or two digits are gone."""
+    events = (100, 140)
+    text = whole_text(name, events)
+    lines = text.splitlines(keepends=True)
+    timed = [at for at, line in enumerate(lines) if TIME.search(line)]
+    whole = whole_tables(name, events)
+    known = whole[1].get("unparsed_line", 0)
+    for at in random.Random(name + kind).sample(timed[1:-1], 3):
+        digits = TIME.search(lines[at])[0]  # type: ignore[index]
+        damaged = digits[:3] + digits if kind == "joined" else digits[2:]
+        line = lines[at].replace(digits, damaged, 1)
+        torn = convert(tmp_path, [b"".join([*lines[:at], line, *lines[at + 1 :]])])
+        assert not wrong_figures(whole, torn), (at, line)
+        rows = [row for table in torn[0].values() for row in table]
+        assert all((row.get("dur_ns") or 0) < 3_600_000_000_000 for row in rows), (at, line)
+        # An event that no report uses is not looked at.
+        assert torn[1].get("unparsed_line", 0) - known in (0, 1), (at, line)
+
+
+def test_a_low_level_log_of_a_damaged_time_gives_the_same_rows(tmp_path: Path) -> None:
+    later = [line.replace(b"1000", b"2000", 1).replace(b" id 1", b" id 2") for line in LOG]
+    lines = [*LOG[:-1], b"17" + LOG[-1], *later]
+    log = tmp_path / "x.log"
+    log.write_bytes(b"".join(line + b"\n" for line in lines))
+    direct, lost = convert(tmp_path, [log.read_bytes()])
+    assert [row["incomplete"] for row in direct["sync"]] == ["end", None]
+    assert lost["unparsed_line"] == lost["end_missing"] == 1
+    # The line may be the rests of two, so nothing of its threads is certain before their next events.
+    assert direct["sync"][0]["confidence"] == "inferred"
+    _core.convert([str(log)], str(tmp_path / "x.events.jsonl"))
+    again, lost_again = convert(tmp_path, [(tmp_path / "x.events.jsonl").read_bytes()])
+    assert (again["sync"], again["bio"], again["call"]) == (direct["sync"], direct["bio"], direct["call"])
+    assert lost_again["unparsed_line"] == 1

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Kind};
 use crate::input_file::{Chunk, Input};
-use crate::source::{Batch, InputTraits, Source, SourceOptions};
+use crate::source::{Batch, FarTimes, InputTraits, Source, SourceOptions};
 
 /// Clocks whose times do not show which of two pieces comes first.
 const CLOCKS_WITHOUT_DATE: [&str; 2] = ["time_of_day", "relative"];
@@ -80,13 +80,17 @@ fn parse(source: &'static dyn Source, path: &str, text: Vec<u8>, options: &Sourc
     let ends_within_line = text.last() != Some(&b'\n');
     let mut reader = source.open(Input::from_bytes(path, text).ok()?, options).ok()?;
     let has_date = !reader.facts.iter().any(|(key, value)| *key == "clock" && CLOCKS_WITHOUT_DATE.contains(&&**value));
-    let (mut chunk, mut batch, mut events) = (Chunk::default(), Batch::default(), Vec::new());
+    let (mut chunk, mut far_times, mut events) = (Chunk::default(), FarTimes::default(), Vec::new());
     while reader.chunks.next(&mut chunk).is_ok_and(|has_more| has_more) {
-        batch.clear();
+        let mut batch = Box::new(Batch::default());
         reader.parse.parse(chunk.bytes(), &mut batch);
         if let Some(pass) = &mut reader.stateful_pass {
             pass.apply(&mut batch);
         }
+        far_times.add(batch, 0);
+    }
+    far_times.end();
+    while let Some((batch, _)) = far_times.take() {
         events.extend(batch.events.iter().filter(|event| !matches!(event.kind, Kind::Torn { .. })));
     }
     if ends_within_line && events.len() > 1 {

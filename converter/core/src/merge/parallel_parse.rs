@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::input_file::Chunk;
-use crate::source::{Batch, Chunks, OtherEvents, Parse, Reader, StatefulPass, TornTimes};
+use crate::source::{Batch, Chunks, FarTimes, OtherEvents, Parse, Reader, StatefulPass, TornTimes};
 
 /// Maximum time that `Stream::take` waits for a batch.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -61,6 +61,8 @@ pub struct Stream {
     batches: Batches,
     stateful_pass: Option<Box<dyn StatefulPass>>,
     torn_times: TornTimes,
+    far_times: FarTimes,
+    count_other_events: bool,
 }
 
 enum Batches {
@@ -99,29 +101,45 @@ pub enum Next {
 impl Stream {
     /// Starts the worker threads, as many as there are cores if `workers` is 0; none if the input `is_small`.
     pub fn start(reader: Reader, workers: usize, count_other_events: bool, is_small: bool) -> Self {
-        let empty_batch = || Batch { other_events: count_other_events.then(OtherEvents::default), ..Batch::default() };
+        let empty_batch = || empty_batch(count_other_events);
         let Reader { chunks, parse, stateful_pass, .. } = reader;
         let batches = if is_small {
             Batches::Here(Box::new(Here { chunks, parse, chunk: Chunk::default(), free: empty_batch() }))
         } else {
             Batches::OfThreads(OfThreads::start(chunks, parse, workers, empty_batch))
         };
-        Self { batches, stateful_pass, torn_times: TornTimes::default() }
+        let (torn_times, far_times) = (TornTimes::default(), FarTimes::default());
+        Self { batches, stateful_pass, torn_times, far_times, count_other_events }
     }
 
     /// Returns the next batch in the order of the input.
     pub fn take(&mut self) -> Result<Next> {
-        let mut next = match &mut self.batches {
-            Batches::Here(here) => here.take(),
-            Batches::OfThreads(threads) => threads.take(),
-        };
-        if let Ok(Next::Batch(batch, _)) = &mut next {
-            if let Some(pass) = &mut self.stateful_pass {
-                pass.apply(batch);
+        loop {
+            if let Some((batch, consumed)) = self.far_times.take() {
+                return Ok(Next::Batch(batch, consumed));
             }
-            self.torn_times.place(batch);
+            let next = match &mut self.batches {
+                Batches::Here(here) => here.take(),
+                Batches::OfThreads(threads) => threads.take(),
+            };
+            match next? {
+                Next::Idle => return Ok(Next::Idle),
+                Next::End => {
+                    self.far_times.end();
+                    return Ok(self.far_times.take().map_or(Next::End, |(batch, consumed)| Next::Batch(batch, consumed)));
+                }
+                Next::Batch(mut batch, consumed) => {
+                    if let Some(pass) = &mut self.stateful_pass {
+                        pass.apply(&mut batch);
+                    }
+                    self.torn_times.place(&mut batch);
+                    if self.far_times.add(batch, consumed) {
+                        // It is kept for a while, so another one takes its place.
+                        self.recycle(empty_batch(self.count_other_events));
+                    }
+                }
+            }
         }
-        next
     }
 
     /// Returns the state at the end of the input, for a piece that continues it.
@@ -138,6 +156,10 @@ impl Stream {
             }
         }
     }
+}
+
+fn empty_batch(count_other_events: bool) -> Batch {
+    Batch { other_events: count_other_events.then(OtherEvents::default), ..Batch::default() }
 }
 
 impl Here {

@@ -212,6 +212,12 @@ impl Batch {
         let at = self.notes.partition_point(|note| note.line <= line);
         self.notes.insert(at, Note { after: 0, line, is_of_original_log: false, kind });
     }
+
+    /// Notes something about a line that events have been made from, the first of them at this index.
+    pub(super) fn insert_note_before(&mut self, event: usize, line: u64, kind: NoteKind) {
+        let at = self.notes.partition_point(|note| note.after as usize <= event);
+        self.notes.insert(at, Note { after: event as u32, line, is_of_original_log: false, kind });
+    }
 }
 
 /// Number of events by the tracer's name for them. A damaged log may have any number of names: those after the first `MAX_OTHER_NAMES`

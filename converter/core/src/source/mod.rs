@@ -14,9 +14,11 @@ mod dynamic_events;
 mod escape;
 mod event_names;
 pub mod events_jsonl;
+mod far_times;
 pub mod ftrace_text;
 pub(crate) mod low_level_log;
 mod markers;
+mod mends;
 mod other_tools;
 pub mod perf_data;
 pub mod perf_script;
@@ -33,6 +35,7 @@ mod write_events;
 use std::sync::Arc;
 
 pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents, TORN_LINE, TornTimes};
+pub use self::far_times::FarTimes;
 pub use self::other_tools::{OtherTool, recognize as recognize_tool};
 pub use self::text_lines::Lines;
 use self::text_lines::{last_newline, lines, trim_line};
@@ -314,20 +317,25 @@ pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Resul
     if head.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
+    recognize(sources, head).ok_or_else(|| foreign(sources, path, head))
+}
+
+fn recognize(sources: &[&'static dyn Source], head: &[u8]) -> Option<&'static dyn Source> {
     // A pasted log may begin with a prompt, a comment or the rest of a line, which is then counted as unparsed. Two lines must follow it,
     // because a single one may be an example in other text.
     let mut rests = memchr::memchr_iter(b'\n', head)
         .map(|newline| &head[newline + 1..])
         .filter(|rest| rest.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).nth(1).is_some())
         .take(MAX_FOREIGN_LINES);
-    sniff(sources, head)
-        .or_else(|| rests.find_map(|rest| sniff(sources, rest)))
-        .ok_or_else(|| foreign(sources, path, head))
+    sniff(sources, head).or_else(|| rests.find_map(|rest| sniff(sources, rest)))
 }
 
 fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
-    let (detail, hint) = match recognize_tool(head) {
-        Some(tool) => (format!(": it is {}", tool.what), tool.hint.to_owned()),
+    let other = recognize_tool(head).map(|tool| (tool.what, tool.hint));
+    let is_known = |text: &[u8]| recognize(sources, text).is_some();
+    let other = other.or_else(|| mends::find(head, is_known).map(|mend| (mend.what, mend.hint)));
+    let (detail, hint) = match other {
+        Some((what, hint)) => (format!(": it is {what}"), hint.to_owned()),
         None => (
             describe_foreign(head),
             format!(
