@@ -212,5 +212,9 @@ def test_a_low_level_log_of_a_damaged_time_gives_the_same_rows(tmp_path: Path) -
     assert direct["sync"][0]["confidence"] == "inferred"
     _core.convert([str(log)], str(tmp_path / "x.events.jsonl"))
     again, lost_again = convert(tmp_path, [(tmp_path / "x.events.jsonl").read_bytes()])
-    assert (again["sync"], again["bio"], again["call"]) == (direct["sync"], direct["bio"], direct["call"])
+    assert (again["sync"], again["bio"], again["call"]) == (
+        direct["sync"],
+        direct["bio"],
+        direct["call"],
+    )
     assert lost_again["unparsed_line"] == 1

@@ -126,7 +126,10 @@ impl Stream {
                 Next::Idle => return Ok(Next::Idle),
                 Next::End => {
                     self.far_times.end();
-                    return Ok(self.far_times.take().map_or(Next::End, |(batch, consumed)| Next::Batch(batch, consumed)));
+                    return Ok(self
+                        .far_times
+                        .take()
+                        .map_or(Next::End, |(batch, consumed)| Next::Batch(batch, consumed)));
                 }
                 Next::Batch(mut batch, consumed) => {
                     if let Some(pass) = &mut self.stateful_pass {

@@ -19,6 +19,9 @@ const FAR_BY_DIGITS_NS: u64 = 10_000_000_000;
 /// The last line of a text has no next one. Nothing may happen for as long as this.
 const FAR_AT_END_NS: u64 = 24 * FAR_NS;
 
+/// Batches that wait for the next line that has a time. After so many others, nothing is known of what follows.
+const MAX_WAITING: usize = 16;
+
 /// Finds these lines, in the order of an input.
 #[derive(Default)]
 pub struct FarTimes {
@@ -59,7 +62,7 @@ impl FarTimes {
             let ts = self.batches[self.done].0.events[line.start].ts;
             let [next, after] = self.next_times(self.done, line.end);
             let needed = if self.last.is_some() { next } else { after };
-            if needed.is_none() && !has_ended {
+            if needed.is_none() && !has_ended && self.batches.len() - self.done <= MAX_WAITING {
                 self.from = line.start;
                 return;
             }
@@ -182,8 +185,11 @@ mod tests {
         assert_eq!(found.len(), times.len().div_ceil(of_batch));
         let is_whole = |event: &&Event| !matches!(event.kind, Kind::Torn { .. });
         let notes: usize = found.iter().map(|(batch, _)| batch.notes.len()).sum();
-        let kept: Vec<i64> =
-            found.iter().flat_map(|(batch, _)| batch.events.iter().filter(is_whole)).map(|event| event.ts / S).collect();
+        let kept: Vec<i64> = found
+            .iter()
+            .flat_map(|(batch, _)| batch.events.iter().filter(is_whole))
+            .map(|event| event.ts / S)
+            .collect();
         assert_eq!(kept.len() + notes, times.len());
         kept
     }
