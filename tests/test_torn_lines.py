@@ -115,7 +115,7 @@ def test_when_a_call_began_whose_line_is_torn_is_not_known(tmp_path: Path) -> No
         line.replace(b"1000", b"2000", 1).replace(b" id 1", b" id 2").replace(b"6e40", b"6f00")
         for line in LOG
     ]
-    for torn in (b"2000000", b"200000000000 7", b"200000000000 7 wl fsy"):
+    for torn in (b"2000000", b"200000000000 7", b"200000000000 7 wl fsy", b"200000000000sync"):
         lines = [*LOG, torn, *later[1:]]
         tables, lost = convert(tmp_path, [b"".join(line + b"\n" for line in lines)])
         second = tables["sync"][1]

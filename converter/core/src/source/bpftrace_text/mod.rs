@@ -40,6 +40,9 @@ const COMM_BYTES: usize = 15;
 /// `TASK_COMM_LEN`, with each byte written as `\xNN`.
 const COMM_HEX_BYTES: usize = 64;
 
+/// Digits of a time in ns, a tenth of a second after the machine has started. No program's text begins with such a number.
+const TIME_DIGITS: usize = 9;
+
 /// The clock of bpftrace's `nsecs`.
 const BPFTRACE_CLOCK: &str = "boottime";
 
@@ -301,8 +304,10 @@ impl<'a, 'b> Parser<'a, 'b> {
         let words: Vec<&[u8]> = words.collect();
         // The last number of the line may be cut off.
         let Some(ts) = ts.filter(|_| task.is_some()) else {
-            // It ends within its time or its thread. Any other line is the text of a program, or lacks its begin.
-            if words.is_empty() && line.iter().all(|b| b.is_ascii_digit() || *b == b' ') {
+            // It ends within its time or its thread, or has lost what follows its time. Any other line is the text of a program, or lacks its begin.
+            let digits = line.iter().take_while(|b| b.is_ascii_digit()).count();
+            let is_begin = words.is_empty() && line.iter().all(|b| b.is_ascii_digit() || *b == b' ');
+            if is_begin || digits >= TIME_DIGITS && line.get(digits).is_some_and(u8::is_ascii_alphabetic) {
                 self.batch.torn_unknown(self.options);
             }
             return;
