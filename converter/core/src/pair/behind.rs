@@ -1,7 +1,8 @@
 //! Calls and requests of different inputs, whose clocks may differ a little: by one clock, a request seems to begin before its call, or to end
 //! after it.
 
-use super::{Out, Pairer, Slot};
+use super::slots::RequestSlot;
+use super::{Out, Pairer};
 use crate::dedup::{MAX_SKEW_NS, Provenance};
 use crate::error::Result;
 use crate::event::{Event, Kind};
@@ -13,7 +14,7 @@ pub(super) struct HeldExit {
     event: Event,
     provenance: Provenance,
     task: u32,
-    request: Slot,
+    request: RequestSlot,
     sync_id: u64,
 }
 
@@ -25,7 +26,7 @@ impl HeldExit {
 
 impl Pairer {
     /// The open request of a thread, if only another input than that of the current event records requests, and has reported its start.
-    fn request_of_other_input(&self, task: u32) -> Option<Slot> {
+    fn request_of_other_input(&self, task: u32) -> Option<RequestSlot> {
         if !self.provenance.is_apart {
             return None;
         }
@@ -98,7 +99,7 @@ impl Pairer {
                 row.confidence = row.confidence.max(Confidence::Inferred);
             }
         }
-        let ended: Vec<(Slot, u64)> = self
+        let ended: Vec<(RequestSlot, u64)> = self
             .held_exits
             .iter()
             .map(|held| (held.request, held.sync_id))

@@ -6,7 +6,8 @@ use std::ops::{Index, IndexMut, Range};
 use super::files::PagesOf;
 use super::lost_bios::CLOCK_SKEW_NS;
 use super::phases::BioTimes;
-use super::{Map, NO_SLOT, Out, Pairer, Slot};
+use super::slots::{BioSlot, RequestSlot};
+use super::{Map, Out, Pairer};
 use crate::block::queue::{self, Issue};
 use crate::collections::by_device::ByDevice;
 use crate::dedup::LogSet;
@@ -26,8 +27,8 @@ pub(super) struct OpenBio {
     /// The log that reports it.
     pub(super) log: usize,
     pub(super) ranges: Ranges,
-    /// `NO_SLOT` for background writeback.
-    pub(super) request: Slot,
+    /// `RequestSlot::NONE` for background writeback.
+    pub(super) request: RequestSlot,
     /// Its index in `open_bios` of that request.
     pub(super) place: u32,
     /// Its neighbours at its device and sector, if it is found by these.
@@ -62,7 +63,7 @@ pub(super) struct OpenBio {
     /// That line may have been a folio of it, and nothing else says its size.
     pub(super) lacks_folios: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
-    pub(super) other_share: Option<(Slot, u64)>,
+    pub(super) other_share: Option<(BioSlot, u64)>,
     /// Probes report it, and the patch would too: where it does, its own submit was lost, or is before the beginning of the log.
     pub(super) is_of_patch: bool,
     /// Nothing of it is of a sync, whatever its thread is in.
@@ -92,7 +93,7 @@ impl OpenBio {
 
     /// Makes it a bio of background writeback.
     pub(super) fn detach(&mut self) {
-        self.request = NO_SLOT;
+        self.request = RequestSlot::NONE;
         self.row.sync_id = None;
         if !self.is_torn {
             self.row.confidence = Confidence::Exact;
@@ -101,18 +102,18 @@ impl OpenBio {
     }
 }
 
-/// The bios in flight at the same device and sector that were submitted before and after a bio; `NO_SLOT` without one.
+/// The bios in flight at the same device and sector that were submitted before and after a bio; `BioSlot::NONE` without one.
 #[derive(Clone, Copy)]
 struct Neighbours {
-    older: Slot,
-    newer: Slot,
+    older: BioSlot,
+    newer: BioSlot,
 }
 
 /// The bios in flight at one device and sector, as a list through `Neighbours`.
 #[derive(Clone, Copy)]
 struct AtSector {
-    oldest: Slot,
-    newest: Slot,
+    oldest: BioSlot,
+    newest: BioSlot,
 }
 
 /// What is in flight on a device, as far as is known.
@@ -127,7 +128,7 @@ struct Load {
 }
 
 struct Submit {
-    slot: Slot,
+    slot: BioSlot,
     bio_id: u64,
     /// After so many completions, its own one is taken for lost.
     lost_after: u64,
@@ -143,32 +144,32 @@ const MAX_OVERTAKEN: u64 = 16;
 /// The bios that are being filled or in flight.
 pub(super) struct Bios {
     slab: Vec<OpenBio>,
-    free: Vec<Slot>,
+    free: Vec<BioSlot>,
     /// By address: bios to which folios are being added.
-    filling: Map<u64, Slot>,
+    filling: Map<u64, BioSlot>,
     /// By address: bios that were submitted.
-    in_flight: Map<u64, Slot>,
+    in_flight: Map<u64, BioSlot>,
     /// By device and sector: the same, for completions without an address.
     in_flight_by_sector: Map<(Dev, i64), AtSector>,
     loads: ByDevice<Load>,
     next_bio_id: u64,
     /// By device and sector: where a partition or a device mapper has redirected a bio, and its `bio_id`.
-    below: Map<(Dev, i64), (Slot, u64)>,
+    below: Map<(Dev, i64), (BioSlot, u64)>,
     /// The lowest and the highest address of a bio.
     addresses: (u64, u64),
 }
 
-impl Index<Slot> for Bios {
+impl Index<BioSlot> for Bios {
     type Output = OpenBio;
 
-    fn index(&self, slot: Slot) -> &OpenBio {
-        &self.slab[slot as usize]
+    fn index(&self, slot: BioSlot) -> &OpenBio {
+        &self.slab[slot.index()]
     }
 }
 
-impl IndexMut<Slot> for Bios {
-    fn index_mut(&mut self, slot: Slot) -> &mut OpenBio {
-        &mut self.slab[slot as usize]
+impl IndexMut<BioSlot> for Bios {
+    fn index_mut(&mut self, slot: BioSlot) -> &mut OpenBio {
+        &mut self.slab[slot.index()]
     }
 }
 
@@ -208,7 +209,7 @@ impl Bios {
         self.addresses.0 <= self.addresses.1
     }
 
-    fn store(&mut self, row: Bio, location: Location, log: usize, request: Slot) -> Slot {
+    fn store(&mut self, row: Bio, location: Location, log: usize, request: RequestSlot) -> BioSlot {
         if row.address != 0 {
             self.addresses = (self.addresses.0.min(row.address), self.addresses.1.max(row.address));
         }
@@ -262,21 +263,21 @@ impl Bios {
             size: 0,
             done: None,
         });
-        (self.slab.len() - 1) as Slot
+        BioSlot::at(self.slab.len() - 1)
     }
 
     /// The bio that is being filled at an address.
-    pub(super) fn filling_at(&self, address: u64) -> Option<Slot> {
+    pub(super) fn filling_at(&self, address: u64) -> Option<BioSlot> {
         self.filling.get(&address).copied()
     }
 
     /// The bio that is being filled or in flight at an address.
-    pub(super) fn last_at(&self, address: u64) -> Option<Slot> {
+    pub(super) fn last_at(&self, address: u64) -> Option<BioSlot> {
         self.filling.get(&address).or_else(|| self.in_flight.get(&address)).copied()
     }
 
     /// The bio that was submitted from an address and is in flight.
-    pub(super) fn in_flight_at(&self, address: u64) -> Option<Slot> {
+    pub(super) fn in_flight_at(&self, address: u64) -> Option<BioSlot> {
         self.in_flight.get(&address).copied()
     }
 
@@ -286,14 +287,14 @@ impl Bios {
     }
 
     /// Returns the bio in flight that was submitted first to this device and sector.
-    pub(super) fn oldest_in_flight_at(&self, target: (Dev, i64)) -> Option<Slot> {
+    pub(super) fn oldest_in_flight_at(&self, target: (Dev, i64)) -> Option<BioSlot> {
         self.in_flight_by_sector.get(&target).map(|at| at.oldest)
     }
 
     /// Notes the flags of the bio that was submitted last to a device and sector, if its own event has none.
     pub(super) fn note_flags(&mut self, target: (Dev, i64), flags: BioFlags) {
         if let Some(at) = self.in_flight_by_sector.get(&target) {
-            self.slab[at.newest as usize].row.flags.get_or_insert(flags);
+            self.slab[at.newest.index()].row.flags.get_or_insert(flags);
         }
     }
 
@@ -303,13 +304,13 @@ impl Bios {
             // The oldest one that was not issued yet. Without one, the newest one is issued again.
             let mut slot = at.newest;
             for _ in 0..MAX_COMPARED {
-                let older = slab[slot as usize].at_sector.map_or(NO_SLOT, |neighbours| neighbours.older);
-                if older == NO_SLOT || slab[older as usize].issue.is_some() {
+                let older = slab[slot.index()].at_sector.map_or(BioSlot::NONE, |neighbours| neighbours.older);
+                if older.is_none() || slab[older.index()].issue.is_some() {
                     break;
                 }
                 slot = older;
             }
-            let bio = &mut slab[slot as usize];
+            let bio = &mut slab[slot.index()];
             // A redirected bio is issued elsewhere. One that the block layer has completed only waits for its own end, which may be lost.
             if !bio.is_redirected && bio.done.is_none() && logs.contains(bio.log) {
                 Issue::update(&mut bio.issue, ts, &sectors);
@@ -322,7 +323,7 @@ impl Bios {
     pub(super) fn note_done(&mut self, dev: Dev, sectors: Range<i64>, ts: i64, error: Option<i32>) {
         self.for_each_at(dev, sectors.clone(), |slab, at| {
             // Where several bios are at a sector, it is not known which one it was.
-            let bio = &mut slab[at.oldest as usize];
+            let bio = &mut slab[at.oldest.index()];
             let is_alone = at.oldest == at.newest && !bio.is_redirected;
             let flushes = |flags: BioFlags| flags.contains(BioFlags::FUA) || flags.contains(BioFlags::PREFLUSH);
             let is_plain = bio.row.flags.is_some_and(|flags| !flushes(flags));
@@ -349,16 +350,16 @@ impl Bios {
     /// Redirects a bio in flight from a place on a device to one on the device below, where a request is then issued for it. `submitted`: the
     /// bio that was submitted to that place, unless another one was redirected there. If it has copies, only the first one counts.
     /// Returns whether a bio was there.
-    pub(super) fn redirect(&mut self, from: (Dev, i64), to: (Dev, i64), submitted: Option<Slot>) -> bool {
+    pub(super) fn redirect(&mut self, from: (Dev, i64), to: (Dev, i64), submitted: Option<BioSlot>) -> bool {
         let redirected = self.below.remove(&from).filter(|&(slot, bio_id)| is_open(&self[slot], bio_id));
-        let is_first = |slot: &Slot| !self[*slot].is_redirected;
+        let is_first = |slot: &BioSlot| !self[*slot].is_redirected;
         let Some(slot) = redirected.map(|(slot, _)| slot).or(submitted.filter(is_first)) else { return false };
         self[slot].is_redirected = true;
         let row = &mut self[slot].row;
         row.below = if row.dev == to.0 { Dev::UNKNOWN } else { to.0 };
         if self.below.len() >= MAX_BELOW {
             let slab = &self.slab;
-            self.below.retain(|_, &mut (slot, bio_id)| is_open(&slab[slot as usize], bio_id));
+            self.below.retain(|_, &mut (slot, bio_id)| is_open(&slab[slot.index()], bio_id));
             if self.below.len() >= MAX_BELOW {
                 self.below.clear();
             }
@@ -369,7 +370,7 @@ impl Bios {
     }
 
     /// The bio that a thread submitted to this device and sector last, if it is neither issued nor redirected.
-    pub(super) fn just_submitted_at(&self, target: (Dev, i64), tid: u32) -> Option<Slot> {
+    pub(super) fn just_submitted_at(&self, target: (Dev, i64), tid: u32) -> Option<BioSlot> {
         let slot = self.in_flight_by_sector.get(&target)?.newest;
         let bio = &self[slot];
         (bio.row.tid == tid && bio.issue.is_none() && !bio.is_redirected).then_some(slot)
@@ -378,8 +379,8 @@ impl Bios {
     /// Issues a request with the bios of these logs that were redirected to these sectors.
     pub(super) fn issue_below(&mut self, dev: Dev, sectors: Range<i64>, ts: i64, logs: LogSet) {
         let Self { below, slab, .. } = self;
-        let mut update = |&(slot, bio_id): &(Slot, u64)| {
-            let bio = &mut slab[slot as usize];
+        let mut update = |&(slot, bio_id): &(BioSlot, u64)| {
+            let bio = &mut slab[slot.index()];
             if is_open(bio, bio_id) && logs.contains(bio.log) {
                 Issue::update(&mut bio.issue, ts, &sectors);
             }
@@ -393,7 +394,7 @@ impl Bios {
     }
 
     /// Removes a bio from the maps that find it by its address or its sector.
-    fn unlink(&mut self, slot: Slot) {
+    fn unlink(&mut self, slot: BioSlot) {
         let Bio { address, dev, sector, .. } = self[slot].row;
         for map in [&mut self.filling, &mut self.in_flight] {
             if map.get(&address) == Some(&slot) {
@@ -404,25 +405,25 @@ impl Bios {
     }
 
     /// Makes a bio the newest one at a device and sector.
-    fn link_at_sector(&mut self, slot: Slot, target: (Dev, i64)) {
-        let at = self.in_flight_by_sector.entry(target).or_insert(AtSector { oldest: slot, newest: NO_SLOT });
+    fn link_at_sector(&mut self, slot: BioSlot, target: (Dev, i64)) {
+        let at = self.in_flight_by_sector.entry(target).or_insert(AtSector { oldest: slot, newest: BioSlot::NONE });
         let older = std::mem::replace(&mut at.newest, slot);
-        self[slot].at_sector = Some(Neighbours { older, newer: NO_SLOT });
-        if older != NO_SLOT
+        self[slot].at_sector = Some(Neighbours { older, newer: BioSlot::NONE });
+        if older.is_some()
             && let Some(neighbours) = &mut self[older].at_sector
         {
             neighbours.newer = slot;
         }
     }
 
-    fn unlink_from_sector(&mut self, slot: Slot, target: (Dev, i64)) {
+    fn unlink_from_sector(&mut self, slot: BioSlot, target: (Dev, i64)) {
         let Some(Neighbours { older, newer }) = self[slot].at_sector.take() else { return };
-        if older == NO_SLOT && newer == NO_SLOT {
+        if older.is_none() && newer.is_none() {
             self.in_flight_by_sector.remove(&target);
             return;
         }
         for (neighbour, is_older) in [(older, true), (newer, false)] {
-            if neighbour != NO_SLOT
+            if neighbour.is_some()
                 && let Some(neighbours) = &mut self[neighbour].at_sector
             {
                 *(if is_older { &mut neighbours.newer } else { &mut neighbours.older }) =
@@ -430,20 +431,20 @@ impl Bios {
             }
         }
         if let Some(at) = self.in_flight_by_sector.get_mut(&target) {
-            at.oldest = if older == NO_SLOT { newer } else { at.oldest };
-            at.newest = if newer == NO_SLOT { older } else { at.newest };
+            at.oldest = if older.is_none() { newer } else { at.oldest };
+            at.newest = if newer.is_none() { older } else { at.newest };
         }
     }
 
     /// Removes and returns the next share of a bio, if it is still open.
-    fn take_other_share(&mut self, slot: Slot) -> Option<Slot> {
+    fn take_other_share(&mut self, slot: BioSlot) -> Option<BioSlot> {
         let (other, bio_id) = self[slot].other_share.take()?;
         (self[other].by_probe && self[other].row.bio_id == bio_id).then_some(other)
     }
 
     /// Removes all bios from the maps and returns them.
-    pub(super) fn take_all(&mut self) -> Vec<Slot> {
-        let mut slots: Vec<Slot> = self.filling.drain().map(|(_, slot)| slot).collect();
+    pub(super) fn take_all(&mut self) -> Vec<BioSlot> {
+        let mut slots: Vec<BioSlot> = self.filling.drain().map(|(_, slot)| slot).collect();
         slots.extend(self.in_flight.drain().map(|(_, slot)| slot));
         // All of these are found by their address too.
         self.in_flight_by_sector.clear();
@@ -454,7 +455,7 @@ impl Bios {
     }
 
     /// Adds a bio to the load of its device, at its submit.
-    pub(super) fn add_load(&mut self, slot: Slot) {
+    pub(super) fn add_load(&mut self, slot: BioSlot) {
         let Bio { dev, bio_id, .. } = self[slot].row;
         let bytes = self[slot].row.moved_bytes();
         let load = self.loads.get_or_default(dev);
@@ -467,7 +468,7 @@ impl Bios {
     }
 
     /// Removes a bio from the load of its device: at its completion, or when that is taken for lost.
-    pub(super) fn remove_load(&mut self, slot: Slot) {
+    pub(super) fn remove_load(&mut self, slot: BioSlot) {
         let dev = self[slot].row.dev;
         let bytes = self[slot].row.moved_bytes();
         let is_counted = std::mem::take(&mut self[slot].is_counted);
@@ -485,7 +486,7 @@ impl Bios {
         let load = loads.get_or_default(dev);
         load.completions += 1;
         while let Some(oldest) = load.submits.front() {
-            let bio = &mut slab[oldest.slot as usize];
+            let bio = &mut slab[oldest.slot.index()];
             if bio.is_counted && bio.row.bio_id == oldest.bio_id {
                 if load.completions < oldest.lost_after {
                     return;
@@ -553,7 +554,7 @@ impl Pairer {
         bio.row.extent.folios += 1;
         bio.ranges.add(offset, len);
         bio.pages.add(dev, ino);
-        if bio.request != NO_SLOT {
+        if bio.request.is_some() {
             let open = &mut self.requests[bio.request];
             open.row.extent.bytes += len;
             open.row.extent.folios += 1;
@@ -564,10 +565,10 @@ impl Pairer {
     }
 
     /// Whether a folio or a submit with this task and id belongs to a bio that is being filled.
-    fn is_filled_by(&self, slot: Slot, task: u32, id: u64) -> bool {
+    fn is_filled_by(&self, slot: BioSlot, task: u32, id: u64) -> bool {
         let bio = &self.bios[slot];
         bio.row.id == id
-            && (bio.request == NO_SLOT
+            && (bio.request.is_none()
                 || self.requests[bio.request].task == task
                 || self.find_own_request(task, id).is_none())
     }
@@ -583,20 +584,28 @@ impl Pairer {
 
     /// Opens a bio of the request with this id. An id of background writeback has no request. `is_background`: the source says that it is
     /// background writeback.
-    fn open_bio(&mut self, e: &Event, id: u64, address: u64, is_background: bool, out: &mut Out<'_>) -> Result<Slot> {
+    fn open_bio(
+        &mut self,
+        e: &Event,
+        id: u64,
+        address: u64,
+        is_background: bool,
+        out: &mut Out<'_>,
+    ) -> Result<BioSlot> {
         if id == 0 {
-            let request = if is_background { NO_SLOT } else { self.request_of_thread(e) };
+            let request = if is_background { RequestSlot::NONE } else { self.request_of_thread(e) };
             let bio = self.open_bio_of(e, id, address, request);
-            if request != NO_SLOT {
+            if request.is_some() {
                 self.infer(request, Some(bio));
             }
             return Ok(bio);
         }
         let request = if self.is_background(id) {
-            NO_SLOT
+            RequestSlot::NONE
         } else {
             // An event that was held back is not of a request that began after it.
-            let existed = |&slot: &Slot| self.replayed.is_none_or(|at| self.requests[slot].row.first_event <= at);
+            let existed =
+                |&slot: &RequestSlot| self.replayed.is_none_or(|at| self.requests[slot].row.first_event <= at);
             match self.find_request(self.tasks.id_of(e), id).filter(existed) {
                 Some(slot) => slot,
                 None => self.open_orphan(e, id, out)?,
@@ -605,13 +614,13 @@ impl Pairer {
         Ok(self.open_bio_of(e, id, address, request))
     }
 
-    /// Opens a bio of a request, or of background writeback with `NO_SLOT`.
-    pub(super) fn open_bio_of(&mut self, e: &Event, id: u64, address: u64, request: Slot) -> Slot {
+    /// Opens a bio of a request, or of background writeback with `RequestSlot::NONE`.
+    pub(super) fn open_bio_of(&mut self, e: &Event, id: u64, address: u64, request: RequestSlot) -> BioSlot {
         let bio_id = self.bios.take_bio_id();
         let mut sync_id = None;
         let mut confidence = Confidence::Exact;
         let mut is_partial = false;
-        if request != NO_SLOT {
+        if request.is_some() {
             let open = &mut self.requests[request];
             if open.by_thread {
                 confidence = Confidence::Inferred;
@@ -660,7 +669,7 @@ impl Pairer {
             in_flight_at_complete: (0, 0),
         };
         let slot = self.bios.store(row, self.location(), self.provenance.log, request);
-        if request != NO_SLOT {
+        if request.is_some() {
             let open_bios = &mut self.requests[request].open_bios;
             self.bios[slot].place = open_bios.len() as u32;
             open_bios.push(slot);
@@ -681,7 +690,7 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         // A submit that was held back is of no bio that was begun after it.
-        let had_begun = |&slot: &Slot| self.replayed.is_none_or(|at| self.bios[slot].row.first_event <= at);
+        let had_begun = |&slot: &BioSlot| self.replayed.is_none_or(|at| self.bios[slot].row.first_event <= at);
         let filling = self.bios.filling.get(&address).copied().filter(had_begun);
         if filling.is_some() {
             self.bios.filling.remove(&address);
@@ -722,7 +731,7 @@ impl Pairer {
     }
 
     /// Submits a bio whose size is known.
-    pub(super) fn begin_flight(&mut self, e: &Event, slot: Slot, address: u64, (dev, sector): (Dev, i64)) {
+    pub(super) fn begin_flight(&mut self, e: &Event, slot: BioSlot, address: u64, (dev, sector): (Dev, i64)) {
         self.bios.in_flight.insert(address, slot);
         let location = self.location();
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
@@ -740,7 +749,7 @@ impl Pairer {
         if dev.is_known() && sector != NO_SECTOR {
             self.bios.link_at_sector(slot, (dev, sector));
         }
-        if request != NO_SLOT {
+        if request.is_some() {
             let open = &mut self.requests[request];
             if !is_flush {
                 open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
@@ -797,7 +806,7 @@ impl Pairer {
     }
 
     /// Completes a bio, and the shares that other requests have in it.
-    pub(super) fn end_flight(&mut self, e: &Event, slot: Slot, error: Option<i32>, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn end_flight(&mut self, e: &Event, slot: BioSlot, error: Option<i32>, out: &mut Out<'_>) -> Result<()> {
         let mut share = Some(slot);
         while let Some(slot) = share {
             self.bios.unlink(slot);
@@ -813,7 +822,7 @@ impl Pairer {
             if self.phases_seen.states || self.phases_seen.folio_waits {
                 let (file, sync_id, request) = (bio.file, bio.row.sync_id, bio.request);
                 let of_request = || {
-                    let row = (request != NO_SLOT).then(|| &self.requests[request].row)?;
+                    let row = (request.is_some()).then(|| &self.requests[request].row)?;
                     (row.ino != 0).then_some((row.dev, row.ino))
                 };
                 if let Some(file) = file.or_else(of_request) {
@@ -827,33 +836,33 @@ impl Pairer {
 
     /// The log that has recorded a bio has ended, or has no completions, and the current event, which ends the bio, is of another one: the bio's own end may
     /// be an earlier event, which counts as that of the other log.
-    pub(super) fn doubt_other_log(&mut self, slot: Slot) {
+    pub(super) fn doubt_other_log(&mut self, slot: BioSlot) {
         let bio = &mut self.bios[slot];
         if bio.log == self.provenance.log {
             return;
         }
         bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
         let request = bio.request;
-        if request != NO_SLOT {
+        if request.is_some() {
             self.infer(request, None);
         }
     }
 
     /// Ends a bio whose own completion is lost when its request in the block layer was complete, which is a little earlier.
-    fn end_by_request(&mut self, slot: Slot, (ts, error): (i64, Option<i32>)) {
+    fn end_by_request(&mut self, slot: BioSlot, (ts, error): (i64, Option<i32>)) {
         self.outlive(slot, ts);
         let bio = &mut self.bios[slot];
         (bio.row.complete, bio.row.error) = (Some(ts), bio.row.error.filter(|&error| error != 0).or(error));
         bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
         set_issue(&mut bio.row, bio.issue);
         let request = bio.request;
-        if request != NO_SLOT {
+        if request.is_some() {
             self.infer(request, None);
         }
     }
 
     /// Closes a bio whose submit or completion will not come, and the shares that other requests have in it.
-    pub(super) fn give_up_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn give_up_bio(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
         let mut share = Some(slot);
         while let Some(slot) = share {
             share = self.bios.take_other_share(slot);
@@ -862,7 +871,7 @@ impl Pairer {
         Ok(())
     }
 
-    fn give_up_share(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    fn give_up_share(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
         self.bios.unlink(slot);
         let Bio { dev, sector, extent: Extent { bytes, .. }, .. } = self.bios[slot].row;
         let bio = &mut self.bios[slot];
@@ -907,7 +916,7 @@ impl Pairer {
     }
 
     /// Writes the row of a bio, and settles its request if that has waited for it.
-    pub(super) fn close_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn close_bio(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
         let bio = &mut self.bios[slot];
         if bio.is_of_patch
             && self.sees_bios
@@ -930,7 +939,7 @@ impl Pairer {
                 (bio.row.ino, bio.row.path) = (ino, self.files.path(dev, ino));
             }
         }
-        if bio.request != NO_SLOT {
+        if bio.request.is_some() {
             let of = &self.requests[bio.request].row;
             bio.row.request_file = (of.path, of.ino);
             // The start may come a little after an event that it precedes.
@@ -946,7 +955,7 @@ impl Pairer {
         let (is_partial, by_probe) = (bio.row.extent.is_partial, bio.by_probe);
         bio.by_probe = false;
         self.bios.free.push(slot);
-        if request == NO_SLOT {
+        if request.is_none() {
             return Ok(());
         }
         let open = &mut self.requests[request];

@@ -2,7 +2,8 @@
 
 use super::bios::set_issue;
 use super::block_requests::Stage;
-use super::{NO_SLOT, Out, Pairer, Slot};
+use super::slots::{BioSlot, RequestSlot};
+use super::{Out, Pairer};
 use crate::block::queue::{Arrival, BlockQueue, Completed, Completion, Decided, Gap, Issue, Redirected, sectors};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
@@ -32,12 +33,12 @@ pub(super) struct LastSubmit {
     until: i64,
     flags: BioFlags,
     /// The bio, unless another event reports it, and its number.
-    bio: Option<(Slot, u64)>,
+    bio: Option<(BioSlot, u64)>,
 }
 
 impl Pairer {
     /// The queue of writes, of reads, or of all others.
-    pub(super) fn queue_of(&mut self, flags: BioFlags) -> &mut BlockQueue<Slot> {
+    pub(super) fn queue_of(&mut self, flags: BioFlags) -> &mut BlockQueue<BioSlot> {
         match flags.traffic() {
             Traffic::Writes => &mut self.block_queue,
             Traffic::Reads => &mut self.read_queue,
@@ -74,11 +75,11 @@ impl Pairer {
     }
 
     /// Takes note of what a thread submits, if the block layer can split it.
-    fn note_last_submit(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, slot: Slot) {
+    fn note_last_submit(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, slot: BioSlot) {
         if self.last_submits.len() >= MAX_LAST_SUBMITS {
             self.last_submits.clear();
         }
-        let bio = (slot != NO_SLOT).then(|| (slot, self.bios[slot].row.bio_id));
+        let bio = (slot.is_some()).then(|| (slot, self.bios[slot].row.bio_id));
         let (end, until) = (sector.saturating_add(sectors(bytes)), e.ts.saturating_add(MAX_SPLIT_NS));
         self.last_submits.insert(self.tasks.id_of(e), LastSubmit { dev, sector, end, until, flags, bio });
     }
@@ -98,7 +99,7 @@ impl Pairer {
             Some((slot, bio_id)) => {
                 let Bio { bio_id: now, complete, .. } = self.bios[slot].row;
                 let request = self.bios[slot].request;
-                now == bio_id && complete.is_none() && (request == NO_SLOT || !self.requests[request].over)
+                now == bio_id && complete.is_none() && (request.is_none() || !self.requests[request].over)
             }
             None => self.queue_of(flags).find(dev, sector, bytes, |_| true).is_some(),
         };
@@ -109,7 +110,7 @@ impl Pairer {
         is_in_flight
     }
 
-    /// Returns the bio, or `NO_SLOT` if another event reports it.
+    /// Returns the bio, or `BioSlot::NONE` if another event reports it.
     fn submit_to_block_layer(
         &mut self,
         e: &Event,
@@ -117,28 +118,28 @@ impl Pairer {
         bytes: u64,
         flags: BioFlags,
         out: &mut Out<'_>,
-    ) -> Result<Slot> {
+    ) -> Result<BioSlot> {
         let (dev, sector) = target;
         let decided = self.queue_of(flags).decide(dev, sector);
         self.end_decided(decided, out)?;
         if let Arrival::Remapped(from) = self.queue_of(flags).arrival(dev, sector) {
             self.queues_below.insert(from);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
-            self.queue_of(flags).queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(NO_SLOT);
+            self.queue_of(flags).queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            return Ok(BioSlot::NONE);
         }
         if flags.is_write() && self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
             self.bios.note_flags(target, flags);
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
-            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(NO_SLOT);
+            self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            return Ok(BioSlot::NONE);
         }
         if flags.is_write() && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
             // So has this one, but its submit was lost.
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
-            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(NO_SLOT);
+            self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            return Ok(BioSlot::NONE);
         }
         if flags.is_write()
             && let Some(upper) = self.bio_above(e, dev, Direction::Write)
@@ -149,8 +150,8 @@ impl Pairer {
             if extent.bytes == bytes {
                 self.bios.redirect((from, from_sector), target, Some(upper));
             }
-            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
-            return Ok(NO_SLOT);
+            self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            return Ok(BioSlot::NONE);
         }
         let slot = self.open_block_bio(e, target, bytes, flags);
         self.queue_of(flags).queue(target, bytes, flags, e.ts, slot);
@@ -159,7 +160,7 @@ impl Pairer {
 
     /// The bio in flight that a thread has submitted to the device of its file system, if a submit to another device carries that out: the
     /// device of the file system has no requests of its own, so it is stacked on others. Its remaps are not in the log.
-    pub(super) fn bio_above(&self, e: &Event, dev: Dev, direction: Direction) -> Option<Slot> {
+    pub(super) fn bio_above(&self, e: &Event, dev: Dev, direction: Direction) -> Option<BioSlot> {
         let request =
             self.tasks.open_request(self.tasks.id_of(e)).filter(|&slot| self.requests[slot].row.id == NO_ID)?;
         let open = &self.requests[request];
@@ -182,12 +183,12 @@ impl Pairer {
     ) -> Result<()> {
         for (target, redirected) in self.queue_of(flags).take_redirected(dev, sector, bytes) {
             let Redirected { from, bytes, flags, whole } = redirected;
-            let is_same = |&(slot, bio_id): &(Slot, u64)| {
+            let is_same = |&(slot, bio_id): &(BioSlot, u64)| {
                 let bio = &self.bios[slot];
                 bio.row.bio_id == bio_id && bio.row.complete.is_none() && bio.queued_at.is_none()
             };
             let Some((slot, _)) = whole.filter(|_| !self.queues_below.contains(&from)).filter(is_same) else {
-                self.queue_of(flags).queue(target, bytes, BioFlags::default(), ts, NO_SLOT);
+                self.queue_of(flags).queue(target, bytes, BioFlags::default(), ts, BioSlot::NONE);
                 continue;
             };
             let Bio { dev, sector, submit, .. } = self.bios[slot].row;
@@ -208,7 +209,7 @@ impl Pairer {
     }
 
     /// Opens a bio, or a request, that its own thread begins.
-    pub(super) fn open_block_bio(&mut self, e: &Event, target: (Dev, i64), bytes: u64, flags: BioFlags) -> Slot {
+    pub(super) fn open_block_bio(&mut self, e: &Event, target: (Dev, i64), bytes: u64, flags: BioFlags) -> BioSlot {
         self.open_block_bio_of(e, target, bytes, flags, true)
     }
 
@@ -220,7 +221,7 @@ impl Pairer {
         bytes: u64,
         flags: BioFlags,
         is_by_submitter: bool,
-    ) -> Slot {
+    ) -> BioSlot {
         let direction = flags.direction(bytes);
         let task = self.tasks.id_of(e);
         // Sources with ids report the bios of a request, and not its flushes.
@@ -230,16 +231,16 @@ impl Pairer {
             self.open_request_without_id(task)
         };
         // Where probes report bios, they have reported all of those of a sync, so this one is of another kind.
-        let may_have = |slot: Slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios;
+        let may_have = |slot: RequestSlot| self.requests[slot].probe.is_none() || !self.probes.sees_bios;
         // After the end of every log that reports the thread it is unknown whether it is still in the request.
-        let is_in = |slot: Slot| {
+        let is_in = |slot: RequestSlot| {
             let has_start = self.requests[slot].row.start.is_some();
             has_start && self.provenance.thread_is_covered && !self.may_have_ended(slot, e.ts)
         };
         let of_thread = open.filter(|&slot| is_by_submitter && direction.is_writeback() && may_have(slot));
         let request = of_thread.filter(|&slot| is_in(slot));
         let is_unknown = of_thread.is_some() || open.is_none() && self.may_be_in_sync(task);
-        let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
+        let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(RequestSlot::NONE));
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let row = &mut self.bios[slot].row;
         row.origin_unknown = request.is_none() && is_unknown && is_by_submitter && direction.is_writeback();
@@ -278,7 +279,7 @@ impl Pairer {
         bytes: u64,
         flags: BioFlags,
         ts: i64,
-    ) -> Slot {
+    ) -> BioSlot {
         let nobody = Event {
             ts,
             tid: UNKNOWN_TASK,
@@ -287,7 +288,7 @@ impl Pairer {
             line: 0,
             kind: crate::event::Kind::Other,
         };
-        let slot = self.open_bio_of(&nobody, NO_ID, 0, NO_SLOT);
+        let slot = self.open_bio_of(&nobody, NO_ID, 0, RequestSlot::NONE);
         let row = &mut self.bios[slot].row;
         (row.dev, row.sector, row.extent.bytes, row.flags) = (dev, sector, bytes, Some(flags));
         row.confidence = Confidence::Unknown;
@@ -346,7 +347,7 @@ impl Pairer {
     /// Whether the log of the current event says what becomes of the bios in a range of sectors.
     fn is_authoritative_at(&mut self, dev: Dev, sector: i64, bytes: u64, flags: BioFlags) -> bool {
         let is_write = flags.is_write();
-        let queued = self.queue_of(flags).find(dev, sector, bytes, |slot| slot != NO_SLOT);
+        let queued = self.queue_of(flags).find(dev, sector, bytes, |slot| slot.is_some());
         // The file system's own event may have reported the bio.
         let of_file_system = || self.bios.oldest_in_flight_at((dev, sector)).filter(|_| is_write);
         let flush = || self.flushes.oldest(dev).filter(|_| bytes == 0);
@@ -395,7 +396,7 @@ impl Pairer {
         let ended = self.queue_of(flags).complete(completion);
         if !ended.gaps.is_empty() {
             // Something was merged into a request that only its begin has shown.
-            for done in ended.done.iter().filter(|done| done.bio != NO_SLOT && done.issue.is_none()) {
+            for done in ended.done.iter().filter(|done| done.bio.is_some() && done.issue.is_none()) {
                 self.doubt_bytes_of(done.bio);
             }
         }
@@ -404,7 +405,7 @@ impl Pairer {
         }
         ended.done.into_iter().try_for_each(|done| self.end_completed(done, out))?;
         if is_bio {
-            let is_part = |queue: &BlockQueue<Slot>| queue.find(dev, sector, bytes, |_| true).is_some();
+            let is_part = |queue: &BlockQueue<BioSlot>| queue.find(dev, sector, bytes, |_| true).is_some();
             if !ended.is_known && flags.is_write() && !is_part(&self.block_queue) {
                 self.note_lost_bio(completion);
             }
@@ -457,7 +458,7 @@ impl Pairer {
     }
 
     /// Nothing says how much was merged into a request after its begin, so its size, and that of its sync, are not known.
-    pub(super) fn doubt_size(&mut self, slot: Slot) {
+    pub(super) fn doubt_size(&mut self, slot: BioSlot) {
         let row = &self.bios[slot].row;
         if row.is_request && row.issue.is_none() && !row.queue_unknown {
             self.bios[slot].row.extent.size_unknown = self.bios[slot].row.extent.bytes > 0;
@@ -465,9 +466,9 @@ impl Pairer {
         }
     }
 
-    fn doubt_bytes_of(&mut self, slot: Slot) {
+    fn doubt_bytes_of(&mut self, slot: BioSlot) {
         let bio = &self.bios[slot];
-        if bio.row.is_request && bio.request != NO_SLOT && bio.row.extent.bytes > 0 {
+        if bio.row.is_request && bio.request.is_some() && bio.row.extent.bytes > 0 {
             self.requests[bio.request].row.extent.size_unknown = true;
         }
     }
@@ -504,7 +505,7 @@ impl Pairer {
             self.block_requests.note_end((dev, sector));
         }
         for done in ended.done {
-            if done.bio != NO_SLOT && done.issue.is_none() {
+            if done.bio.is_some() && done.issue.is_none() {
                 self.doubt_size(done.bio);
             }
             self.end_completed(done, out)?;
@@ -512,15 +513,15 @@ impl Pairer {
         Ok(())
     }
 
-    fn end_completed(&mut self, done: Completed<Slot>, out: &mut Out<'_>) -> Result<()> {
+    fn end_completed(&mut self, done: Completed<BioSlot>, out: &mut Out<'_>) -> Result<()> {
         let Completed { bio, issue, error, ts } = done;
-        if bio == NO_SLOT { Ok(()) } else { self.end_block_bio(bio, ts, (issue, error), out) }
+        if bio.is_none() { Ok(()) } else { self.end_block_bio(bio, ts, (issue, error), out) }
     }
 
     /// Completes, or gives up, the bios that the queue has decided on.
-    pub(super) fn end_decided(&mut self, decided: Decided<Slot>, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn end_decided(&mut self, decided: Decided<BioSlot>, out: &mut Out<'_>) -> Result<()> {
         for lost in decided.lost {
-            if lost.bio != NO_SLOT {
+            if lost.bio.is_some() {
                 self.note_queued(&lost);
                 self.give_up_bio(lost.bio, out)?;
             }
@@ -529,7 +530,7 @@ impl Pairer {
     }
 
     /// Notes what the block layer's queue knows of a bio that is not complete.
-    pub(super) fn note_queued(&mut self, queued: &Completed<Slot>) {
+    pub(super) fn note_queued(&mut self, queued: &Completed<BioSlot>) {
         let below = self.bios[queued.bio].issue;
         let row = &mut self.bios[queued.bio].row;
         row.error = queued.error;
@@ -539,7 +540,7 @@ impl Pairer {
     /// A bio that the block layer reports is complete. `issue`: what its queue knows of it.
     pub(super) fn end_block_bio(
         &mut self,
-        slot: Slot,
+        slot: BioSlot,
         ts: i64,
         (issue, error): (Option<Issue>, Option<i32>),
         out: &mut Out<'_>,
@@ -579,7 +580,7 @@ impl Pairer {
         self.devices_below.add(from.0, to.0);
         let queued = self.queue_of(flags).find(from.0, from.1, 0, |_| true);
         let of_file_system = self.bios.oldest_in_flight_at(from).filter(|_| is_write);
-        let submitted = of_file_system.or(queued.filter(|&slot: &Slot| slot != NO_SLOT));
+        let submitted = of_file_system.or(queued.filter(|&slot: &BioSlot| slot.is_some()));
         let was_redirected = submitted.is_some_and(|slot| self.bios[slot].is_redirected());
         let is_redirected = self.bios.redirect(from, to, submitted)
             || continued.is_some() && self.bios.redirect(named, to, None)
@@ -590,11 +591,11 @@ impl Pairer {
         // The submits to a partition name its disk. So what is redirected from a device to which submits are recorded has lost its own.
         let is_lost = from.0 != to.0 && self.block_requests.has_submits_to(from.0, flags);
         if is_redirected || queued.is_some() || of_file_system.is_some() || is_lost {
-            let is_whole = |&slot: &Slot| {
+            let is_whole = |&slot: &BioSlot| {
                 let row = &self.bios[slot].row;
                 (row.dev, row.sector) == from && row.extent.bytes == bytes && from.0 != to.0
             };
-            let whole = queued.filter(|&slot| slot != NO_SLOT && of_file_system.is_none()).filter(is_whole);
+            let whole = queued.filter(|&slot| slot.is_some() && of_file_system.is_none()).filter(is_whole);
             let whole = whole.map(|slot| (slot, self.bios[slot].row.bio_id));
             if was_redirected && whole.is_some() {
                 // It has several copies.

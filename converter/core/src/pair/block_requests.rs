@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{NO_SLOT, Out, Pairer, Slot};
+use super::slots::{BioSlot, RequestSlot};
+use super::{Out, Pairer};
 use crate::block::queue::{Completion, Gap};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
@@ -51,7 +52,7 @@ pub(super) struct BlockRequests {
 struct HeldRequest {
     row: Bio,
     /// The request that it belongs to, which may have been written since.
-    request: Slot,
+    request: RequestSlot,
     location: Location,
     /// It was in flight when the log began.
     began_before: bool,
@@ -151,7 +152,7 @@ impl Pairer {
             return;
         }
         // What was merged into a request may be of anybody, but most often is of the thread that began it.
-        let known = self.queue_of(flags).find(dev, sector, bytes, |slot| slot != NO_SLOT);
+        let known = self.queue_of(flags).find(dev, sector, bytes, |slot| slot.is_some());
         let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {
             let slot = self.open_request_row(e, (dev, sector), bytes, (flags, stage, may_be_of_thread));
@@ -170,7 +171,7 @@ impl Pairer {
         target: (Dev, i64),
         bytes: u64,
         (flags, stage, may_be_of_thread): (BioFlags, Stage, bool),
-    ) -> Slot {
+    ) -> BioSlot {
         // Any thread may hand a request to the driver, so whose it is then follows only where those that are inserted are recorded: the
         // others go straight to the driver.
         let began_before = stage == Stage::Issued && !self.block_requests.has_completed(target.0, flags.traffic());
@@ -196,7 +197,7 @@ impl Pairer {
             return Ok(());
         }
         for (sector, bytes) in gaps {
-            self.note_lost_submit(dev, flags, NO_SLOT, !self.phases_seen.issues);
+            self.note_lost_submit(dev, flags, RequestSlot::NONE, !self.phases_seen.issues);
             let slot = self.open_unknown_block_bio((dev, sector), bytes, flags, ts);
             self.bios[slot].row.is_request = true;
             self.bios[slot].began_before = !self.block_requests.has_completed(dev, flags.traffic());
@@ -208,9 +209,9 @@ impl Pairer {
     /// Takes note of a request without a known bio. If its submit was lost, and the request of a file system is not known either, any one
     /// that is open may be that. Until a bio has completed that was submitted in the log, it may have begun before the log, and does if its
     /// issue is recorded elsewhere and not here. `may_be_new`: nothing says so.
-    fn note_lost_submit(&mut self, dev: Dev, flags: BioFlags, request: Slot, may_be_new: bool) {
+    fn note_lost_submit(&mut self, dev: Dev, flags: BioFlags, request: RequestSlot, may_be_new: bool) {
         let key = (dev, flags.traffic());
-        if request != NO_SLOT || key.1 != Traffic::Writes {
+        if request.is_some() || key.1 != Traffic::Writes {
             return;
         }
         let BlockRequests { submits, completed, .. } = &self.block_requests;
@@ -222,7 +223,7 @@ impl Pairer {
     }
 
     /// Passes on the row of a bio, unless it is a request whose bios a file system may report yet.
-    pub(super) fn write_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn write_bio(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
         let bio = &self.bios[slot];
         if !bio.row.is_request && bio.row.sync_id.is_some() {
             return out.sink.bio(&bio.row, out.names);
@@ -266,8 +267,8 @@ impl Pairer {
     }
 
     /// A request of the block layer has no row, so it is no bio of its request either.
-    fn take_back(&mut self, request: Slot, bio: &Bio) {
-        if request == NO_SLOT || bio.direction() != Direction::Write {
+    fn take_back(&mut self, request: RequestSlot, bio: &Bio) {
+        if request.is_none() || bio.direction() != Direction::Write {
             return;
         }
         let open = &mut self.requests[request];

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Map, Out, Pairer, Slot};
+use super::slots::RequestSlot;
+use super::{Map, Out, Pairer};
 use crate::error::Result;
 use crate::event::probe::WriteWaitKind;
 use crate::event::{CommitStep, Dev, Event, FastCommitReason, FastCommitStatus};
@@ -34,7 +35,7 @@ pub(super) struct Commits {
     /// The thread whose open commit is of this device and transaction.
     by_transaction: Map<(Dev, u64), u32>,
     /// The requests that wait for each transaction, in the order in which they began to.
-    waiters: Map<u64, BTreeMap<Waiter, Slot>>,
+    waiters: Map<u64, BTreeMap<Waiter, RequestSlot>>,
     waiter_count: usize,
     /// The number of waiters at which those that no longer wait are removed.
     sweep_at: usize,
@@ -159,7 +160,7 @@ impl Commits {
 
 impl Pairer {
     /// A request begins to wait for a transaction.
-    pub(super) fn add_waiter(&mut self, transaction: u64, waiter: Waiter, slot: Slot) {
+    pub(super) fn add_waiter(&mut self, transaction: u64, waiter: Waiter, slot: RequestSlot) {
         let Self { commits, requests, .. } = self;
         if commits.waiter_count >= commits.sweep_at.max(MIN_SWEEP) {
             commits.waiters.retain(|_, waiters| {
@@ -250,11 +251,11 @@ impl Pairer {
     }
 
     /// Removes and returns the requests that wait for a transaction.
-    fn take_waiters(&mut self, dev: Dev, transaction: u64) -> Vec<(Waiter, Slot)> {
+    fn take_waiters(&mut self, dev: Dev, transaction: u64) -> Vec<(Waiter, RequestSlot)> {
         let Self { commits, requests, .. } = self;
         let Some(waiters) = commits.waiters.remove(&transaction) else { return Vec::new() };
         commits.waiter_count -= waiters.len();
-        let is_open = |(waiter, slot): &(Waiter, Slot)| requests.is_open(*slot, waiter.sync_id);
+        let is_open = |(waiter, slot): &(Waiter, RequestSlot)| requests.is_open(*slot, waiter.sync_id);
         let open = waiters.into_iter().filter(is_open);
         let (taken, others): (Vec<_>, Vec<_>) = open.partition(|(_, slot)| fits(requests[*slot].row.dev, dev));
         if !others.is_empty() {

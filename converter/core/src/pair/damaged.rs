@@ -4,7 +4,8 @@
 //! damaged. For folios and submits, what the thread does next decides: the event is held back until then. For starts and ends, the ids
 //! themselves decide: the kernel numbers requests in the order of their starts, so an id may be one that the request cannot have.
 
-use super::{NO_SLOT, Out, Pairer, Slot};
+use super::slots::{BioSlot, RequestSlot};
+use super::{Out, Pairer};
 use crate::dedup::Provenance;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID};
@@ -25,7 +26,7 @@ pub(super) struct HeldEvent {
     id: u64,
     bio: u64,
     /// The request that its thread is in.
-    request: Slot,
+    request: RequestSlot,
     sync_id: u64,
 }
 
@@ -185,7 +186,7 @@ impl Pairer {
 
     /// Returns the open request of a thread, if it has a start only and the id of that start is damaged. The kernel numbers requests in the
     /// order of their starts, so the right id is above those that had ended by then, and below `id`, that of the thread's next event.
-    pub(super) fn request_with_damaged_start(&self, task: u32, id: u64) -> Option<Slot> {
+    pub(super) fn request_with_damaged_start(&self, task: u32, id: u64) -> Option<RequestSlot> {
         let slot = self.tasks.open_request(task)?;
         let open = &self.requests[slot];
         let row = &open.row;
@@ -198,7 +199,7 @@ impl Pairer {
     }
 
     /// Gives a request whose start has a damaged id the id of its other events.
-    pub(super) fn repair_start(&mut self, slot: Slot, id: u64, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn repair_start(&mut self, slot: RequestSlot, id: u64, out: &mut Out<'_>) -> Result<()> {
         let Some(start) = self.requests[slot].row.start else { return Ok(()) };
         let (damaged, location) = (self.requests[slot].row.id, self.requests[slot].location);
         self.lose_at(Reason::DamagedId, start, location, out, || {
@@ -211,7 +212,7 @@ impl Pairer {
     }
 
     /// Returns the open request of a thread whose end has another id, if that id is damaged: the next request of the thread cannot have it.
-    pub(super) fn request_with_damaged_end(&self, task: u32, id: u64, ts: i64) -> Option<Slot> {
+    pub(super) fn request_with_damaged_end(&self, task: u32, id: u64, ts: i64) -> Option<RequestSlot> {
         let slot = self.tasks.open_request(task)?;
         let open = &self.requests[slot];
         let own = open.row.id;
@@ -231,7 +232,7 @@ impl Pairer {
     }
 
     /// Counts the damaged id of an end.
-    pub(super) fn repair_end(&mut self, slot: Slot, damaged: u64, ts: i64, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn repair_end(&mut self, slot: RequestSlot, damaged: u64, ts: i64, out: &mut Out<'_>) -> Result<()> {
         let id = self.requests[slot].row.id;
         self.lose(Reason::DamagedId, ts, out, || format!("exit id {damaged} within request id {id}"))?;
         self.infer_damaged(slot, None);
@@ -239,13 +240,13 @@ impl Pairer {
     }
 
     /// Notes that an event of a request had a damaged id. `bio`: the bio that the event is of.
-    fn infer_damaged(&mut self, request: Slot, bio: Option<Slot>) {
+    fn infer_damaged(&mut self, request: RequestSlot, bio: Option<BioSlot>) {
         self.requests[request].has_damaged_id = true;
         self.infer(request, bio);
     }
 
     /// Notes that only the thread says that a bio is of a request.
-    pub(super) fn infer(&mut self, request: Slot, bio: Option<Slot>) {
+    pub(super) fn infer(&mut self, request: RequestSlot, bio: Option<BioSlot>) {
         let confidence = &mut self.requests[request].row.confidence;
         *confidence = (*confidence).max(Confidence::Inferred);
         if let Some(bio) = bio {
@@ -254,12 +255,12 @@ impl Pairer {
     }
 
     /// The request that the thread of an event is in, for a folio or a submit with id 0: its file system does not pass the id on.
-    pub(super) fn request_of_thread(&self, event: &Event) -> Slot {
+    pub(super) fn request_of_thread(&self, event: &Event) -> RequestSlot {
         let open = self.tasks.open_request(self.tasks.id_of(event));
-        let has_id = |&slot: &Slot| {
+        let has_id = |&slot: &RequestSlot| {
             let row = &self.requests[slot].row;
             row.start.is_some() && row.id != NO_ID
         };
-        open.filter(has_id).unwrap_or(NO_SLOT)
+        open.filter(has_id).unwrap_or(RequestSlot::NONE)
     }
 }

@@ -4,7 +4,7 @@
 //! the end of the inputs only, so what is missing is counted until then.
 
 use super::Pairer;
-use super::Slot;
+use super::slots::RequestSlot;
 use crate::event::NO_ID;
 use crate::losses::{LossCount, Losses, Reason};
 use crate::names::NameId;
@@ -69,7 +69,7 @@ impl Ends {
 impl Pairer {
     /// Whether the thread of a request may have left it: no end and no call will say when it does, and nothing has been in flight for it for
     /// a while. The thread may write anything from then on.
-    pub(super) fn may_have_ended(&self, slot: Slot, ts: i64) -> bool {
+    pub(super) fn may_have_ended(&self, slot: RequestSlot, ts: i64) -> bool {
         let open = &self.requests[slot];
         let row = &open.row;
         let lacks_ends = || self.ends.find(row.fs).is_some_and(|ends| !ends.are_seen && ends.missing.count > 0);

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::bios::set_issue;
-use super::{Map, NO_SLOT, Out, Pairer, Slot};
+use super::slots::BioSlot;
+use super::{Map, Out, Pairer};
 use crate::block::queue::{Completion, Issue};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
@@ -17,8 +18,8 @@ const MAX_IN_FLIGHT: usize = 4096;
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 #[derive(Debug)]
 struct Flush {
-    /// `NO_SLOT`: a bio of another device that was redirected.
-    slot: Slot,
+    /// `BioSlot::NONE`: a bio of another device that was redirected.
+    slot: BioSlot,
     /// A device mapper flushes with the sector of the write that asks for it. Others have none.
     sector: Option<i64>,
     /// The device may flush once more for it, as after a write with FUA.
@@ -132,7 +133,7 @@ impl Flush {
 pub(super) struct Flushes(Map<Dev, Device>);
 
 impl Flushes {
-    fn add(&mut self, (dev, sector): (Dev, i64), slot: Slot, flags: BioFlags, is_request: bool) -> Option<Slot> {
+    fn add(&mut self, (dev, sector): (Dev, i64), slot: BioSlot, flags: BioFlags, is_request: bool) -> Option<BioSlot> {
         let device = self.0.entry(dev).or_default();
         // Its end may be taken for one that is still to come.
         let may_follow = device.surplus > 0 && device.running > 0;
@@ -160,13 +161,13 @@ impl Flushes {
     }
 
     /// The oldest flush in flight on a device that has a row.
-    pub(super) fn oldest(&self, dev: Dev) -> Option<Slot> {
+    pub(super) fn oldest(&self, dev: Dev) -> Option<BioSlot> {
         let mut slots = self.0.get(&dev)?.in_flight.iter().map(|flush| flush.slot);
-        slots.find(|&slot| slot != NO_SLOT)
+        slots.find(|&slot| slot.is_some())
     }
 
     /// Removes those whose cache flush is certainly done, with that time, if it is known: it is not one that still runs.
-    fn take_flushed(&mut self, dev: Dev) -> Vec<(Slot, Option<Flushed>)> {
+    fn take_flushed(&mut self, dev: Dev) -> Vec<(BioSlot, Option<Flushed>)> {
         let Some(device) = self.0.get_mut(&dev) else { return Vec::new() };
         let mut flushed = Vec::new();
         let sees_ends = device.sees_ends;
@@ -188,14 +189,14 @@ impl Flushes {
     }
 
     /// Removes all.
-    pub(super) fn take_all(&mut self) -> Vec<(Slot, Option<Flushed>)> {
+    pub(super) fn take_all(&mut self) -> Vec<(BioSlot, Option<Flushed>)> {
         let mut devices: Vec<_> = self.0.drain().collect();
         devices.sort_unstable_by_key(|(dev, _)| *dev);
         let flushes = devices.into_iter().flat_map(|(_, device)| {
             let is_known = move |flush: &Flush| !flush.is_overlapped && !flush.is_doubtful && !device.sees_ends;
             device.in_flight.into_iter().map(move |flush| (flush.slot, flush.flushed.filter(|_| is_known(&flush))))
         });
-        flushes.filter(|(slot, _)| *slot != NO_SLOT).collect()
+        flushes.filter(|(slot, _)| slot.is_some()).collect()
     }
 }
 
@@ -218,18 +219,18 @@ impl Pairer {
         device.is_settled |= device.in_flight.is_empty() && (device.last_done.is_some() || device.sees_ends);
         if let Some(from) = device.redirected.pop_front() {
             self.queues_below.insert(from);
-            self.flushes.add(target, NO_SLOT, flags, false);
+            self.flushes.add(target, BioSlot::NONE, flags, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
         if self.bio_above(e, dev, Direction::Flush).is_some() {
-            self.flushes.add(target, NO_SLOT, flags, false);
+            self.flushes.add(target, BioSlot::NONE, flags, false);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("a flush of dev {dev}"));
             return Ok(());
         }
         // Probes report the flushes of syncs as waits.
         if self.probes.sees_bios {
-            self.flushes.add(target, NO_SLOT, flags, false);
+            self.flushes.add(target, BioSlot::NONE, flags, false);
             return Ok(());
         }
         self.open_flush(e, target, flags, false, out)
@@ -247,7 +248,7 @@ impl Pairer {
         let slot = self.open_block_bio_of(e, (target.0, NO_SECTOR), 0, flags, is_by_submitter);
         let row = &mut self.bios[slot].row;
         (row.is_request, row.queue_unknown) = (is_request, is_request);
-        let lost = self.flushes.add(target, slot, flags, is_request).filter(|&lost| lost != NO_SLOT);
+        let lost = self.flushes.add(target, slot, flags, is_request).filter(|&lost| lost.is_some());
         lost.map_or(Ok(()), |lost| self.give_up_bio(lost, out))
     }
 
@@ -306,7 +307,7 @@ impl Pairer {
             if is_first {
                 flush.max_times = device.running.saturating_mul(TIMES_OF_EACH);
             }
-            if flush.slot == NO_SLOT || flush.is_doubtful {
+            if flush.slot.is_none() || flush.is_doubtful {
                 continue;
             }
             let issue = &mut self.bios[flush.slot].issue;
@@ -336,7 +337,7 @@ impl Pairer {
             flush.flushed = Some(done);
             flush.times_flushed = flush.times_flushed.saturating_add(1);
             flush.is_overlapped |= is_unknown;
-            if is_unknown && flush.slot != NO_SLOT {
+            if is_unknown && flush.slot.is_some() {
                 self.bios[flush.slot].issue = None;
             }
         }
@@ -373,13 +374,13 @@ impl Pairer {
         if flush.is_twice
             && flush.times_flushed < 2
             && !completion.flags.contains(BioFlags::FUA)
-            && flush.slot != NO_SLOT
+            && flush.slot.is_some()
         {
             // The device has no FUA, so it flushes twice. An issue was lost, and nothing says which one.
             self.bios[flush.slot].issue = None;
         }
         let may_be_older = is_any && !flush.is_issued && !device.is_settled;
-        if may_be_older && flush.slot != NO_SLOT {
+        if may_be_older && flush.slot.is_some() {
             self.infer_flush(flush.slot);
         }
         self.rest_if_idle(dev);
@@ -462,11 +463,11 @@ impl Pairer {
         let are_late = is_issue && is_soon && !is_asked && !device.has_queues && ending == ends.len() + 1;
         if are_late {
             let ended = device.take_ending(0..ends.len());
-            let issued_again: Vec<Slot> = device.ending().map(|flush| flush.slot).collect();
+            let issued_again: Vec<BioSlot> = device.ending().map(|flush| flush.slot).collect();
             for flush in device.in_flight.iter_mut().filter(|flush| flush.may_end()) {
                 (flush.is_issued, flush.flushed, flush.times_flushed) = (false, None, 0);
             }
-            for slot in issued_again.into_iter().filter(|&slot| slot != NO_SLOT) {
+            for slot in issued_again.into_iter().filter(|&slot| slot.is_some()) {
                 self.bios[slot].issue = None;
             }
             return ended.iter().zip(ends).try_for_each(|(flush, end)| self.end_flush(flush, end, out));
@@ -482,7 +483,7 @@ impl Pairer {
     fn end_flushed(&mut self, dev: Dev, out: &mut Out<'_>) -> Result<()> {
         for (slot, done) in self.flushes.take_flushed(dev) {
             match done {
-                _ if slot == NO_SLOT => {}
+                _ if slot.is_none() => {}
                 Some(done) => self.end_with_cache(slot, done, out)?,
                 None if self.flushes.0.get(&dev).is_some_and(|device| device.sees_ends) => {
                     self.give_up_flush(slot, out)?;
@@ -506,29 +507,29 @@ impl Pairer {
 
     fn end_flush(&mut self, flush: &Flush, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
         match flush.slot {
-            NO_SLOT => Ok(()),
+            BioSlot::NONE => Ok(()),
             slot if flush.is_doubtful => self.leave_open(slot, out),
             slot => self.end_block_bio(slot, ts, (None, error), out),
         }
     }
 
     /// Ends a flush whose own completion is not in the log when the device had emptied its cache, which is a little earlier.
-    fn end_with_cache(&mut self, slot: Slot, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
+    fn end_with_cache(&mut self, slot: BioSlot, (ts, error): Flushed, out: &mut Out<'_>) -> Result<()> {
         self.infer_flush(slot);
         self.end_block_bio(slot, ts, (None, error), out)
     }
 
-    fn infer_flush(&mut self, slot: Slot) {
+    fn infer_flush(&mut self, slot: BioSlot) {
         let bio = &mut self.bios[slot];
         bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
         let request = bio.request;
-        if request != NO_SLOT {
+        if request.is_some() {
             self.infer(request, None);
         }
     }
 
-    fn give_up_flush(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
-        if slot == NO_SLOT {
+    fn give_up_flush(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
+        if slot.is_none() {
             return Ok(());
         }
         let issue = self.bios[slot].issue;
@@ -537,8 +538,8 @@ impl Pairer {
     }
 
     /// Writes a flush whose end is in the log, although which one it is is not known.
-    fn leave_open(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
-        if slot == NO_SLOT {
+    fn leave_open(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
+        if slot.is_none() {
             return Ok(());
         }
         self.bios.remove_load(slot);

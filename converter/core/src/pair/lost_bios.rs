@@ -1,6 +1,7 @@
 //! What shows that events of bios were lost: sizes that do not agree, and completions that cannot be those of the bios at their address.
 
-use super::{NO_SLOT, Pairer, Slot};
+use super::Pairer;
+use super::slots::{BioSlot, RequestSlot};
 use crate::event::{NO_ID, Op};
 use crate::losses::Reason;
 use crate::names::Names;
@@ -47,23 +48,23 @@ fn waits(row: &Request) -> Waits {
 
 impl Pairer {
     /// Compares the size of a bio that its submit names, 0 if it names none, with the folios that were added to it.
-    pub(super) fn compare_size(&mut self, slot: Slot, bytes: u64, ts: i64, names: &Names) {
+    pub(super) fn compare_size(&mut self, slot: BioSlot, bytes: u64, ts: i64, names: &Names) {
         let bio = &self.bios[slot];
         let (folios, request, location) = (bio.row.extent, bio.request, self.location());
         // f2fs puts folios of several requests into one bio. On another file system, folios of another request at the address were of a bio
         // before, whose submit was lost.
-        let fs = if request == NO_SLOT { b"" } else { names.get(self.requests[request].row.fs) };
+        let fs = if request.is_none() { b"" } else { names.get(self.requests[request].row.fs) };
         let foreign = if matches!(fs, b"f2fs" | b"") { bio.foreign_bytes } else { 0 };
         let fits = bytes == 0 || bytes == folios.bytes || bytes == folios.bytes + foreign;
         if folios.folios > 0 && fits {
             return;
         }
         // What else a thread submits has no folios: the journal, metadata, direct I/O.
-        let is_page_cache = request != NO_SLOT && bio.row.id != 0 && !self.requests[request].by_thread;
+        let is_page_cache = request.is_some() && bio.row.id != 0 && !self.requests[request].by_thread;
         let are_lost = folios.folios > 0 || bytes == 0 || is_page_cache;
         let is_shared = foreign > 0 || fs == b"f2fs";
         let is_unknown = bytes == 0 || are_lost && is_shared;
-        let of_request = (request != NO_SLOT).then(|| &mut self.requests[request].row.extent);
+        let of_request = (request.is_some()).then(|| &mut self.requests[request].row.extent);
         for extent in [Some(&mut self.bios[slot].row.extent), of_request].into_iter().flatten() {
             extent.bytes = extent.bytes - folios.bytes + bytes;
             extent.of_bios = true;
@@ -73,7 +74,7 @@ impl Pairer {
         if !are_lost {
             return;
         }
-        if bytes > 0 && folios.bytes > bytes && request != NO_SLOT {
+        if bytes > 0 && folios.bytes > bytes && request.is_some() {
             // Some of them were of a bio before it, and nothing else of that is in the log.
             self.requests[request].row.bio_lost = true;
         }
@@ -88,9 +89,9 @@ impl Pairer {
 
     /// Whether a completion at this time cannot be that of a bio in flight, because the sync that the bio belongs to waits for its bios and
     /// had ended before. The completion of the bio was lost, and its address is in use again.
-    pub(super) fn was_complete_before(&self, slot: Slot, ts: i64) -> bool {
+    pub(super) fn was_complete_before(&self, slot: BioSlot, ts: i64) -> bool {
         let bio = &self.bios[slot];
-        if bio.request == NO_SLOT || bio.row.confidence != Confidence::Exact {
+        if bio.request.is_none() || bio.row.confidence != Confidence::Exact {
             return false;
         }
         let open = &self.requests[bio.request];
@@ -101,9 +102,9 @@ impl Pairer {
 
     /// Notes that a bio completes after its request has ended. If nothing says that the request did not wait for it, the bio or the completion
     /// may be another one's.
-    pub(super) fn outlive(&mut self, slot: Slot, ts: i64) {
+    pub(super) fn outlive(&mut self, slot: BioSlot, ts: i64) {
         let request = self.bios[slot].request;
-        if request == NO_SLOT || self.requests[request].row.end.is_none_or(|end| ts <= end) {
+        if request.is_none() || self.requests[request].row.end.is_none_or(|end| ts <= end) {
             return;
         }
         if waits(&self.requests[request].row) != Waits::No {
@@ -123,7 +124,7 @@ impl Pairer {
     }
 
     /// Whether a request that ends may lack a bio: one completed while it was open, and neither its folios nor its submit are in the log.
-    pub(super) fn may_lack_a_bio(&self, request: Slot) -> bool {
+    pub(super) fn may_lack_a_bio(&self, request: RequestSlot) -> bool {
         let open = &self.requests[request];
         if open.row.start.is_none() {
             return false;

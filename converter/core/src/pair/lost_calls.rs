@@ -6,7 +6,8 @@
 
 use super::parts::{MAX_IN_CALL, MAX_WITHOUT_CALL, Part, Parts};
 use super::requests::OpenRequest;
-use super::{LINGER_NS, Out, Pairer, Slot, of_request};
+use super::slots::RequestSlot;
+use super::{LINGER_NS, Out, Pairer, of_request};
 use crate::error::Result;
 use crate::event::probe::SyncScope;
 use crate::event::{Event, Kind, NO_ID, Op};
@@ -91,7 +92,7 @@ impl Pairer {
         task.has_begun = true;
         (task.without_call, task.whole_without_call) = (0, 0);
         let awaiting = task.groups.iter().filter(|group| group.awaits_exit);
-        let mut inside: Vec<Slot> = awaiting.flat_map(|group| &group.requests).copied().collect();
+        let mut inside: Vec<RequestSlot> = awaiting.flat_map(|group| &group.requests).copied().collect();
         let mut parts = Parts::default();
         let before = inside.iter().rposition(|&slot| !parts.take(op, part_of(&requests[slot]), true));
         inside.drain(..before.map_or(0, |at| at + 1));
@@ -147,7 +148,7 @@ impl Pairer {
 
     /// The requests that a thread has made before a sync function ended whose begin is not in the log, and that may have been made in that: a
     /// call makes one request, and a function for a whole file system calls those for its data and its journal.
-    pub(super) fn parts_of_orphan(&self, task_id: u32, orphan: Slot, scope: SyncScope) -> Vec<Slot> {
+    pub(super) fn parts_of_orphan(&self, task_id: u32, orphan: RequestSlot, scope: SyncScope) -> Vec<RequestSlot> {
         let Some(task) = self.tasks.by_id.get(&task_id) else { return Vec::new() };
         let of_call = task.groups.back().filter(|group| group.call.is_some());
         let is_only = of_call.and_then(|group| group.call.as_ref()).is_some_and(|call| !call.op.makes_several());
@@ -156,11 +157,11 @@ impl Pairer {
             None => group.call.is_none(),
         });
         let before = groups.flat_map(|group| group.requests.iter().rev()).copied().filter(|&slot| slot != orphan);
-        let is_inside = |&slot: &Slot| match self.requests[slot].probe.as_ref().and_then(|state| state.scope) {
+        let is_inside = |&slot: &RequestSlot| match self.requests[slot].probe.as_ref().and_then(|state| state.scope) {
             Some(SyncScope::Data | SyncScope::Journal) => scope == SyncScope::FileSystem || is_only,
             _ => is_only,
         };
-        let mut inside: Vec<Slot> = before.take_while(is_inside).collect();
+        let mut inside: Vec<RequestSlot> = before.take_while(is_inside).collect();
         inside.reverse();
         inside
     }
@@ -175,7 +176,7 @@ impl Pairer {
     }
 
     /// Notes that a request may have been made in a call whose entry is not in the log. `op`: that of the call.
-    pub(super) fn lose_call(&mut self, slot: Slot, op: Option<Op>) {
+    pub(super) fn lose_call(&mut self, slot: RequestSlot, op: Option<Op>) {
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let Some(start) = row.start.filter(|_| row.call.is_none()) else { return };

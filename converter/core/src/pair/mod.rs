@@ -10,6 +10,7 @@
 //! - `parts`: which requests may be of one call
 //! - `behind`: calls and requests of inputs whose clocks differ
 //! - `requests`: sync requests
+//! - `slots`: where requests and bios are kept in their stores
 //! - `marks`: marks of the application
 //! - `names_in_use`: the names that open rows refer to
 //! - `waits`: waits of requests for commits and flushes
@@ -54,6 +55,7 @@ mod probe_bios;
 mod probe_request;
 mod probes;
 mod requests;
+mod slots;
 mod tasks;
 mod threads;
 mod torn;
@@ -83,6 +85,7 @@ use self::marks::Marks;
 use self::origins::WaitingOrigins;
 use self::probes::Probes;
 use self::requests::Requests;
+use self::slots::{BioSlot, RequestSlot};
 use self::tasks::{Exits, Tasks};
 use self::threads::{CpuBefore, FileCompletions, PhasesSeen};
 use self::torn::TornLines;
@@ -106,10 +109,6 @@ const MAX_LINGERING: usize = 65_536;
 
 type Map<K, V> = HashMap<K, V, FixedState>;
 
-/// An index into a store.
-type Slot = u32;
-const NO_SLOT: Slot = Slot::MAX;
-
 /// Where rows go, and the names that they refer to.
 pub struct Out<'a> {
     pub names: &'a Names,
@@ -131,12 +130,12 @@ pub struct Pairer {
     tasks: Tasks,
     requests: Requests,
     bios: Bios,
-    /// Bios that write, by device and sector. `NO_SLOT` is a bio that another event has reported.
-    block_queue: BlockQueue<Slot>,
+    /// Bios that write, by device and sector. `BioSlot::NONE` is a bio that another event has reported.
+    block_queue: BlockQueue<BioSlot>,
     /// Those that read.
-    read_queue: BlockQueue<Slot>,
+    read_queue: BlockQueue<BioSlot>,
     /// All others, such as discards.
-    other_queue: BlockQueue<Slot>,
+    other_queue: BlockQueue<BioSlot>,
     flushes: Flushes,
     torn_lines: TornLines,
     /// Devices whose bios are queued once more after a remap: as copies, on the devices below.
@@ -393,7 +392,7 @@ impl Pairer {
         self.release_requests(out)?;
         self.expire_origins(i64::MAX, out)?;
         let groups = self.tasks.by_id.values().flat_map(|task| &task.groups);
-        let mut open: Vec<(u64, Slot)> =
+        let mut open: Vec<(u64, RequestSlot)> =
             groups.flat_map(|group| &group.requests).map(|&slot| (self.requests[slot].row.sync_id, slot)).collect();
         open.sort_unstable();
         for (_, slot) in open {
@@ -429,12 +428,12 @@ impl Pairer {
     }
 
     /// Takes the bios that the block layer queued before a time and that are not complete.
-    fn take_queued_before(&mut self, ts: i64, out: &mut Out<'_>) -> Result<Vec<Slot>> {
+    fn take_queued_before(&mut self, ts: i64, out: &mut Out<'_>) -> Result<Vec<BioSlot>> {
         let mut taken = Vec::new();
         let queues = [&mut self.block_queue, &mut self.read_queue, &mut self.other_queue];
         for Decided { completed, lost } in queues.map(|queue| queue.take_older(ts)) {
             self.end_decided(Decided { completed, lost: Vec::new() }, out)?;
-            for queued in lost.iter().filter(|queued| queued.bio != NO_SLOT) {
+            for queued in lost.iter().filter(|queued| queued.bio.is_some()) {
                 self.note_queued(queued);
                 taken.push(queued.bio);
             }

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Out, Pairer, Slot};
+use super::slots::BioSlot;
+use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::bio_flags::Direction;
 use crate::event::probe::Probe;
@@ -103,7 +104,7 @@ impl Pairer {
     }
 
     /// Passes on the row of a bio without an owner, as soon as it is known whether its thread was in a sync.
-    pub(super) fn write_without_owner(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn write_without_owner(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
         let bio = &mut self.bios[slot];
         let (direction, row) = (bio.row.direction(), &mut bio.row);
         let task_id = self.tasks.id(row.tid, row.pid);

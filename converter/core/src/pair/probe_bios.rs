@@ -5,7 +5,8 @@
 use super::bios::EarlyComplete;
 use super::probe_request::{Folio, Owner, ProbeRequest};
 use super::requests::OpenRequest;
-use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
+use super::slots::{BioSlot, RequestSlot};
+use super::{LINGER_NS, Map, Out, Pairer};
 use crate::error::Result;
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{BioRole, NO_OFFSET};
@@ -218,13 +219,13 @@ impl Pairer {
             bio.is_background = role == BioRole::NotPageCache;
             // The patch reports all bios of page cache.
             bio.is_of_patch = role == BioRole::PageCache;
-            bio.is_doubtful = is_doubtful && request == NO_SLOT;
+            bio.is_doubtful = is_doubtful && request.is_none();
             bio.row.origin_unknown = (bio.row.origin_unknown || bio.is_doubtful) && !bio.is_background;
             bio.row.flags = flags;
             bio.row.extent.offsets_unknown |= are_folios_lost;
             last_share = Some((slot, bio.row.bio_id));
             self.begin_flight(e, slot, address, (dev, sector));
-            if request != NO_SLOT {
+            if request.is_some() {
                 self.add_to_request(request, slot, &folios);
             }
         }
@@ -233,7 +234,13 @@ impl Pairer {
 
     /// Folios were added at an address, and are not in the bio that is submitted there. They may be of a read that used the address before, or of a
     /// bio whose submit and completion were lost. `except`: a request whose folios may be in this bio all the same.
-    fn leave_folios(&mut self, address: u64, left: &[Folio], except: Option<Slot>, out: &mut Out<'_>) -> Result<()> {
+    fn leave_folios(
+        &mut self,
+        address: u64,
+        left: &[Folio],
+        except: Option<RequestSlot>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
         let mut own: Vec<Folio> = Vec::new();
         for folio in left {
             let owner = folio.owner.filter(|&(slot, id)| self.requests.is_open(slot, id)).map(|(slot, _)| slot);
@@ -251,7 +258,7 @@ impl Pairer {
 
     /// Opens a copy of the next bio of the thread. Its device writes it, but the page cache counts only once.
     fn begin_mirror(&mut self, e: &Event, address: u64, target: (Dev, i64), (bytes, flags): (u64, Option<BioFlags>)) {
-        let slot = self.open_probe_bio(e, address, NO_SLOT, &[], bytes);
+        let slot = self.open_probe_bio(e, address, RequestSlot::NONE, &[], bytes);
         let bio = &mut self.bios[slot];
         (bio.size, bio.is_background) = (bytes, true);
         (bio.row.origin_unknown, bio.row.flags) = (false, flags);
@@ -266,10 +273,10 @@ impl Pairer {
             self.probes.keep_apart(address);
             return;
         }
-        let request = self.tasks.open_request(self.tasks.id_of(e)).unwrap_or(NO_SLOT);
+        let request = self.tasks.open_request(self.tasks.id_of(e)).unwrap_or(RequestSlot::NONE);
         let slot = self.open_probe_bio(e, address, request, &[], 0);
         self.bios[slot].row.flags = flags;
-        if request != NO_SLOT {
+        if request.is_some() {
             self.requests[request].row.bios -= 1;
         }
         self.begin_flight(e, slot, address, (dev, NO_SECTOR));
@@ -277,17 +284,24 @@ impl Pairer {
 
     /// Whether a submit is of the part of a bio in flight that the block layer has not yet split off. Otherwise it is of another bio, and the
     /// completion of the one in flight was lost.
-    fn is_rest_of(&self, before: Slot, (dev, sector): (Dev, i64), bytes: u64) -> bool {
+    fn is_rest_of(&self, before: BioSlot, (dev, sector): (Dev, i64), bytes: u64) -> bool {
         let bio = &self.bios[before];
         let end = |sector: i64, bytes: u64| sector.saturating_add_unsigned(bytes / SECTOR_BYTES);
         let is_within = bio.row.sector < sector && end(sector, bytes) == end(bio.row.sector, bio.size);
         // A sync waits for its bios.
-        let is_over = bio.request != NO_SLOT && self.requests[bio.request].over;
+        let is_over = bio.request.is_some() && self.requests[bio.request].over;
         bio.row.dev == dev && is_within && !is_over
     }
 
     /// Opens a bio with these folios. `bytes` is its size.
-    fn open_probe_bio(&mut self, e: &Event, address: u64, request: Slot, folios: &[Folio], bytes: u64) -> Slot {
+    fn open_probe_bio(
+        &mut self,
+        e: &Event,
+        address: u64,
+        request: RequestSlot,
+        folios: &[Folio],
+        bytes: u64,
+    ) -> BioSlot {
         // Who has filled it is in the sync, not who submits it.
         let mut fillers: Vec<u32> = folios.iter().map(|folio| folio.task).collect();
         fillers.sort_unstable();
@@ -295,11 +309,11 @@ impl Pairer {
         if fillers.is_empty() {
             fillers.push(self.tasks.id_of(e));
         }
-        let is_unknown = request == NO_SLOT && fillers.iter().any(|&task| self.may_be_in_sync(task));
+        let is_unknown = request.is_none() && fillers.iter().any(|&task| self.may_be_in_sync(task));
         let slot = self.open_bio_of(e, NO_ID, address, request);
         let bio = &mut self.bios[slot];
         bio.by_probe = true;
-        bio.fillers = if request == NO_SLOT { fillers } else { Vec::new() };
+        bio.fillers = if request.is_none() { fillers } else { Vec::new() };
         bio.row.origin_unknown = is_unknown;
         bio.file = folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
         for folio in folios {
@@ -321,10 +335,10 @@ impl Pairer {
         complete: Option<(i64, Option<i32>)>,
         out: &mut Out<'_>,
     ) -> Result<bool> {
-        let mut of_requests: Vec<(Slot, Vec<Folio>)> = Vec::new();
+        let mut of_requests: Vec<(RequestSlot, Vec<Folio>)> = Vec::new();
         for folio in filled {
             let owner = folio.owner.filter(|&(slot, id)| self.requests.is_open(slot, id));
-            let request = owner.map_or(NO_SLOT, |(slot, _)| slot);
+            let request = owner.map_or(RequestSlot::NONE, |(slot, _)| slot);
             if !self.is_page_cache(folio, request, complete.is_some(), out.names) {
                 continue;
             }
@@ -335,7 +349,7 @@ impl Pairer {
         }
         for (request, folios) in &of_requests {
             let (tid, pid, comm) = match *request {
-                NO_SLOT => (UNKNOWN_TASK, UNKNOWN_TASK, NameId::NONE),
+                RequestSlot::NONE => (UNKNOWN_TASK, UNKNOWN_TASK, NameId::NONE),
                 request => {
                     let row = &self.requests[request].row;
                     (row.tid, row.pid, row.comm)
@@ -346,7 +360,7 @@ impl Pairer {
             let slot = self.open_probe_bio(&e, address, *request, folios, bytes);
             let location = self.location();
             self.bios[slot].early_complete = complete.map(|(ts, error)| EarlyComplete { ts, location, error });
-            if *request != NO_SLOT {
+            if request.is_some() {
                 self.add_to_request(*request, slot, folios);
             }
             self.give_up_bio(slot, out)?;
@@ -356,8 +370,8 @@ impl Pairer {
 
     /// Whether a folio in a bio without a submit is of a file, and not of the log of a file system, or of the bio of a driver. `is_complete`: the
     /// bio has written something.
-    fn is_page_cache(&self, folio: &Folio, request: Slot, is_complete: bool, names: &Names) -> bool {
-        if request == NO_SLOT {
+    fn is_page_cache(&self, folio: &Folio, request: RequestSlot, is_complete: bool, names: &Names) -> bool {
+        if request.is_none() {
             return is_complete && folio.ino != 0;
         }
         let open = &self.requests[request];
@@ -372,7 +386,7 @@ impl Pairer {
     }
 
     /// Finds the bios of a request that ends to which its thread has added folios and whose submit was lost: it has waited for them.
-    pub(super) fn find_never_submitted(&mut self, request: Slot, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn find_never_submitted(&mut self, request: RequestSlot, out: &mut Out<'_>) -> Result<()> {
         let open = &mut self.requests[request];
         let Some(state) = &mut open.probe else { return Ok(()) };
         let filled = std::mem::take(&mut state.filled);
@@ -399,7 +413,7 @@ impl Pairer {
     }
 
     /// Adds a bio to the sums of its request.
-    fn add_to_request(&mut self, request: Slot, bio: Slot, folios: &[Folio]) {
+    fn add_to_request(&mut self, request: RequestSlot, bio: BioSlot, folios: &[Folio]) {
         let extent = self.bios[bio].row.extent;
         let open = &mut self.requests[request];
         add_ranges(&mut open.ranges, folios);
@@ -422,13 +436,13 @@ impl Pairer {
         role: BioRole,
         (folios, filled): (&[Folio], &[Folio]),
         names: &Names,
-    ) -> Vec<(Slot, Vec<Folio>)> {
+    ) -> Vec<(RequestSlot, Vec<Folio>)> {
         let task = self.tasks.id_of(e);
         if role == BioRole::NotPageCache {
             if let Some(state) = self.probe_request(task).and_then(|slot| self.requests[slot].probe.as_mut()) {
                 state.has_journal_bio = true;
             }
-            return vec![(NO_SLOT, Vec::new())];
+            return vec![(RequestSlot::NONE, Vec::new())];
         }
         if folios.is_empty() {
             // Nothing says of what it is, except that probes report no folio of it.
@@ -437,18 +451,18 @@ impl Pairer {
                 BioRole::PageCache => self.request_of_submitter(e, role, folios, names),
                 _ => self.probe_request(task),
             };
-            return vec![(request.filter(|_| !is_other).unwrap_or(NO_SLOT), Vec::new())];
+            return vec![(request.filter(|_| !is_other).unwrap_or(RequestSlot::NONE), Vec::new())];
         }
-        let mut shares: Vec<(Slot, Vec<Folio>)> = Vec::new();
-        let mut places: Map<Slot, usize> = Map::default();
+        let mut shares: Vec<(RequestSlot, Vec<Folio>)> = Vec::new();
+        let mut places: Map<RequestSlot, usize> = Map::default();
         let mut of_submitter = None;
         for folio in folios {
             let filler = folio.owner.filter(|&(slot, id)| self.requests.is_open(slot, id)).map(|(slot, _)| slot);
             let request = filler.unwrap_or_else(|| {
                 // The thread that added it was in no sync, or is no longer.
                 let is_own = folio.task == task;
-                let find = || self.request_of_submitter(e, role, folios, names).unwrap_or(NO_SLOT);
-                if is_own { *of_submitter.get_or_insert_with(find) } else { NO_SLOT }
+                let find = || self.request_of_submitter(e, role, folios, names).unwrap_or(RequestSlot::NONE);
+                if is_own { *of_submitter.get_or_insert_with(find) } else { RequestSlot::NONE }
             });
             let place = *places.entry(request).or_insert(shares.len());
             match shares.get_mut(place) {
@@ -460,7 +474,7 @@ impl Pairer {
     }
 
     /// The request for which a thread submits a bio that it has filled.
-    fn request_of_submitter(&self, e: &Event, role: BioRole, folios: &[Folio], names: &Names) -> Option<Slot> {
+    fn request_of_submitter(&self, e: &Event, role: BioRole, folios: &[Folio], names: &Names) -> Option<RequestSlot> {
         let task = self.tasks.id_of(e);
         self.probe_request(task).or_else(|| match self.probes.work.get(&task) {
             Some(_) => self.request_of_work(task),
@@ -472,7 +486,7 @@ impl Pairer {
     }
 
     /// The sync for which a flusher thread works, if it is the only one of its file system.
-    fn request_of_work(&self, task: u32) -> Option<Slot> {
+    fn request_of_work(&self, task: u32) -> Option<RequestSlot> {
         match self.probes.work.get(&task) {
             Some(&(dev, true)) => self.only_open(|open, state| state.is_whole_fs() && open.row.dev == dev),
             _ => None,
@@ -486,7 +500,7 @@ impl Pairer {
         if self.probe_request(task).is_some() || !names.get(e.comm).starts_with(WORKER) {
             return false;
         }
-        let is_open = |&&(slot, id): &&(Slot, u64)| self.requests.is_open(slot, id);
+        let is_open = |&&(slot, id): &&(RequestSlot, u64)| self.requests.is_open(slot, id);
         let whole = self.probes.open.iter().filter(is_open).map(|&(slot, _)| slot).filter(|&slot| {
             let open = &self.requests[slot];
             open.probe.as_ref().is_some_and(ProbeRequest::is_whole_fs)
@@ -496,12 +510,12 @@ impl Pairer {
             return for_sync && dev.is_known() && !whole.into_iter().any(|slot| self.requests[slot].row.dev == dev);
         }
         // Workers of btrfs write what flusher threads hand over to them.
-        let is_of = |slot: Slot| {
+        let is_of = |slot: RequestSlot| {
             let row = &self.requests[slot].row;
             let is_on = |folio: &Folio| !folio.dev.is_known() || folio.dev == row.dev;
             names.get(row.fs) != b"btrfs" && (folios.is_empty() || folios.iter().any(is_on))
         };
-        let may_lack: Vec<Slot> = whole.filter(|&slot| is_of(slot)).collect();
+        let may_lack: Vec<RequestSlot> = whole.filter(|&slot| is_of(slot)).collect();
         for &slot in &may_lack {
             self.requests[slot].row.bio_lost = true;
         }
@@ -509,7 +523,7 @@ impl Pairer {
     }
 
     /// The sync for which a worker of btrfs writes: the only one that is open, or that writes its log.
-    fn request_of_worker(&self, folios: &[Folio], names: &Names) -> Option<Slot> {
+    fn request_of_worker(&self, folios: &[Folio], names: &Names) -> Option<RequestSlot> {
         let is_open = |open: &OpenRequest| names.get(open.row.fs) == b"btrfs";
         let writes_log = |open: &OpenRequest| open.open_waits.is_waiting(WaitKind::Commit);
         self.only_open(|open, state| {
@@ -562,7 +576,7 @@ impl Pairer {
             let (error, request) = (bio.row.error, bio.request);
             if bio.lacks_copies && remaining == 0 {
                 bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
-                if request != NO_SLOT {
+                if request.is_some() {
                     self.infer(request, None);
                 }
             }

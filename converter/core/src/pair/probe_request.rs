@@ -1,6 +1,6 @@
 //! What pairing knows of a request only because probes report it, and of a folio that a probe has reported.
 
-use super::Slot;
+use super::slots::RequestSlot;
 use crate::event::probe::SyncScope;
 use crate::event::{Dev, WaitKind};
 use crate::names::NameId;
@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 8;
 const MAX_FILLED: usize = 1024;
 
 /// A request by its slot, and its `sync_id` to know whether the slot is still its own.
-pub(super) type Owner = Option<(Slot, u64)>;
+pub(super) type Owner = Option<(RequestSlot, u64)>;
 
 /// A sync function that a thread is in.
 #[derive(Clone, Copy, Debug)]

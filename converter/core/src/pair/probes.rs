@@ -4,8 +4,9 @@
 use super::probe_bios::FillingBios;
 use super::probe_request::{Left, ProbeRequest, SyncFunction};
 use super::requests::OpenRequest;
+use super::slots::RequestSlot;
 use super::threads::add;
-use super::{Map, Out, Pairer, Slot};
+use super::{Map, Out, Pairer};
 use crate::error::Result;
 use crate::event::probe::{Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, Event, NO_ID, WaitKind};
@@ -21,7 +22,7 @@ const MAX_APART: usize = 65_536;
 pub(super) struct Probes {
     pub(super) filling: FillingBios,
     /// Flushes that a file system sends and waits for later, by the address of their bio.
-    pub(super) flushes: Map<u64, (Slot, u64)>,
+    pub(super) flushes: Map<u64, (RequestSlot, u64)>,
     /// By thread: the copies of the next `Original` that it has submitted.
     pub(super) copies: Map<u32, u32>,
     /// By thread: the bytes of parts without folios that it has submitted since its last bio with folios. btrfs splits them off that.
@@ -31,7 +32,7 @@ pub(super) struct Probes {
     /// By thread: sync functions that it is in, whose request other events report.
     ignored: Map<u32, u32>,
     /// The requests that probes report, open or not.
-    pub(super) open: Vec<(Slot, u64)>,
+    pub(super) open: Vec<(RequestSlot, u64)>,
     /// The length of `open` at which those that have ended are removed.
     sweep_at: usize,
     /// Bios in flight that are no rows, such as reads and copies, by their address: their ends are known.
@@ -129,7 +130,7 @@ impl Pairer {
     }
 
     /// The open request of a thread, if probes report it.
-    pub(super) fn probe_request(&self, task: u32) -> Option<Slot> {
+    pub(super) fn probe_request(&self, task: u32) -> Option<RequestSlot> {
         self.tasks.open_request(task).filter(|&slot| self.requests[slot].probe.is_some())
     }
 
@@ -258,7 +259,7 @@ impl Pairer {
     }
 
     /// The open request that probes report and that fulfils a condition, if it is the only one.
-    pub(super) fn only_open(&self, condition: impl Fn(&OpenRequest, &ProbeRequest) -> bool) -> Option<Slot> {
+    pub(super) fn only_open(&self, condition: impl Fn(&OpenRequest, &ProbeRequest) -> bool) -> Option<RequestSlot> {
         let open = self.probes.open.iter().filter(|&&(slot, id)| self.requests.is_open(slot, id));
         let mut fitting = open.map(|&(slot, _)| slot).filter(|&slot| {
             let open = &self.requests[slot];

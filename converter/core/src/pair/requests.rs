@@ -8,10 +8,11 @@ use super::lost_bios::Orphans;
 use super::parts::{MAX_IN_CALL, Part};
 use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
+use super::slots::{BioSlot, RequestSlot};
 use super::tasks::{OpenGroup, Tasks};
 use super::threads::{Watch, add};
 use super::waits::{OpenWaits, reported_waits, tear};
-use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
+use super::{LINGER_NS, MAX_LINGERING, Map, Out, Pairer, first_event_of, of_request};
 use crate::collections::recent::Recent;
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
@@ -50,11 +51,11 @@ pub(super) struct OpenRequest {
     pub(super) highest_before: u64,
     pub(super) bio_ids: Vec<u64>,
     /// Its bios that are not complete.
-    pub(super) open_bios: Vec<Slot>,
+    pub(super) open_bios: Vec<BioSlot>,
     /// Devices to which it has submitted bios that the block layer reports, the first ones.
     pub(super) devices: Vec<Dev>,
     /// Its newest bio to the device of its file system, and the `bio_id` of that.
-    pub(super) newest_on_own: Option<(Slot, u64)>,
+    pub(super) newest_on_own: Option<(BioSlot, u64)>,
     /// Waits without their end, as indexes into the row's waits.
     pub(super) open_waits: OpenWaits,
     /// An end of a wait was lost: [of the journal, of a flush].
@@ -74,9 +75,9 @@ pub(super) struct OpenRequest {
     pub(super) over: bool,
     /// The row is final.
     pub(super) settled: bool,
-    /// Open requests of other threads with the same id, opened before and after this one; `NO_SLOT` without one.
-    older_of_id: Slot,
-    newer_of_id: Slot,
+    /// Open requests of other threads with the same id, opened before and after this one; `RequestSlot::NONE` without one.
+    older_of_id: RequestSlot,
+    newer_of_id: RequestSlot,
 }
 
 impl OpenRequest {
@@ -113,13 +114,13 @@ impl OpenRequest {
 /// The requests that are open, or that wait for their bios.
 pub(super) struct Requests {
     slab: Vec<OpenRequest>,
-    free: Vec<Slot>,
+    free: Vec<RequestSlot>,
     /// The newest open request with each id.
-    by_id: Map<u64, Slot>,
+    by_id: Map<u64, RequestSlot>,
     /// By task and id: the requests whose id another open request has too.
-    by_owner: Map<(u32, u64), Slot>,
+    by_owner: Map<(u32, u64), RequestSlot>,
     /// Requests that have ended and wait for bios: (end, slot, sync_id).
-    lingering: VecDeque<(i64, Slot, u64)>,
+    lingering: VecDeque<(i64, RequestSlot, u64)>,
     /// The requests that have ended last.
     ended: Recent<(u32, u64), MAX_ENDED_IDS>,
     /// The requests that their threads have left without an end last.
@@ -131,17 +132,17 @@ pub(super) struct Requests {
     next_sync_id: u64,
 }
 
-impl Index<Slot> for Requests {
+impl Index<RequestSlot> for Requests {
     type Output = OpenRequest;
 
-    fn index(&self, slot: Slot) -> &OpenRequest {
-        &self.slab[slot as usize]
+    fn index(&self, slot: RequestSlot) -> &OpenRequest {
+        &self.slab[slot.index()]
     }
 }
 
-impl IndexMut<Slot> for Requests {
-    fn index_mut(&mut self, slot: Slot) -> &mut OpenRequest {
-        &mut self.slab[slot as usize]
+impl IndexMut<RequestSlot> for Requests {
+    fn index_mut(&mut self, slot: RequestSlot) -> &mut OpenRequest {
+        &mut self.slab[slot.index()]
     }
 }
 
@@ -178,7 +179,7 @@ impl Requests {
     }
 
     /// Stores a new request.
-    fn open(&mut self, row: Request, task: u32, (location, log): (Location, usize)) -> Slot {
+    fn open(&mut self, row: Request, task: u32, (location, log): (Location, usize)) -> RequestSlot {
         let id = row.id;
         let slot = if let Some(slot) = self.free.pop() {
             let open = &mut self[slot];
@@ -200,7 +201,7 @@ impl Requests {
             open.left_at = None;
             open.over = false;
             open.settled = false;
-            (open.older_of_id, open.newer_of_id) = (NO_SLOT, NO_SLOT);
+            (open.older_of_id, open.newer_of_id) = (RequestSlot::NONE, RequestSlot::NONE);
             slot
         } else {
             self.slab.push(OpenRequest {
@@ -229,10 +230,10 @@ impl Requests {
                 left_at: None,
                 over: false,
                 settled: false,
-                older_of_id: NO_SLOT,
-                newer_of_id: NO_SLOT,
+                older_of_id: RequestSlot::NONE,
+                newer_of_id: RequestSlot::NONE,
             });
-            (self.slab.len() - 1) as Slot
+            RequestSlot::at(self.slab.len() - 1)
         };
         if id != NO_ID {
             self.link(slot);
@@ -241,7 +242,7 @@ impl Requests {
     }
 
     /// Adds a request to the map of ids.
-    fn link(&mut self, slot: Slot) {
+    fn link(&mut self, slot: RequestSlot) {
         let (id, task) = (self[slot].row.id, self[slot].task);
         let Some(before) = self.by_id.insert(id, slot) else { return };
         self[slot].older_of_id = before;
@@ -252,13 +253,13 @@ impl Requests {
     }
 
     /// Frees the slot of a request.
-    pub(super) fn release(&mut self, slot: Slot) {
+    pub(super) fn release(&mut self, slot: RequestSlot) {
         self[slot].clear();
         self.free.push(slot);
     }
 
     /// Whether a slot still holds this request, and it has not ended.
-    pub(super) fn is_open(&self, slot: Slot, sync_id: u64) -> bool {
+    pub(super) fn is_open(&self, slot: RequestSlot, sync_id: u64) -> bool {
         self[slot].row.sync_id == sync_id && !self[slot].over
     }
 
@@ -267,48 +268,48 @@ impl Requests {
     }
 
     /// The request of this task and id.
-    fn find_own(&self, task: u32, id: u64) -> Option<Slot> {
+    fn find_own(&self, task: u32, id: u64) -> Option<RequestSlot> {
         let newest = *self.by_id.get(&id)?;
         if self[newest].task == task {
             return Some(newest);
         }
         // Recorders that count requests for each thread give many requests the same id.
-        if self[newest].older_of_id == NO_SLOT { None } else { self.by_owner.get(&(task, id)).copied() }
+        if self[newest].older_of_id.is_none() { None } else { self.by_owner.get(&(task, id)).copied() }
     }
 
     /// The request of this task and id, else the only one with this id.
-    fn find(&self, task: u32, id: u64) -> Option<Slot> {
+    fn find(&self, task: u32, id: u64) -> Option<RequestSlot> {
         let newest = *self.by_id.get(&id)?;
-        if self[newest].older_of_id == NO_SLOT { Some(newest) } else { self.find_own(task, id) }
+        if self[newest].older_of_id.is_none() { Some(newest) } else { self.find_own(task, id) }
     }
 
     /// Gives a request that was opened without an id the id of a later event.
-    pub(super) fn set_id(&mut self, slot: Slot, id: u64) {
+    pub(super) fn set_id(&mut self, slot: RequestSlot, id: u64) {
         self[slot].row.id = id;
         self.link(slot);
     }
 
     /// Removes a request from the map of ids.
-    pub(super) fn unlink(&mut self, slot: Slot) {
+    pub(super) fn unlink(&mut self, slot: RequestSlot) {
         let id = self[slot].row.id;
         let Some(&newest) = self.by_id.get(&id) else { return };
         let open = &mut self[slot];
-        let older = std::mem::replace(&mut open.older_of_id, NO_SLOT);
-        let newer = std::mem::replace(&mut open.newer_of_id, NO_SLOT);
+        let older = std::mem::replace(&mut open.older_of_id, RequestSlot::NONE);
+        let newer = std::mem::replace(&mut open.newer_of_id, RequestSlot::NONE);
         let owner = (open.task, id);
         if !self.by_owner.is_empty() && self.by_owner.get(&owner) == Some(&slot) {
             self.by_owner.remove(&owner);
         }
-        if older != NO_SLOT {
+        if older.is_some() {
             self[older].newer_of_id = newer;
         }
-        if newer != NO_SLOT {
+        if newer.is_some() {
             self[newer].older_of_id = older;
         }
         if newest != slot {
             return;
         }
-        if older == NO_SLOT {
+        if older.is_none() {
             self.by_id.remove(&id);
         } else {
             self.by_id.insert(id, older);
@@ -329,7 +330,7 @@ impl Requests {
         self.highest_ended
     }
 
-    fn remember_end(&mut self, slot: Slot) {
+    fn remember_end(&mut self, slot: RequestSlot) {
         let open = &self[slot];
         let (task, id) = (open.task, open.row.id);
         let counts = open.row.start.is_some() && !open.by_thread && !open.has_damaged_id;
@@ -343,13 +344,13 @@ impl Requests {
     }
 
     /// Keeps an ended request until its bios are complete.
-    fn linger(&mut self, since: i64, slot: Slot) {
+    fn linger(&mut self, since: i64, slot: RequestSlot) {
         let sync_id = self[slot].row.sync_id;
         self.lingering.push_back((since, slot, sync_id));
     }
 
     /// Takes the next request that has waited long enough for its bios.
-    pub(super) fn take_expired(&mut self, now: i64) -> Option<Slot> {
+    pub(super) fn take_expired(&mut self, now: i64) -> Option<RequestSlot> {
         while let Some(&(since, slot, sync_id)) = self.lingering.front() {
             let is_gone = self[slot].settled || self[slot].row.sync_id != sync_id;
             if !is_gone && now.saturating_sub(since) <= LINGER_NS && self.lingering.len() <= MAX_LINGERING {
@@ -490,7 +491,7 @@ impl Pairer {
     }
 
     /// Whether the end of a sync function may be that of an open request without an id: both are of one file, as far as that is recorded.
-    fn may_be_of(&self, slot: Slot, fs: NameId, (dev, ino): (Dev, u64)) -> bool {
+    fn may_be_of(&self, slot: RequestSlot, fs: NameId, (dev, ino): (Dev, u64)) -> bool {
         let row = &self.requests[slot].row;
         let is_same_dev = row.dev == dev || !row.dev.is_known() || !dev.is_known();
         let is_same_ino = row.ino == ino || row.ino == 0 || ino == 0;
@@ -508,7 +509,7 @@ impl Pairer {
     }
 
     /// Gives the open request of a thread, whose start has no id, the id of another event of the thread. The start with the id was lost.
-    pub(super) fn adopt_id(&mut self, task_id: u32, id: u64) -> Option<Slot> {
+    pub(super) fn adopt_id(&mut self, task_id: u32, id: u64) -> Option<RequestSlot> {
         let slot =
             self.open_request_without_id(task_id).filter(|_| id != NO_ID && id != 0 && !self.is_background(id))?;
         self.requests[slot].row.start.take()?;
@@ -518,7 +519,7 @@ impl Pairer {
     }
 
     /// Gives a request without an id the one that a nested event has.
-    fn name_request(&mut self, task_id: u32, slot: Slot, id: u64) {
+    fn name_request(&mut self, task_id: u32, slot: RequestSlot, id: u64) {
         self.requests.set_id(slot, id);
         let probe = self.requests[slot].probe.take();
         if let Some(task) = self.tasks.get_mut(task_id) {
@@ -531,7 +532,13 @@ impl Pairer {
     }
 
     /// Ends a request.
-    pub(super) fn end_request(&mut self, e: &Event, slot: Slot, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn end_request(
+        &mut self,
+        e: &Event,
+        slot: RequestSlot,
+        ret: Option<i64>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
         let open = &mut self.requests[slot];
         if open.row.start.is_some_and(|start| start > e.ts) {
             // It is counted as late. A negative duration would be wrong, so the request has no end.
@@ -588,23 +595,23 @@ impl Pairer {
     }
 
     /// The request without an id that a thread has open.
-    pub(super) fn open_request_without_id(&self, task: u32) -> Option<Slot> {
+    pub(super) fn open_request_without_id(&self, task: u32) -> Option<RequestSlot> {
         let slot = self.tasks.open_request(task)?;
         (self.requests[slot].row.id == NO_ID).then_some(slot)
     }
 
     /// The open request of this task and id.
-    pub(super) fn find_own_request(&self, task: u32, id: u64) -> Option<Slot> {
+    pub(super) fn find_own_request(&self, task: u32, id: u64) -> Option<RequestSlot> {
         if id == NO_ID { self.open_request_without_id(task) } else { self.requests.find_own(task, id) }
     }
 
     /// The open request of this task and id, else the only open request with this id.
-    pub(super) fn find_request(&self, task: u32, id: u64) -> Option<Slot> {
+    pub(super) fn find_request(&self, task: u32, id: u64) -> Option<RequestSlot> {
         if id == NO_ID { self.open_request_without_id(task) } else { self.requests.find(task, id) }
     }
 
     /// Opens a request at its first event.
-    pub(super) fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
+    pub(super) fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<RequestSlot> {
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
         self.decide_origins_at(e, task_id, out)?;
@@ -660,7 +667,7 @@ impl Pairer {
 
     /// Opens a request whose start is not in the log, at another event with its id. If the start is there with a damaged id, the request is
     /// the one that it has opened.
-    pub(super) fn open_orphan(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
+    pub(super) fn open_orphan(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<RequestSlot> {
         if let Some(slot) = self.request_with_damaged_start(self.tasks.id_of(e), id) {
             self.repair_start(slot, id, out)?;
             return Ok(slot);
@@ -690,7 +697,7 @@ impl Pairer {
         }
     }
 
-    fn close_without_end(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    fn close_without_end(&mut self, slot: RequestSlot, out: &mut Out<'_>) -> Result<()> {
         // An end that comes after all would make it overlap the next request.
         self.requests.unlink(slot);
         let (owner, id) = (self.requests[slot].task, self.requests[slot].row.id);
@@ -712,7 +719,7 @@ impl Pairer {
     }
 
     /// Makes the row final: no event of the request can come any more.
-    pub(super) fn settle(&mut self, slot: Slot) {
+    pub(super) fn settle(&mut self, slot: RequestSlot) {
         let open = &mut self.requests[slot];
         if open.settled {
             return;
@@ -769,7 +776,7 @@ impl Pairer {
     }
 
     /// Adds the wait for a commit that a request without recorded waits has probably made.
-    fn infer_wait(&mut self, slot: Slot) {
+    fn infer_wait(&mut self, slot: RequestSlot) {
         let knows_state = self.knows_state(slot);
         let open = &mut self.requests[slot];
         let row = &mut open.row;
@@ -788,7 +795,7 @@ impl Pairer {
 
     /// Whether the input has what the scheduler did with the thread of a request. Recorders may follow a thread only for a time, so a request
     /// that waited for long although its thread never left a CPU shows that they did not follow it then.
-    fn knows_state(&self, slot: Slot) -> bool {
+    fn knows_state(&self, slot: RequestSlot) -> bool {
         let open = &self.requests[slot];
         let watched_from = self.tasks.by_id.get(&open.task).and_then(|task| task.watched_from);
         let Some((_, end)) = open.row.phase_bounds() else { return false };
@@ -796,7 +803,7 @@ impl Pairer {
     }
 
     /// Keeps the waits that have both ends and are inside of the request. Returns the others, by their starts.
-    fn settle_waits(&mut self, slot: Slot) -> Vec<(WaitKind, i64)> {
+    fn settle_waits(&mut self, slot: RequestSlot) -> Vec<(WaitKind, i64)> {
         let has_waits = self.has_waits;
         // A flush of btrfs is known by its bio.
         let lacks_flushes = |probe: &ProbeRequest| probe.flushes_are_bios && !self.probes.sees_bios;
@@ -837,7 +844,7 @@ impl Pairer {
     }
 
     /// Finds what the time of a request went to, if both its bounds are known.
-    fn settle_phases(&mut self, slot: Slot) {
+    fn settle_phases(&mut self, slot: RequestSlot) {
         let knows_state = self.knows_state(slot);
         // Without wake-ups, nothing says since when a thread could have run.
         let sees_wakes = self.phases_seen.wakes;
@@ -864,7 +871,7 @@ impl Pairer {
     }
 
     /// Takes back a request that was opened for an id of background writeback. Its bios belong to no request.
-    pub(super) fn dissolve(&mut self, slot: Slot) {
+    pub(super) fn dissolve(&mut self, slot: RequestSlot) {
         self.requests.unlink(slot);
         let open = &mut self.requests[slot];
         for &bio in &open.open_bios {
@@ -887,7 +894,7 @@ impl Pairer {
     }
 
     /// Settles a request whose open bios will not complete any more.
-    pub(super) fn give_up_request(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn give_up_request(&mut self, slot: RequestSlot, out: &mut Out<'_>) -> Result<()> {
         // A copy: each bio that is given up leaves the list, and the last one settles the request.
         let mut open_bios = self.requests[slot].open_bios.clone();
         open_bios.sort_unstable_by_key(|&bio| self.bios[bio].row.bio_id);
@@ -904,7 +911,7 @@ impl Pairer {
 }
 
 impl Pairer {
-    pub(super) fn take_call(&mut self, task: u32, slot: Slot) {
+    pub(super) fn take_call(&mut self, task: u32, slot: RequestSlot) {
         take_call(&mut self.tasks, &mut self.requests, task, slot);
         if self.torn_lines.have_been {
             self.tear_call_of(task, slot);
@@ -913,7 +920,7 @@ impl Pairer {
 }
 
 /// Gives a request the last call of its task that no other request has taken.
-fn take_call(tasks: &mut Tasks, requests: &mut Requests, task_id: u32, slot: Slot) {
+fn take_call(tasks: &mut Tasks, requests: &mut Requests, task_id: u32, slot: RequestSlot) {
     let may_overlap = tasks.may_overlap(task_id);
     let Some(task) = tasks.get_mut(task_id) else { return };
     let row = &mut requests[slot].row;

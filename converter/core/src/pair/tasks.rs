@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::Map;
 use super::origins::Origins;
 use super::parts::Parts;
+use super::slots::{BioSlot, RequestSlot};
 use super::torn::TornTask;
-use super::{Map, Slot};
 use crate::event::{Dev, Event, Op, UNKNOWN_TASK};
 use crate::location::Location;
 use crate::rows::Call;
@@ -27,7 +28,7 @@ pub(super) struct OpenGroup {
     pub(super) since: i64,
     /// Where the entry of the call is in the inputs.
     pub(super) location: Location,
-    pub(super) requests: Vec<Slot>,
+    pub(super) requests: Vec<RequestSlot>,
     /// What these sync.
     pub(super) parts: Parts,
     /// Requests in flight at the entry and at the exit of a call-only request.
@@ -67,7 +68,7 @@ impl OpenGroup {
         }
     }
 
-    pub(super) fn of_request(request: Slot, since: i64, location: Location) -> Self {
+    pub(super) fn of_request(request: RequestSlot, since: i64, location: Location) -> Self {
         Self {
             call: None,
             call_open: false,
@@ -129,7 +130,7 @@ pub(super) struct Task {
     /// In the order of time. A group leaves when all of it is known.
     pub(super) groups: VecDeque<OpenGroup>,
     /// The request between start and end. Not used where a task is a process.
-    pub(super) open_request: Option<Slot>,
+    pub(super) open_request: Option<RequestSlot>,
     /// Since when it is recorded what the scheduler does with it.
     pub(super) watched_from: Option<i64>,
     /// The kernel reports the open request at two tracepoints, with an id and without. The start without an id has been seen.
@@ -148,7 +149,7 @@ pub(super) struct Task {
     /// The same for whole file systems: one call may sync many.
     pub(super) whole_without_call: u32,
     /// The bio that it has added a folio to last, and its `bio_id`.
-    pub(super) last_filled: Option<(Slot, u64)>,
+    pub(super) last_filled: Option<(BioSlot, u64)>,
     /// Its bios that belong to no request.
     pub(super) origins: Origins,
 }
@@ -206,7 +207,7 @@ impl Guesses {
 
 impl Task {
     /// Ends the guesses of a process if nothing of what they concern is left.
-    pub(super) fn end_guesses(&mut self, is_over: impl Fn(Slot) -> bool) {
+    pub(super) fn end_guesses(&mut self, is_over: impl Fn(RequestSlot) -> bool) {
         if !self.guesses.in_force {
             return;
         }
@@ -254,7 +255,7 @@ impl Tasks {
     }
 
     /// The request that a task has open.
-    pub(super) fn open_request(&self, id: u32) -> Option<Slot> {
+    pub(super) fn open_request(&self, id: u32) -> Option<RequestSlot> {
         self.by_id.get(&id)?.open_request
     }
 

@@ -2,7 +2,8 @@
 
 use super::journals::STEPS;
 use super::phases::{Blocked, Evidence, FolioWait};
-use super::{Map, Pairer, Slot};
+use super::slots::RequestSlot;
+use super::{Map, Pairer};
 use crate::event::{Dev, Event, ThreadEvent, WaitKind};
 use crate::names::{NameId, Names};
 use crate::rows::PhaseKind;
@@ -191,7 +192,7 @@ impl Pairer {
     }
 
     /// The open request of a thread whose states are recorded.
-    fn watched(&mut self, thread: u32, ts: i64) -> Option<Slot> {
+    fn watched(&mut self, thread: u32, ts: i64) -> Option<RequestSlot> {
         // Threads that have only submitted bios until now are tasks, too.
         let task = self.tasks.get_mut(thread).filter(|task| task.has_begun)?;
         task.watched_from.get_or_insert(ts);
@@ -199,7 +200,7 @@ impl Pairer {
     }
 
     /// A thread passes to another state.
-    fn leave_state(&mut self, slot: Slot, ts: i64, next: State) {
+    fn leave_state(&mut self, slot: RequestSlot, ts: i64, next: State) {
         let open = &mut self.requests[slot];
         let start = open.row.start.unwrap_or(open.row.first_event);
         let (before, since) = open.watch.change_state(ts, next, start);
@@ -216,7 +217,7 @@ impl Pairer {
     }
 
     /// A thread has a state that it cannot have after the one before: an event in between was lost, and nobody knows when it came.
-    fn lose_state(&mut self, slot: Slot, ts: i64, next: State) {
+    fn lose_state(&mut self, slot: RequestSlot, ts: i64, next: State) {
         let open = &mut self.requests[slot];
         let start = open.row.start.unwrap_or(open.row.first_event);
         let (_, since) = open.watch.change_state(ts, next, start);
@@ -225,7 +226,7 @@ impl Pairer {
     }
 
     /// A request ends, so its thread runs. If the log has recorded no event of a kind until now, it does not record that kind, and has lost none.
-    pub(super) fn end_states(&mut self, slot: Slot, end: i64) {
+    pub(super) fn end_states(&mut self, slot: RequestSlot, end: i64) {
         if self.phases_seen.switches_in && self.requests[slot].watch.state != State::Running {
             self.lose_state(slot, end, State::Running);
         }

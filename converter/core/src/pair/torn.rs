@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 
 use super::parts::MAX_WITHOUT_CALL;
-use super::{Map, NO_SLOT, Pairer, Slot};
+use super::slots::{BioSlot, RequestSlot};
+use super::{Map, Pairer};
 use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::rows::Confidence;
 
@@ -151,16 +152,16 @@ impl Pairer {
         self.torn_lines.keep_address(address);
     }
 
-    fn tear_bio(&mut self, slot: Slot) {
+    fn tear_bio(&mut self, slot: BioSlot) {
         self.bios[slot].lacks_folios = true;
         self.infer_bio(slot);
         let request = self.bios[slot].request;
-        if request != NO_SLOT {
+        if request.is_some() {
             self.tear_request(request, TornFact::Pages);
         }
     }
 
-    fn tear_request(&mut self, slot: Slot, fact: TornFact) {
+    fn tear_request(&mut self, slot: RequestSlot, fact: TornFact) {
         self.infer_request(slot);
         if matches!(fact, TornFact::Pages | TornFact::Any) {
             let extent = &mut self.requests[slot].row.extent;
@@ -168,19 +169,19 @@ impl Pairer {
         }
     }
 
-    fn infer_bio(&mut self, slot: Slot) {
+    fn infer_bio(&mut self, slot: BioSlot) {
         let bio = &mut self.bios[slot];
         bio.is_torn = true;
         bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
     }
 
-    fn infer_request(&mut self, slot: Slot) {
+    fn infer_request(&mut self, slot: RequestSlot) {
         let row = &mut self.requests[slot].row;
         row.confidence = row.confidence.max(Confidence::Inferred);
     }
 
     /// A bio is opened. Torn lines may have been of it.
-    pub(super) fn tear_new_bio(&mut self, task_id: u32, id: u64, address: u64, slot: Slot) {
+    pub(super) fn tear_new_bio(&mut self, task_id: u32, id: u64, address: u64, slot: BioSlot) {
         let mut is_torn = self.torn_lines.take(id, address);
         let mut has_torn_request = false;
         if let Some(task) = self.tasks.get_mut(task_id) {
@@ -196,7 +197,7 @@ impl Pairer {
     }
 
     /// A task adds a folio to a bio, or submits it. A torn line of the task may have been of it: the thread may fill several at a time.
-    pub(super) fn tear_next_bio(&mut self, task_id: u32, slot: Slot) {
+    pub(super) fn tear_next_bio(&mut self, task_id: u32, slot: BioSlot) {
         let first_event = self.bios[slot].row.first_event;
         let Some(task) = self.tasks.get_mut(task_id) else { return };
         let is_older = task.torn.pages_until.is_some_and(|until| first_event <= until);
@@ -206,7 +207,7 @@ impl Pairer {
     }
 
     /// A request takes its call. If the entry of a call of its thread may be torn, it is not known when it began.
-    pub(super) fn tear_call_of(&mut self, task_id: u32, slot: Slot) {
+    pub(super) fn tear_call_of(&mut self, task_id: u32, slot: RequestSlot) {
         let may_overlap = self.tasks.may_overlap(task_id);
         let Some(task) = self.tasks.get_mut(task_id) else { return };
         // The start of this request is not torn, so the next bio is its own.

@@ -1,8 +1,9 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
 use super::commits::Waiter;
+use super::slots::RequestSlot;
 use super::threads::add;
-use super::{Out, Pairer, Slot, of_request};
+use super::{Out, Pairer, of_request};
 use crate::error::Result;
 use crate::event::{Dev, Event, WaitKind};
 use crate::losses::Reason;
@@ -89,7 +90,7 @@ impl Pairer {
     }
 
     /// A wait of a request begins.
-    pub(super) fn begin_wait(&mut self, e: &Event, slot: Slot, wait: WaitKind, transaction: u64) {
+    pub(super) fn begin_wait(&mut self, e: &Event, slot: RequestSlot, wait: WaitKind, transaction: u64) {
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);
         open.open_waits.push(wait, e.ts, open.row.waits.len());
@@ -110,7 +111,7 @@ impl Pairer {
     }
 
     /// The last open wait of a kind ends. Returns its index in the row's waits; `None` if none is open.
-    pub(super) fn end_wait(&mut self, e: &Event, slot: Slot, wait: WaitKind, transaction: u64) -> Option<usize> {
+    pub(super) fn end_wait(&mut self, e: &Event, slot: RequestSlot, wait: WaitKind, transaction: u64) -> Option<usize> {
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);
         let Some(at) = open.open_waits.end(wait, e.ts) else {
