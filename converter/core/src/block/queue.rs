@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::collections::by_device::ByDevice;
 use crate::event::Dev;
 use crate::event::bio_flags::BioFlags;
+use crate::event::place::Place;
 
 const SECTOR_BYTES: u64 = 512;
 /// Bios at one first sector that are compared with one another. If there are more, the oldest counts.
@@ -187,8 +188,8 @@ pub(crate) struct BlockQueue<T> {
     /// Places in `devices` of those that have bios in flight, and of some that no longer have.
     busy: Vec<usize>,
     /// Where redirected bios will be queued next.
-    remap_targets: BTreeMap<(Dev, i64), Redirected<T>>,
-    remap_order: VecDeque<(Dev, i64)>,
+    remap_targets: BTreeMap<Place, Redirected<T>>,
+    remap_order: VecDeque<Place>,
 }
 
 /// Bios by first sector, and at one sector by age, the oldest first.
@@ -216,7 +217,7 @@ impl<T> Default for DeviceQueue<T> {
 
 /// Where a bio in flight is. The order is that of first sectors, then of age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Position {
     start: i64,
     number: u64,
     class: usize,
@@ -227,7 +228,7 @@ struct Place {
 /// A bio in flight that an event of the block layer may be of.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    place: Place,
+    place: Position,
     end_sector: i64,
     bytes: u64,
     left_bytes: u64,
@@ -278,7 +279,7 @@ pub(crate) fn sectors(bytes: u64) -> i64 {
 }
 
 /// The parts of a range of sectors that no place covers. The places are sorted.
-fn gaps_between(places: impl Iterator<Item = Place>, sector: i64, end: i64) -> Vec<Gap> {
+fn gaps_between(places: impl Iterator<Item = Position>, sector: i64, end: i64) -> Vec<Gap> {
     let (mut gaps, mut reached) = (Vec::new(), sector);
     for (start, reach) in places.map(|place| (place.start, place.reach)).chain([(end, end)]) {
         if start > reached {
@@ -307,7 +308,7 @@ impl<T> DeviceQueue<T> {
         sector: i64,
         end: i64,
         is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool,
-    ) -> impl Iterator<Item = (Place, &QueuedBio<T>)> {
+    ) -> impl Iterator<Item = (Position, &QueuedBio<T>)> {
         let classes = self.classes.iter().enumerate().filter(|(_, bios)| !bios.is_empty());
         let bios = classes.flat_map(move |(class, by_sector)| {
             by_sector.range(starts(class, sector, end)).map(move |(&start, bios)| (class, start, bios))
@@ -317,13 +318,13 @@ impl<T> DeviceQueue<T> {
             // Many bios may begin at one sector. The first one mostly covers the rest of the range.
             let longest = || bios.iter().map(|bio| bio.end_sector).max().unwrap_or(start);
             let reach = if bio.end_sector >= end { bio.end_sector } else { longest() };
-            Some((Place { start, number: bio.number, class, reach }, bio))
+            Some((Position { start, number: bio.number, class, reach }, bio))
         })
     }
 
     /// The places of the bios of `oldest_in`, sorted, one for each first sector.
-    fn places_in(&self, sector: i64, end: i64, is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool) -> Vec<Place> {
-        let mut places: Vec<Place> = self.oldest_in(sector, end, is_wanted).map(|(place, _)| place).collect();
+    fn places_in(&self, sector: i64, end: i64, is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool) -> Vec<Position> {
+        let mut places: Vec<Position> = self.oldest_in(sector, end, is_wanted).map(|(place, _)| place).collect();
         places.sort_unstable();
         places.dedup_by_key(|place| place.start);
         places
@@ -331,7 +332,7 @@ impl<T> DeviceQueue<T> {
 
     /// The parts of a range of sectors in which no bio that `is_wanted` is in flight.
     fn gaps_in(&self, sector: i64, end: i64, is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool) -> Vec<Gap> {
-        let mut places: Vec<Place> = self.oldest_in(sector, end, is_wanted).map(|(place, _)| place).collect();
+        let mut places: Vec<Position> = self.oldest_in(sector, end, is_wanted).map(|(place, _)| place).collect();
         places.sort_unstable();
         gaps_between(places.into_iter(), sector, end)
     }
@@ -350,7 +351,7 @@ impl<T> DeviceQueue<T> {
                 let is_hit = |bio: &&QueuedBio<T>| bio.end_sector > sectors.start && is_wanted(bio);
                 let candidate = |bio: &QueuedBio<T>| {
                     let &QueuedBio { number, end_sector, bytes, left_bytes, unissued_bytes, fua, issue, .. } = bio;
-                    let place = Place { start, number, class, reach: end_sector };
+                    let place = Position { start, number, class, reach: end_sector };
                     Candidate { place, end_sector, bytes, left_bytes, unissued_bytes, fua, issue }
                 };
                 let first = found.len();
@@ -394,7 +395,7 @@ impl<T> DeviceQueue<T> {
     }
 
     /// Changes a bio in flight. It leaves if it is complete then.
-    fn change(&mut self, place: Place, ts: i64, change: impl FnOnce(&mut QueuedBio<T>)) -> Option<Completed<T>>
+    fn change(&mut self, place: Position, ts: i64, change: impl FnOnce(&mut QueuedBio<T>)) -> Option<Completed<T>>
     where
         T: Copy,
     {
@@ -415,13 +416,13 @@ impl<T> DeviceQueue<T> {
     }
 
     /// The bios with a first sector, by age.
-    fn at_sector(&self, start: i64) -> Vec<(Place, QueuedBio<T>)>
+    fn at_sector(&self, start: i64) -> Vec<(Position, QueuedBio<T>)>
     where
         T: Copy,
     {
         let classes = self.classes.iter().enumerate();
         let place =
-            |class: usize, bio: &QueuedBio<T>| Place { start, number: bio.number, class, reach: bio.end_sector };
+            |class: usize, bio: &QueuedBio<T>| Position { start, number: bio.number, class, reach: bio.end_sector };
         let mut found: Vec<_> = classes
             .filter_map(|(class, by_sector)| Some((class, by_sector.get(&start)?)))
             .flat_map(|(class, bios)| bios.iter().map(move |bio| (place(class, bio), *bio)))
@@ -431,7 +432,7 @@ impl<T> DeviceQueue<T> {
     }
 
     /// Takes note of a completion that may be of this bio, or of a newer one at its sector.
-    fn complete_tentatively(&mut self, place: Place, ts: i64, error: Option<i32>)
+    fn complete_tentatively(&mut self, place: Position, ts: i64, error: Option<i32>)
     where
         T: Copy,
     {
@@ -505,10 +506,12 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Whether a bio that is queued at this sector is new. A remap announces its target once.
     pub(crate) fn arrival(&mut self, dev: Dev, sector: i64) -> Arrival {
-        self.remap_targets.remove(&(dev, sector)).map_or(Arrival::New, |redirected| Arrival::Remapped(redirected.from))
+        self.remap_targets
+            .remove(&Place { dev, sector })
+            .map_or(Arrival::New, |redirected| Arrival::Remapped(redirected.from))
     }
 
-    pub(crate) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, ts: i64, bio: T) {
+    pub(crate) fn queue(&mut self, Place { dev, sector }: Place, bytes: u64, flags: BioFlags, ts: i64, bio: T) {
         let place = self.devices.place_or_default(dev);
         let device = &mut self.devices[place];
         if !std::mem::replace(&mut device.is_busy, true) {
@@ -567,7 +570,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     }
 
     /// Announces that a bio will be queued again, at another device and sector.
-    pub(crate) fn remap(&mut self, target: (Dev, i64), redirected: Redirected<T>) {
+    pub(crate) fn remap(&mut self, target: Place, redirected: Redirected<T>) {
         if self.remap_targets.insert(target, redirected).is_none() {
             self.remap_order.push_back(target);
             if self.remap_order.len() > MAX_REMAPS
@@ -579,22 +582,22 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     }
 
     /// Takes back an announcement: the bio was redirected once more before it was queued.
-    pub(crate) fn take_back_remap(&mut self, target: (Dev, i64)) {
+    pub(crate) fn take_back_remap(&mut self, target: Place) {
         self.remap_targets.remove(&target);
     }
 
     /// Removes and returns what was redirected to a range of sectors. A kernel need not report that it is queued there.
-    pub(crate) fn take_redirected(&mut self, dev: Dev, sector: i64, bytes: u64) -> Vec<((Dev, i64), Redirected<T>)> {
+    pub(crate) fn take_redirected(&mut self, dev: Dev, sector: i64, bytes: u64) -> Vec<(Place, Redirected<T>)> {
         if self.remap_targets.is_empty() {
             return Vec::new();
         }
         let end = sector.saturating_add(sectors(bytes));
-        let before = self.remap_targets.range((dev, i64::MIN)..(dev, sector)).next_back();
-        let reaches = |&(&(_, start), redirected): &(&(Dev, i64), &Redirected<T>)| {
-            start.saturating_add(sectors(redirected.bytes)) > sector
+        let before = self.remap_targets.range(Place { dev, sector: i64::MIN }..Place { dev, sector }).next_back();
+        let reaches = |&(from, redirected): &(&Place, &Redirected<T>)| {
+            from.sector.saturating_add(sectors(redirected.bytes)) > sector
         };
-        let within = self.remap_targets.range((dev, sector)..(dev, end));
-        let targets: Vec<((Dev, i64), Redirected<T>)> =
+        let within = self.remap_targets.range(Place { dev, sector }..Place { dev, sector: end });
+        let targets: Vec<(Place, Redirected<T>)> =
             before.filter(reaches).into_iter().chain(within).map(|(k, v)| (*k, *v)).collect();
         for (target, _) in &targets {
             self.remap_targets.remove(target);
@@ -669,7 +672,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Completes the oldest bio that begins at a sector: the request that began with it is done, whatever its size. Without FUA in `flags`, a
     /// bio with FUA has been written then, and is complete when the request of the flush after it is done.
-    pub(crate) fn complete_at(&mut self, (dev, sector): (Dev, i64), flags: BioFlags, ts: i64) -> Ended<T> {
+    pub(crate) fn complete_at(&mut self, Place { dev, sector }: Place, flags: BioFlags, ts: i64) -> Ended<T> {
         let mut ended = Ended { done: Vec::new(), gaps: Vec::new(), is_known: false };
         let Some(device) = self.devices.get_mut(dev) else { return ended };
         ended.is_known = device.undecided.contains(&sector);
@@ -752,7 +755,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         };
         let place = device.oldest_in(sector, sector.saturating_add(1), is_hit).map(|(place, _)| place).min()?;
         let of_sector = device.at_sector(sector);
-        let may_be = |(_, queued): &&(Place, QueuedBio<T>)| is_hit(sector, queued) && queued.issue.is_some();
+        let may_be = |(_, queued): &&(Position, QueuedBio<T>)| is_hit(sector, queued) && queued.issue.is_some();
         if sector != EMPTY_FLUSH_SECTOR && of_sector.iter().filter(may_be).count() > 1 {
             // A bio is written again only when it is complete, so one completion was lost.
             device.complete_tentatively(place, ts, error);
@@ -775,7 +778,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Removes a bio that was queued with these values, if it is still there. Nothing completes it any more. A tentative completion is then that
     /// of the next bio at its sector.
-    pub(crate) fn forget(&mut self, (dev, sector): (Dev, i64), bytes: u64, bio: T) -> Decided<T> {
+    pub(crate) fn forget(&mut self, Place { dev, sector }: Place, bytes: u64, bio: T) -> Decided<T> {
         let mut decided = Decided::default();
         let Some(device) = self.devices.get_mut(dev) else { return decided };
         let DeviceQueue { classes, flushed, .. } = device;
@@ -793,7 +796,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         if !device.undecided.contains(&sector) {
             return decided;
         }
-        let is_open = |&(_, queued): &(Place, QueuedBio<T>)| !queued.is_complete() && queued.tentative.is_none();
+        let is_open = |&(_, queued): &(Position, QueuedBio<T>)| !queued.is_complete() && queued.tentative.is_none();
         let next = device.at_sector(sector).into_iter().find(is_open);
         if let (Some((ts, error)), Some((place, _))) = (tentative, next) {
             device.complete_tentatively(place, ts, error);
@@ -832,6 +835,10 @@ mod tests {
     const DISK: Dev = Dev(254 << 20);
     const NONE: BioFlags = BioFlags::SYNC;
 
+    fn place(sector: i64) -> Place {
+        Place { dev: DISK, sector }
+    }
+
     fn at(sector: i64, bytes: u64, ts: i64) -> Completion {
         Completion { dev: DISK, sector, bytes, flags: NONE, error: None, is_bio: false, ts }
     }
@@ -849,7 +856,7 @@ mod tests {
     fn merged_bios_complete_together_and_a_split_bio_with_its_last_part() {
         let mut queue = BlockQueue::new();
         for (bio, sector) in [(1, 0), (2, 8), (3, 16), (4, 64)] {
-            queue.queue((DISK, sector), 4096, NONE, 10, bio);
+            queue.queue(place(sector), 4096, NONE, 10, bio);
         }
         assert_eq!(bios(queue.complete(&at(0, 3 * 4096, 100))), Some(vec![1, 2, 3]));
         assert_eq!(bios(queue.complete(&at(0, 4096, 100))), None);
@@ -867,9 +874,9 @@ mod tests {
     #[test]
     fn the_older_of_two_bios_at_a_sector_completes_first_and_none_before_it_was_queued() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 512, NONE, 10, 1);
-        queue.queue((DISK, 8), 512, NONE, 20, 2);
-        queue.queue((DISK, 9), 512, NONE, 200, 3);
+        queue.queue(place(8), 512, NONE, 10, 1);
+        queue.queue(place(8), 512, NONE, 20, 2);
+        queue.queue(place(9), 512, NONE, 200, 3);
         // It may be of either, until the other one comes.
         let ended = queue.complete(&at(8, 1024, 100));
         assert_eq!((numbers(ended.done), ended.gaps, ended.is_known), (vec![], vec![(9, 512)], true));
@@ -892,7 +899,7 @@ mod tests {
                 let decided = queue.decide(DISK, 8);
                 all.completed.extend(decided.completed);
                 all.lost.extend(decided.lost);
-                queue.queue((DISK, 8), 4096, NONE, ts, bio);
+                queue.queue(place(8), 4096, NONE, ts, bio);
                 queue.issue(DISK, 8, 4096, ts + 1);
                 if bio > 1 {
                     all.completed.extend(queue.complete(&at(8, 4096, ts + 100)).done);
@@ -915,12 +922,12 @@ mod tests {
     fn a_bio_that_is_queued_before_another_one_is_complete_takes_no_completion_of_it() {
         let mut queue = BlockQueue::new();
         for (bio, ts) in [(1, 10), (2, 20)] {
-            queue.queue((DISK, 8), 4096, NONE, ts, bio);
+            queue.queue(place(8), 4096, NONE, ts, bio);
             queue.issue(DISK, 8, 4096, ts + 1);
         }
         assert_eq!(bios(queue.complete(&at(8, 4096, 30))), Some(vec![]));
         assert_eq!(ids(&queue.decide(DISK, 8)), (vec![], vec![]));
-        queue.queue((DISK, 8), 4096, NONE, 40, 3);
+        queue.queue(place(8), 4096, NONE, 40, 3);
         queue.issue(DISK, 8, 4096, 41);
         assert_eq!(bios(queue.complete(&at(8, 4096, 50))), Some(vec![]));
         let done = queue.complete(&at(8, 4096, 60)).done;
@@ -931,9 +938,9 @@ mod tests {
     #[test]
     fn a_bio_that_the_driver_has_not_got_is_not_complete() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, NONE, 10, 1);
+        queue.queue(place(8), 4096, NONE, 10, 1);
         queue.issue(DISK, 8, 4096, 11);
-        queue.queue((DISK, 8), 4096, NONE, 20, 2);
+        queue.queue(place(8), 4096, NONE, 20, 2);
         assert_eq!(bios(queue.complete(&at(8, 4096, 30))), Some(vec![1]));
     }
 
@@ -941,7 +948,7 @@ mod tests {
     fn three_bios_at_a_sector_complete_in_their_order() {
         let mut queue = BlockQueue::new();
         for bio in 1..=3 {
-            queue.queue((DISK, 8), 4096, NONE, 10 + i64::from(bio), bio);
+            queue.queue(place(8), 4096, NONE, 10 + i64::from(bio), bio);
             queue.issue(DISK, 8, 4096, 20 + i64::from(bio));
         }
         assert_eq!(bios(queue.complete(&at(8, 4096, 100))), Some(vec![]));
@@ -953,10 +960,10 @@ mod tests {
     #[test]
     fn a_bio_that_overlaps_a_request_is_not_complete_with_it() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, NONE, 10, 1);
+        queue.queue(place(8), 4096, NONE, 10, 1);
         queue.issue(DISK, 8, 4096, 11);
         // The completion is lost, and the file system writes more there.
-        queue.queue((DISK, 0), 8192, NONE, 1000, 2);
+        queue.queue(place(0), 8192, NONE, 1000, 2);
         queue.issue(DISK, 0, 8192, 1001);
         assert_eq!(bios(queue.complete(&at(0, 8192, 1100))), Some(vec![2]));
         let decided = queue.take_older(i64::MAX);
@@ -968,37 +975,37 @@ mod tests {
     fn the_completion_of_a_bio_that_is_given_up_is_that_of_the_next_one() {
         let mut queue = BlockQueue::new();
         for bio in 1..=2 {
-            queue.queue((DISK, 8), 4096, NONE, 10, bio);
+            queue.queue(place(8), 4096, NONE, 10, bio);
         }
         assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
-        assert_eq!(ids(&queue.forget((DISK, 8), 4096, 1)), (vec![(2, 20)], vec![]));
+        assert_eq!(ids(&queue.forget(place(8), 4096, 1)), (vec![(2, 20)], vec![]));
         assert_eq!(ids(&queue.take_older(i64::MAX)), (vec![], vec![]));
         for bio in 3..=4 {
-            queue.queue((DISK, 8), 4096, NONE, 30, bio);
+            queue.queue(place(8), 4096, NONE, 30, bio);
         }
         assert_eq!(bios(queue.complete(&at(8, 4096, 40))), Some(vec![]));
-        assert_eq!(ids(&queue.forget((DISK, 8), 4096, 4)), (vec![(3, 40)], vec![]));
+        assert_eq!(ids(&queue.forget(place(8), 4096, 4)), (vec![(3, 40)], vec![]));
     }
 
     #[test]
     fn a_bio_that_is_given_up_is_not_completed() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, NONE, 10, 1);
-        queue.queue((DISK, 8), 4096, NONE, 20, 2);
-        queue.forget((DISK, 8), 512, 1);
-        queue.forget((DISK, 8), 4096, 1);
-        queue.forget((DISK, 8), 4096, 1);
+        queue.queue(place(8), 4096, NONE, 10, 1);
+        queue.queue(place(8), 4096, NONE, 20, 2);
+        queue.forget(place(8), 512, 1);
+        queue.forget(place(8), 4096, 1);
+        queue.forget(place(8), 4096, 1);
         assert_eq!(bios(queue.complete(&at(8, 4096, 100))), Some(vec![2]));
-        queue.queue((DISK, 8), 4096, NONE, 110, 3);
-        queue.forget((DISK, 8), 4096, 3);
+        queue.queue(place(8), 4096, NONE, 110, 3);
+        queue.forget(place(8), 4096, 3);
         assert_eq!(ids(&queue.take_older(200)), (vec![], vec![]));
     }
 
     #[test]
     fn fua_on_a_device_without_it_ends_with_the_flush() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, BioFlags::FUA, 10, 1);
-        queue.queue((DISK, 16), 4096, BioFlags::FUA, 10, 2);
+        queue.queue(place(8), 4096, BioFlags::FUA, 10, 1);
+        queue.queue(place(16), 4096, BioFlags::FUA, 10, 2);
         assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
         // The device has FUA.
         assert_eq!(bios(queue.complete(&Completion { flags: BioFlags::FUA, ..at(16, 4096, 20) })), Some(vec![2]));
@@ -1006,7 +1013,7 @@ mod tests {
         assert_eq!(queue.complete_flush(&at(0, 0, 25)), None);
         assert_eq!(queue.complete_flush(&at(16, 0, 25)), None);
         // The same sector is written again.
-        queue.queue((DISK, 8), 4096, NONE, 26, 3);
+        queue.queue(place(8), 4096, NONE, 26, 3);
         assert_eq!(bios(queue.complete(&at(8, 4096, 27))), Some(vec![3]));
         let failed = Completion { error: Some(-5), ..at(8, 0, 30) };
         let completed = Completed { bio: 1, issue: None, error: Some(-5), ts: 30 };
@@ -1017,7 +1024,7 @@ mod tests {
     #[test]
     fn each_part_of_a_split_fua_bio_waits_for_its_flush() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 8192, BioFlags::FUA, 10, 1);
+        queue.queue(place(8), 8192, BioFlags::FUA, 10, 1);
         assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
         assert_eq!(queue.complete_flush(&at(8, 0, 25)), Some(vec![]));
         assert_eq!(bios(queue.complete(&at(16, 4096, 30))), Some(vec![]));
@@ -1027,24 +1034,24 @@ mod tests {
     #[test]
     fn the_flush_after_the_next_write_of_a_sector_is_not_that_of_the_one_before() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, BioFlags::FUA, 10, 1);
+        queue.queue(place(8), 4096, BioFlags::FUA, 10, 1);
         queue.issue(DISK, 8, 4096, 11);
         assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
         // Its flush ends, which is not in the log. The end of the next write's data is not either.
-        queue.queue((DISK, 8), 4096, BioFlags::FUA, 100, 2);
+        queue.queue(place(8), 4096, BioFlags::FUA, 100, 2);
         queue.issue(DISK, 8, 4096, 101);
         assert_eq!(queue.complete_flush(&at(8, 0, 130)), Some(vec![]));
         // A sector is written again only once the bio before is complete. So the older of these two is complete, though no event says so.
-        queue.queue((DISK, 8), 4096, BioFlags::FUA, 200, 3);
-        queue.queue((DISK, 8), 4096, BioFlags::FUA, 300, 4);
+        queue.queue(place(8), 4096, BioFlags::FUA, 200, 3);
+        queue.queue(place(8), 4096, BioFlags::FUA, 300, 4);
         assert_eq!(ids(&queue.decide(DISK, 8)), (vec![(2, 130)], vec![1]));
     }
 
     #[test]
     fn a_bio_is_issued_with_its_first_part_and_again_after_a_requeue() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 0), 4096, NONE, 10, 1);
-        queue.queue((DISK, 8), 8192, NONE, 10, 2);
+        queue.queue(place(0), 4096, NONE, 10, 1);
+        queue.queue(place(8), 8192, NONE, 10, 2);
         // Merged, and the driver does not take the request at once.
         queue.issue(DISK, 0, 8192, 15);
         queue.issue(DISK, 0, 8192, 20);
@@ -1063,28 +1070,28 @@ mod tests {
     fn what_no_bio_covers_is_a_gap() {
         let mut queue = BlockQueue::new();
         assert_eq!(queue.gaps(DISK, 8, 4096), [(8, 4096)]);
-        queue.queue((DISK, 8), 4096, NONE, 10, 1);
-        queue.queue((DISK, 32), 4096, NONE, 10, 2);
+        queue.queue(place(8), 4096, NONE, 10, 1);
+        queue.queue(place(32), 4096, NONE, 10, 2);
         assert_eq!(queue.gaps(DISK, 8, 4096), []);
         assert_eq!(queue.issue(DISK, 0, 48 * 512, 20), [(0, 4096), (16, 8192), (40, 4096)]);
         let ended = queue.complete(&at(8, 8192, 30));
         assert_eq!((numbers(ended.done), ended.gaps, ended.is_known), (vec![1], vec![(16, 4096)], true));
         // A longer bio at the same sector covers what the older one does not.
-        queue.queue((DISK, 32), 8192, NONE, 40, 3);
+        queue.queue(place(32), 8192, NONE, 40, 3);
         assert_eq!(queue.gaps(DISK, 32, 8192), []);
     }
 
     #[test]
     fn a_bio_with_a_flush_counts_until_it_leaves() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, BioFlags::PREFLUSH, 10, 1);
-        queue.queue((DISK, 16), 4096, BioFlags::FUA, 10, 2);
-        queue.queue((DISK, 24), 4096, NONE, 10, 3);
+        queue.queue(place(8), 4096, BioFlags::PREFLUSH, 10, 1);
+        queue.queue(place(16), 4096, BioFlags::FUA, 10, 2);
+        queue.queue(place(24), 4096, NONE, 10, 3);
         queue.complete(&at(8, 4096, 20));
         assert!(queue.is_flushing(DISK));
-        queue.forget((DISK, 16), 4096, 2);
+        queue.forget(place(16), 4096, 2);
         assert!(!queue.is_flushing(DISK));
-        queue.queue((DISK, 32), 4096, BioFlags::FUA, 30, 4);
+        queue.queue(place(32), 4096, BioFlags::FUA, 30, 4);
         queue.take_older(40);
         assert!(!queue.is_flushing(DISK));
     }
@@ -1094,13 +1101,13 @@ mod tests {
         let mut queue: BlockQueue<u32> = BlockQueue::new();
         let from = Dev(253 << 20);
         let redirected = |bytes| Redirected { from, bytes, flags: NONE, whole: Some((7, 1)) };
-        queue.remap((DISK, 8), redirected(4096));
+        queue.remap(place(8), redirected(4096));
         assert_eq!(queue.arrival(DISK, 8), Arrival::Remapped(from));
         assert_eq!(queue.arrival(DISK, 8), Arrival::New);
         // Not reported there, it is found when a request for a part of it comes.
-        queue.remap((DISK, 8), redirected(8192));
+        queue.remap(place(8), redirected(8192));
         assert_eq!(queue.take_redirected(DISK, 24, 4096), []);
-        assert_eq!(queue.take_redirected(DISK, 16, 4096), [((DISK, 8), redirected(8192))]);
+        assert_eq!(queue.take_redirected(DISK, 16, 4096), [(place(8), redirected(8192))]);
         assert_eq!(queue.arrival(DISK, 8), Arrival::New);
     }
 }

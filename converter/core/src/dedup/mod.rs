@@ -27,6 +27,7 @@ use self::set_aside::SetAsideBios;
 use crate::block::queue::Completion;
 use crate::error::Result;
 use crate::event::background_ids::BackgroundIds;
+use crate::event::place::Place;
 use crate::event::probe::Probe;
 use crate::event::{Event, Kind, NO_ID, Op};
 use crate::location::{Location, Locations};
@@ -379,7 +380,7 @@ impl Dedup {
         } else if let Kind::BlockSubmit { dev, sector, bytes, flags } = event.kind
             && bytes > 0
         {
-            logs.set_aside.submit(log, (dev, sector), bytes, flags, event.ts);
+            logs.set_aside.submit(log, Place { dev, sector }, bytes, flags, event.ts);
         }
         match partner {
             None if !is_used => logs.partners.add_unused(event, location, log, &mut settled),

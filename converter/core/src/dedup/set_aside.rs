@@ -5,8 +5,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::block::queue::{BlockQueue, Completion};
-use crate::event::Dev;
 use crate::event::bio_flags::BioFlags;
+use crate::event::place::Place;
 
 /// How long a bio waits for its completion.
 const LINGER_NS: i64 = 60_000_000_000;
@@ -21,10 +21,10 @@ pub(super) struct SetAsideBios {
 
 impl SetAsideBios {
     /// Takes a bio that is set aside.
-    pub(super) fn submit(&mut self, log: usize, target: (Dev, i64), bytes: u64, flags: BioFlags, ts: i64) {
+    pub(super) fn submit(&mut self, log: usize, target: Place, bytes: u64, flags: BioFlags, ts: i64) {
         self.count += 1;
         let queue = self.queues.entry(log).or_default();
-        queue.decide(target.0, target.1);
+        queue.decide(target.dev, target.sector);
         queue.queue(target, bytes, flags, ts, self.count);
         if ts.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
             self.last_sweep = ts;
@@ -48,8 +48,13 @@ impl SetAsideBios {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Dev;
 
     const DISK: Dev = Dev(8 << 20);
+
+    fn place(sector: i64) -> Place {
+        Place { dev: DISK, sector }
+    }
 
     fn at(sector: i64, bytes: u64, ts: i64) -> Completion {
         Completion { dev: DISK, sector, bytes, flags: BioFlags::default(), error: None, is_bio: false, ts }
@@ -58,7 +63,7 @@ mod tests {
     #[test]
     fn a_completion_belongs_to_a_bio_of_its_own_log() {
         let mut bios = SetAsideBios::default();
-        bios.submit(1, (DISK, 8), 8192, BioFlags::default(), 5);
+        bios.submit(1, place(8), 8192, BioFlags::default(), 5);
         assert!(!bios.complete(0, &at(8, 8192, 6)));
         // In two parts.
         assert!(bios.complete(1, &at(8, 4096, 6)));
@@ -69,8 +74,8 @@ mod tests {
     #[test]
     fn a_bio_that_does_not_complete_is_forgotten() {
         let mut bios = SetAsideBios::default();
-        bios.submit(1, (DISK, 8), 4096, BioFlags::default(), 5);
-        bios.submit(1, (DISK, 64), 4096, BioFlags::default(), 6 + LINGER_NS);
+        bios.submit(1, place(8), 4096, BioFlags::default(), 5);
+        bios.submit(1, place(64), 4096, BioFlags::default(), 6 + LINGER_NS);
         assert!(!bios.complete(1, &at(8, 4096, 7 + LINGER_NS)));
     }
 }

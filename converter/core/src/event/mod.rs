@@ -5,6 +5,7 @@ use crate::names::NameId;
 pub(crate) mod background_ids;
 pub mod bio_flags;
 pub mod errno;
+pub mod place;
 pub mod probe;
 pub mod write;
 

@@ -13,6 +13,7 @@ use crate::collections::by_device::ByDevice;
 use crate::dedup::LogSet;
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::place::Place;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
 use crate::location::Location;
 use crate::losses::Reason;
@@ -53,7 +54,7 @@ pub(super) struct OpenBio {
     /// It counts as in flight on its device.
     is_counted: bool,
     /// Where the block layer's queue has it, if that is not where it was submitted.
-    pub(super) queued_at: Option<(Dev, i64)>,
+    pub(super) queued_at: Option<Place>,
     /// It began before the log, or may have.
     pub(super) began_before: bool,
     /// The block layer has queued it, before any submit of it.
@@ -150,11 +151,11 @@ pub(super) struct Bios {
     /// By address: bios that were submitted.
     in_flight: Map<u64, BioSlot>,
     /// By device and sector: the same, for completions without an address.
-    in_flight_by_sector: Map<(Dev, i64), AtSector>,
+    in_flight_by_sector: Map<Place, AtSector>,
     loads: ByDevice<Load>,
     next_bio_id: u64,
     /// By device and sector: where a partition or a device mapper has redirected a bio, and its `bio_id`.
-    below: Map<(Dev, i64), (BioSlot, u64)>,
+    below: Map<Place, (BioSlot, u64)>,
     /// The lowest and the highest address of a bio.
     addresses: (u64, u64),
 }
@@ -282,17 +283,17 @@ impl Bios {
     }
 
     /// Whether a bio that was submitted to this device and sector is in flight.
-    pub(super) fn is_in_flight_at(&self, target: (Dev, i64)) -> bool {
+    pub(super) fn is_in_flight_at(&self, target: Place) -> bool {
         self.in_flight_by_sector.contains_key(&target)
     }
 
     /// Returns the bio in flight that was submitted first to this device and sector.
-    pub(super) fn oldest_in_flight_at(&self, target: (Dev, i64)) -> Option<BioSlot> {
+    pub(super) fn oldest_in_flight_at(&self, target: Place) -> Option<BioSlot> {
         self.in_flight_by_sector.get(&target).map(|at| at.oldest)
     }
 
     /// Notes the flags of the bio that was submitted last to a device and sector, if its own event has none.
-    pub(super) fn note_flags(&mut self, target: (Dev, i64), flags: BioFlags) {
+    pub(super) fn note_flags(&mut self, target: Place, flags: BioFlags) {
         if let Some(at) = self.in_flight_by_sector.get(&target) {
             self.slab[at.newest.index()].row.flags.get_or_insert(flags);
         }
@@ -340,9 +341,9 @@ impl Bios {
         let Self { in_flight_by_sector: by_sector, slab, .. } = self;
         // A recorder that loses completions leaves many bios in flight.
         if sectors.end.saturating_sub(sectors.start).unsigned_abs() < by_sector.len() as u64 {
-            sectors.filter_map(|sector| by_sector.get(&(dev, sector))).for_each(|at| f(slab, at));
+            sectors.filter_map(|sector| by_sector.get(&Place { dev, sector })).for_each(|at| f(slab, at));
         } else {
-            let is_in_range = |&(of, sector): &(Dev, i64)| of == dev && sectors.contains(&sector);
+            let is_in_range = |&Place { dev: of, sector }: &Place| of == dev && sectors.contains(&sector);
             by_sector.iter().filter(|(target, _)| is_in_range(target)).for_each(|(_, at)| f(slab, at));
         }
     }
@@ -350,13 +351,13 @@ impl Bios {
     /// Redirects a bio in flight from a place on a device to one on the device below, where a request is then issued for it. `submitted`: the
     /// bio that was submitted to that place, unless another one was redirected there. If it has copies, only the first one counts.
     /// Returns whether a bio was there.
-    pub(super) fn redirect(&mut self, from: (Dev, i64), to: (Dev, i64), submitted: Option<BioSlot>) -> bool {
+    pub(super) fn redirect(&mut self, from: Place, to: Place, submitted: Option<BioSlot>) -> bool {
         let redirected = self.below.remove(&from).filter(|&(slot, bio_id)| is_open(&self[slot], bio_id));
         let is_first = |slot: &BioSlot| !self[*slot].is_redirected;
         let Some(slot) = redirected.map(|(slot, _)| slot).or(submitted.filter(is_first)) else { return false };
         self[slot].is_redirected = true;
         let row = &mut self[slot].row;
-        row.below = if row.dev == to.0 { Dev::UNKNOWN } else { to.0 };
+        row.below = if row.dev == to.dev { Dev::UNKNOWN } else { to.dev };
         if self.below.len() >= MAX_BELOW {
             let slab = &self.slab;
             self.below.retain(|_, &mut (slot, bio_id)| is_open(&slab[slot.index()], bio_id));
@@ -370,7 +371,7 @@ impl Bios {
     }
 
     /// The bio that a thread submitted to this device and sector last, if it is neither issued nor redirected.
-    pub(super) fn just_submitted_at(&self, target: (Dev, i64), tid: u32) -> Option<BioSlot> {
+    pub(super) fn just_submitted_at(&self, target: Place, tid: u32) -> Option<BioSlot> {
         let slot = self.in_flight_by_sector.get(&target)?.newest;
         let bio = &self[slot];
         (bio.row.tid == tid && bio.issue.is_none() && !bio.is_redirected).then_some(slot)
@@ -386,26 +387,26 @@ impl Bios {
             }
         };
         if sectors.end.saturating_sub(sectors.start).unsigned_abs() < below.len() as u64 {
-            sectors.clone().filter_map(|sector| below.get(&(dev, sector))).for_each(update);
+            sectors.clone().filter_map(|sector| below.get(&Place { dev, sector })).for_each(update);
         } else {
-            let is_in_range = |&(of, sector): &(Dev, i64)| of == dev && sectors.contains(&sector);
+            let is_in_range = |&Place { dev: of, sector }: &Place| of == dev && sectors.contains(&sector);
             below.iter().filter(|(at, _)| is_in_range(at)).for_each(|(_, at)| update(at));
         }
     }
 
     /// Removes a bio from the maps that find it by its address or its sector.
     fn unlink(&mut self, slot: BioSlot) {
-        let Bio { address, dev, sector, .. } = self[slot].row;
+        let (address, place) = (self[slot].row.address, self[slot].row.place());
         for map in [&mut self.filling, &mut self.in_flight] {
             if map.get(&address) == Some(&slot) {
                 map.remove(&address);
             }
         }
-        self.unlink_from_sector(slot, (dev, sector));
+        self.unlink_from_sector(slot, place);
     }
 
     /// Makes a bio the newest one at a device and sector.
-    fn link_at_sector(&mut self, slot: BioSlot, target: (Dev, i64)) {
+    fn link_at_sector(&mut self, slot: BioSlot, target: Place) {
         let at = self.in_flight_by_sector.entry(target).or_insert(AtSector { oldest: slot, newest: BioSlot::NONE });
         let older = std::mem::replace(&mut at.newest, slot);
         self[slot].at_sector = Some(Neighbours { older, newer: BioSlot::NONE });
@@ -416,7 +417,7 @@ impl Bios {
         }
     }
 
-    fn unlink_from_sector(&mut self, slot: BioSlot, target: (Dev, i64)) {
+    fn unlink_from_sector(&mut self, slot: BioSlot, target: Place) {
         let Some(Neighbours { older, newer }) = self[slot].at_sector.take() else { return };
         if older.is_none() && newer.is_none() {
             self.in_flight_by_sector.remove(&target);
@@ -685,7 +686,7 @@ impl Pairer {
         e: &Event,
         id: u64,
         address: u64,
-        (dev, sector): (Dev, i64),
+        place: Place,
         (bytes, flags): (u64, Option<BioFlags>),
         out: &mut Out<'_>,
     ) -> Result<()> {
@@ -726,12 +727,13 @@ impl Pairer {
             (bio.row.extent.is_partial, bio.lacks_folios) = (false, false);
         }
         self.bios[slot].row.flags = flags;
-        self.begin_flight(e, slot, address, (dev, sector));
+        self.begin_flight(e, slot, address, place);
         Ok(())
     }
 
     /// Submits a bio whose size is known.
-    pub(super) fn begin_flight(&mut self, e: &Event, slot: BioSlot, address: u64, (dev, sector): (Dev, i64)) {
+    pub(super) fn begin_flight(&mut self, e: &Event, slot: BioSlot, address: u64, place: Place) {
+        let Place { dev, sector } = place;
         self.bios.in_flight.insert(address, slot);
         let location = self.location();
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
@@ -747,7 +749,7 @@ impl Pairer {
         let (request, is_flush) = (bio.request, bio.row.direction() == Direction::Flush);
         self.bios.add_load(slot);
         if dev.is_known() && sector != NO_SECTOR {
-            self.bios.link_at_sector(slot, (dev, sector));
+            self.bios.link_at_sector(slot, place);
         }
         if request.is_some() {
             let open = &mut self.requests[request];
@@ -762,12 +764,12 @@ impl Pairer {
         &mut self,
         e: &Event,
         address: u64,
-        (dev, sector): (Dev, i64),
+        place: Place,
         error: Option<i32>,
         out: &mut Out<'_>,
     ) -> Result<()> {
         let slot = if address == 0 {
-            self.bios.oldest_in_flight_at((dev, sector))
+            self.bios.oldest_in_flight_at(place)
         } else {
             self.bios.in_flight.get(&address).copied()
         };
@@ -794,11 +796,7 @@ impl Pairer {
             }
             self.note_orphan(address, e.ts);
             return self.lose(Reason::UnmatchedComplete, e.ts, out, || {
-                if address == 0 {
-                    format!("bio_complete dev {dev} sector {sector}")
-                } else {
-                    format!("bio_complete bio 0x{address:x}")
-                }
+                if address == 0 { format!("bio_complete {place}") } else { format!("bio_complete bio 0x{address:x}") }
             });
         };
         self.last_complete = Some((address, e.ts));
@@ -886,7 +884,7 @@ impl Pairer {
         };
         let done = bio.done.filter(|_| reason == Reason::NeverCompleted);
         if reason == Reason::NeverCompleted {
-            let place = self.bios[slot].queued_at.unwrap_or((dev, sector));
+            let place = self.bios[slot].queued_at.unwrap_or(Place { dev, sector });
             self.bios.remove_load(slot);
             self.doubt_size(slot);
             // The block layer may still have it: its request has waited long enough, not the bio itself.

@@ -7,6 +7,7 @@ use super::{Out, Pairer};
 use crate::block::queue::{Arrival, BlockQueue, Completed, Completion, Decided, Gap, Issue, Redirected, sectors};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
+use crate::event::place::Place;
 use crate::event::{Dev, Event, NO_ID, UNKNOWN_TASK};
 use crate::losses::Reason;
 use crate::names::NameId;
@@ -50,13 +51,12 @@ impl Pairer {
     pub(super) fn block_submit(
         &mut self,
         e: &Event,
-        target: (Dev, i64),
+        target: Place,
         bytes: u64,
         flags: BioFlags,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        let (dev, sector) = target;
-        self.note_submits(dev, flags);
+        self.note_submits(target.dev, flags);
         match flags.direction(bytes) {
             Direction::Flush => return self.flush_submit(e, target, flags, out),
             Direction::Write => self.sees_block_submits = true,
@@ -64,9 +64,7 @@ impl Pairer {
             Direction::Unknown => self.doubt_bytes(e),
         }
         if self.is_rest_of_split(e, target, bytes, flags) {
-            self.count(Reason::Duplicate, e.ts, self.location(), || {
-                format!("the rest of a split bio to dev {dev} sector {sector}")
-            });
+            self.count(Reason::Duplicate, e.ts, self.location(), || format!("the rest of a split bio to {target}"));
             return Ok(());
         }
         let slot = self.submit_to_block_layer(e, target, bytes, flags, out)?;
@@ -75,7 +73,14 @@ impl Pairer {
     }
 
     /// Takes note of what a thread submits, if the block layer can split it.
-    fn note_last_submit(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, slot: BioSlot) {
+    fn note_last_submit(
+        &mut self,
+        e: &Event,
+        Place { dev, sector }: Place,
+        bytes: u64,
+        flags: BioFlags,
+        slot: BioSlot,
+    ) {
         if self.last_submits.len() >= MAX_LAST_SUBMITS {
             self.last_submits.clear();
         }
@@ -86,7 +91,7 @@ impl Pairer {
 
     /// Whether a submit is of the rest of the bio that its thread has submitted last: Linux 4.3 to 4.11 queue it once more when they have split a
     /// part off. The rest ends where the bio does, which is in flight until its last part is complete.
-    fn is_rest_of_split(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags) -> bool {
+    fn is_rest_of_split(&mut self, e: &Event, Place { dev, sector }: Place, bytes: u64, flags: BioFlags) -> bool {
         let end = sector.saturating_add(sectors(bytes));
         let task = self.tasks.id_of(e);
         let Some(&last) = self.last_submits.get(&task) else { return false };
@@ -114,30 +119,30 @@ impl Pairer {
     fn submit_to_block_layer(
         &mut self,
         e: &Event,
-        target: (Dev, i64),
+        target: Place,
         bytes: u64,
         flags: BioFlags,
         out: &mut Out<'_>,
     ) -> Result<BioSlot> {
-        let (dev, sector) = target;
+        let Place { dev, sector } = target;
         let decided = self.queue_of(flags).decide(dev, sector);
         self.end_decided(decided, out)?;
         if let Arrival::Remapped(from) = self.queue_of(flags).arrival(dev, sector) {
             self.queues_below.insert(from);
-            self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
+            self.count(Reason::Remapped, e.ts, self.location(), || format!("to {target}"));
             self.queue_of(flags).queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
         if flags.is_write() && self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
             self.bios.note_flags(target, flags);
-            self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
+            self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to {target}"));
             self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
         if flags.is_write() && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
             // So has this one, but its submit was lost.
-            self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
+            self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to {target}"));
             self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
@@ -145,10 +150,11 @@ impl Pairer {
             && let Some(upper) = self.bio_above(e, dev, Direction::Write)
         {
             // No remap says so, but it is a part of what the file system has submitted.
-            self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
-            let Bio { dev: from, sector: from_sector, extent, .. } = self.bios[upper].row;
-            if extent.bytes == bytes {
-                self.bios.redirect((from, from_sector), target, Some(upper));
+            self.count(Reason::Remapped, e.ts, self.location(), || format!("to {target}"));
+            let row = &self.bios[upper].row;
+            if row.extent.bytes == bytes {
+                let from = row.place();
+                self.bios.redirect(from, target, Some(upper));
             }
             self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
@@ -175,7 +181,7 @@ impl Pairer {
     /// it continues unchanged, like those of a multipath NVMe device, and ends with its request.
     fn queue_redirected(
         &mut self,
-        (dev, sector): (Dev, i64),
+        Place { dev, sector }: Place,
         bytes: u64,
         flags: BioFlags,
         ts: i64,
@@ -191,8 +197,8 @@ impl Pairer {
                 self.queue_of(flags).queue(target, bytes, BioFlags::default(), ts, BioSlot::NONE);
                 continue;
             };
-            let Bio { dev, sector, submit, .. } = self.bios[slot].row;
-            let decided = self.queue_of(flags).forget((dev, sector), bytes, slot);
+            let (place, submit) = (self.bios[slot].row.place(), self.bios[slot].row.submit);
+            let decided = self.queue_of(flags).forget(place, bytes, slot);
             self.end_decided(decided, out)?;
             self.bios[slot].queued_at = Some(target);
             self.queue_of(flags).queue(target, bytes, flags, submit.unwrap_or(ts), slot);
@@ -209,7 +215,7 @@ impl Pairer {
     }
 
     /// Opens a bio, or a request, that its own thread begins.
-    pub(super) fn open_block_bio(&mut self, e: &Event, target: (Dev, i64), bytes: u64, flags: BioFlags) -> BioSlot {
+    pub(super) fn open_block_bio(&mut self, e: &Event, target: Place, bytes: u64, flags: BioFlags) -> BioSlot {
         self.open_block_bio_of(e, target, bytes, flags, true)
     }
 
@@ -217,7 +223,7 @@ impl Pairer {
     pub(super) fn open_block_bio_of(
         &mut self,
         e: &Event,
-        target: (Dev, i64),
+        target: Place,
         bytes: u64,
         flags: BioFlags,
         is_by_submitter: bool,
@@ -247,23 +253,23 @@ impl Pairer {
         let bio_id = row.bio_id;
         row.submit = Some(e.ts);
         row.commit_id = commit_id;
-        row.sector = target.1;
-        row.dev = target.0;
+        row.sector = target.sector;
+        row.dev = target.dev;
         row.extent.bytes = bytes;
         row.flags = Some(flags);
         self.bios.add_load(slot);
         if let Some(request) = request {
             let open = &mut self.requests[request];
             open.extend_to(e.ts);
-            if target.0 == open.row.dev {
+            if target.dev == open.row.dev {
                 open.newest_on_own = Some((slot, bio_id));
             }
             if direction == Direction::Flush {
                 // A request without data writes nothing back.
                 open.row.bios -= 1;
             } else {
-                if !open.devices.contains(&target.0) && open.devices.len() < MAX_DEVICES {
-                    open.devices.push(target.0);
+                if !open.devices.contains(&target.dev) && open.devices.len() < MAX_DEVICES {
+                    open.devices.push(target.dev);
                 }
                 open.row.extent.bytes += bytes;
                 open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
@@ -275,7 +281,7 @@ impl Pairer {
     /// Opens a request that is known by its completion only: not since when, nor whose.
     pub(super) fn open_unknown_block_bio(
         &mut self,
-        (dev, sector): (Dev, i64),
+        Place { dev, sector }: Place,
         bytes: u64,
         flags: BioFlags,
         ts: i64,
@@ -299,18 +305,19 @@ impl Pairer {
     pub(super) fn block_insert(
         &mut self,
         e: &Event,
-        (dev, sector): (Dev, i64),
+        place: Place,
         bytes: u64,
         flags: BioFlags,
         out: &mut Out<'_>,
     ) -> Result<()> {
+        let Place { dev, sector } = place;
         self.block_requests.sees_inserts = true;
         self.block_requests.note_request(dev);
         // A flush is a row from its issue on.
         if bytes == 0 || !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
         }
-        self.queue_redirected((dev, sector), bytes, flags, e.ts, out)?;
+        self.queue_redirected(place, bytes, flags, e.ts, out)?;
         let gaps = self.queue_of(flags).gaps(dev, sector, bytes);
         self.open_requests(e, (dev, sector, bytes), gaps, (flags, Stage::Inserted));
         Ok(())
@@ -320,11 +327,12 @@ impl Pairer {
     pub(super) fn block_issue(
         &mut self,
         e: &Event,
-        (dev, sector): (Dev, i64),
+        place: Place,
         bytes: u64,
         flags: BioFlags,
         out: &mut Out<'_>,
     ) -> Result<()> {
+        let Place { dev, sector } = place;
         self.block_requests.note_request(dev);
         if !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
@@ -332,7 +340,7 @@ impl Pairer {
         if bytes == 0 {
             return self.flush_issue(e, dev, flags, out);
         }
-        self.queue_redirected((dev, sector), bytes, flags, e.ts, out)?;
+        self.queue_redirected(place, bytes, flags, e.ts, out)?;
         let gaps = self.queue_of(flags).issue(dev, sector, bytes, e.ts);
         let range = sector..sector.saturating_add(sectors(bytes));
         let logs = self.provenance.completable;
@@ -349,7 +357,7 @@ impl Pairer {
         let is_write = flags.is_write();
         let queued = self.queue_of(flags).find(dev, sector, bytes, |slot| slot.is_some());
         // The file system's own event may have reported the bio.
-        let of_file_system = || self.bios.oldest_in_flight_at((dev, sector)).filter(|_| is_write);
+        let of_file_system = || self.bios.oldest_in_flight_at(Place { dev, sector }).filter(|_| is_write);
         let flush = || self.flushes.oldest(dev).filter(|_| bytes == 0);
         match queued.or_else(of_file_system).or_else(flush) {
             Some(slot) => self.provenance.completable.contains(self.bios[slot].log),
@@ -365,6 +373,7 @@ impl Pairer {
         }
         let completion = &completion;
         let &Completion { dev, sector, bytes, ts, flags, is_bio, error } = completion;
+        let place = Place { dev, sector };
         if !self.is_authoritative_at(dev, sector, bytes, flags) {
             return Ok(());
         }
@@ -380,18 +389,16 @@ impl Pairer {
             let done = if is_bio { None } else { self.block_queue.complete_flush(completion) };
             return match done {
                 Some(done) => done.into_iter().try_for_each(|done| self.end_completed(done, out)),
-                None if sector > 0 && !is_bio && !self.flushes.are_at((dev, sector)) => {
-                    self.second_end((dev, sector), ts, out)
-                }
+                None if sector > 0 && !is_bio && !self.flushes.are_at(place) => self.second_end(place, ts, out),
                 None => self.flush_complete(completion, out),
             };
         }
         if !is_bio && flags.is_write() {
             self.bios.note_done(dev, sector..sector.saturating_add(sectors(bytes)), ts, error);
         }
-        self.queue_redirected((dev, sector), bytes, flags, ts, out)?;
+        self.queue_redirected(place, bytes, flags, ts, out)?;
         if flags.is_write() && !is_bio {
-            self.block_requests.note_end((dev, sector));
+            self.block_requests.note_end(place);
         }
         let ended = self.queue_of(flags).complete(completion);
         if !ended.gaps.is_empty() {
@@ -413,12 +420,12 @@ impl Pairer {
         }
         if !ended.is_known && self.sees_own_bios_on(dev, flags) {
             self.orphans.of_sectors += 1;
-            let what = || format!("completion of dev {dev} sector {sector}");
+            let what = || format!("completion of {place}");
             return self.lose(Reason::UnmatchedComplete, ts, out, what);
         }
         if self.sees_own_bios_on(dev, flags) {
             // The file system reports the completions of its own bios, so only another gap has lost its submit.
-            let is_lost = |&&(sector, _): &&Gap| !self.bios.is_in_flight_at((dev, sector));
+            let is_lost = |&&(sector, _): &&Gap| !self.bios.is_in_flight_at(Place { dev, sector });
             if let Some(&(sector, _)) = ended.gaps.iter().find(is_lost) {
                 let has_begun = self.block_requests.has_completed(dev, flags.traffic());
                 let reason = if has_begun { Reason::UnmatchedComplete } else { Reason::OtherCompletion };
@@ -443,13 +450,15 @@ impl Pairer {
 
     /// A request is done once more, without a length. That is the end of a write with a flush, after which nothing follows. Without the first
     /// end, it is that of an unknown write.
-    fn second_end(&mut self, (dev, sector): (Dev, i64), ts: i64, out: &mut Out<'_>) -> Result<()> {
-        if self.block_requests.has_ended((dev, sector)) {
+    fn second_end(&mut self, place: Place, ts: i64, out: &mut Out<'_>) -> Result<()> {
+        if self.block_requests.has_ended(place) {
             return Ok(());
         }
-        let what = || format!("completion of dev {dev} sector {sector} without a length");
+        let what = || format!("completion of {place} without a length");
         // Where submits are not recorded, it may be that of a flush, which a device mapper gives a sector.
-        if self.block_requests.sees_writes_to(dev) && self.block_requests.has_completed(dev, Traffic::Writes) {
+        if self.block_requests.sees_writes_to(place.dev)
+            && self.block_requests.has_completed(place.dev, Traffic::Writes)
+        {
             self.orphans.of_sectors += 1;
             return self.lose(Reason::UnmatchedComplete, ts, out, what);
         }
@@ -479,13 +488,8 @@ impl Pairer {
     }
 
     /// A request is done, all of it. Its completion may have ended it before.
-    pub(super) fn block_done(
-        &mut self,
-        e: &Event,
-        (dev, sector): (Dev, i64),
-        flags: BioFlags,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
+    pub(super) fn block_done(&mut self, e: &Event, place: Place, flags: BioFlags, out: &mut Out<'_>) -> Result<()> {
+        let Place { dev, sector } = place;
         if !self.is_authoritative_at(dev, sector, 0, flags) {
             return Ok(());
         }
@@ -494,15 +498,15 @@ impl Pairer {
             return Ok(());
         }
         self.block_requests.note_request(dev);
-        let ended = self.queue_of(flags).complete_at((dev, sector), flags, e.ts);
+        let ended = self.queue_of(flags).complete_at(place, flags, e.ts);
         if !ended.is_known {
             // A file system or probes may have reported the bios.
             let is_of_queue = sector > 0 && flags.is_write() && !self.sees_bios && !self.probes.sees_bios;
-            return if is_of_queue { self.second_end((dev, sector), e.ts, out) } else { Ok(()) };
+            return if is_of_queue { self.second_end(place, e.ts, out) } else { Ok(()) };
         }
         self.note_completed(dev, flags);
         if flags.is_write() {
-            self.block_requests.note_end((dev, sector));
+            self.block_requests.note_end(place);
         }
         for done in ended.done {
             if done.bio.is_some() && done.issue.is_none() {
@@ -559,49 +563,49 @@ impl Pairer {
     ///
     /// The kernel names the whole disk as the target, also where a device mapper redirects a bio to a partition: the sector is then that of
     /// the partition, and the next event of the thread redirects the bio from there to the disk's sector.
-    pub(super) fn block_remap(&mut self, e: &Event, from: (Dev, i64), to: (Dev, i64), bytes: u64, flags: BioFlags) {
+    pub(super) fn block_remap(&mut self, e: &Event, from: Place, to: Place, bytes: u64, flags: BioFlags) {
         let task = self.tasks.id_of(e);
         let is_write = flags.is_write();
-        let named = (to.0, from.1);
+        let named = Place { dev: to.dev, sector: from.sector };
         if self.last_remaps.len() >= MAX_LAST_REMAPS {
             self.last_remaps.clear();
         }
-        let last = self.last_remaps.insert(task, (from.0, to));
-        let continued = last.filter(|&(upper, target)| target == named && from.0 != to.0 && upper != from.0);
+        let last = self.last_remaps.insert(task, (from.dev, to));
+        let continued = last.filter(|&(upper, target)| target == named && from.dev != to.dev && upper != from.dev);
         // An empty flush is redirected to a partition and not from there.
         if bytes == 0 {
-            return self.flush_remap(from.0, to);
+            return self.flush_remap(from.dev, to);
         }
         if let Some((upper, _)) = continued {
             self.queue_of(flags).take_back_remap(named);
-            self.devices_below.take_back(upper, to.0);
-            self.devices_below.add(upper, from.0);
+            self.devices_below.take_back(upper, to.dev);
+            self.devices_below.add(upper, from.dev);
         }
-        self.devices_below.add(from.0, to.0);
-        let queued = self.queue_of(flags).find(from.0, from.1, 0, |_| true);
+        self.devices_below.add(from.dev, to.dev);
+        let queued = self.queue_of(flags).find(from.dev, from.sector, 0, |_| true);
         let of_file_system = self.bios.oldest_in_flight_at(from).filter(|_| is_write);
         let submitted = of_file_system.or(queued.filter(|&slot: &BioSlot| slot.is_some()));
         let was_redirected = submitted.is_some_and(|slot| self.bios[slot].is_redirected());
         let is_redirected = self.bios.redirect(from, to, submitted)
             || continued.is_some() && self.bios.redirect(named, to, None)
             // The patch names the disk at the submit too.
-            || from.0 != to.0
+            || from.dev != to.dev
                 && submitted.is_none()
                 && self.bios.just_submitted_at(named, e.tid).is_some_and(|slot| self.bios.redirect(named, to, Some(slot)));
         // The submits to a partition name its disk. So what is redirected from a device to which submits are recorded has lost its own.
-        let is_lost = from.0 != to.0 && self.block_requests.has_submits_to(from.0, flags);
+        let is_lost = from.dev != to.dev && self.block_requests.has_submits_to(from.dev, flags);
         if is_redirected || queued.is_some() || of_file_system.is_some() || is_lost {
             let is_whole = |&slot: &BioSlot| {
                 let row = &self.bios[slot].row;
-                (row.dev, row.sector) == from && row.extent.bytes == bytes && from.0 != to.0
+                row.place() == from && row.extent.bytes == bytes && from.dev != to.dev
             };
             let whole = queued.filter(|&slot| slot.is_some() && of_file_system.is_none()).filter(is_whole);
             let whole = whole.map(|slot| (slot, self.bios[slot].row.bio_id));
             if was_redirected && whole.is_some() {
                 // It has several copies.
-                self.queues_below.insert(from.0);
+                self.queues_below.insert(from.dev);
             }
-            self.queue_of(flags).remap(to, Redirected { from: from.0, bytes, flags, whole });
+            self.queue_of(flags).remap(to, Redirected { from: from.dev, bytes, flags, whole });
         }
     }
 }

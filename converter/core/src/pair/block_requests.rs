@@ -13,6 +13,7 @@ use super::{Out, Pairer};
 use crate::block::queue::{Completion, Gap};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
+use crate::event::place::Place;
 use crate::event::{Dev, Event};
 use crate::location::Location;
 use crate::losses::Reason;
@@ -35,7 +36,7 @@ pub(super) struct BlockRequests {
     /// Devices that have requests. One without them is stacked on others.
     requests: HashSet<Dev, FixedState>,
     /// Where writes have ended lately. One with a flush ends once more.
-    ended: HashSet<(Dev, i64), FixedState>,
+    ended: HashSet<Place, FixedState>,
     /// Those of them on which a bio has completed that was submitted in the log.
     completed: HashSet<(Dev, Traffic), FixedState>,
     /// The first log that reports requests of a device without their bios, by device and kind. Others report the same ones.
@@ -86,7 +87,7 @@ impl BlockRequests {
     }
 
     /// Notes that a write has ended.
-    pub(super) fn note_end(&mut self, place: (Dev, i64)) {
+    pub(super) fn note_end(&mut self, place: Place) {
         if self.ended.len() >= MAX_ENDED {
             self.ended.clear();
         }
@@ -94,7 +95,7 @@ impl BlockRequests {
     }
 
     /// Whether a write has ended there. Each recorder of a device may report that it ends once more.
-    pub(super) fn has_ended(&self, place: (Dev, i64)) -> bool {
+    pub(super) fn has_ended(&self, place: Place) -> bool {
         self.ended.contains(&place)
     }
 
@@ -155,10 +156,10 @@ impl Pairer {
         let known = self.queue_of(flags).find(dev, sector, bytes, |slot| slot.is_some());
         let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {
-            let slot = self.open_request_row(e, (dev, sector), bytes, (flags, stage, may_be_of_thread));
+            let slot = self.open_request_row(e, Place { dev, sector }, bytes, (flags, stage, may_be_of_thread));
             self.note_lost_submit(dev, flags, self.bios[slot].request, true);
             let queue = self.queue_of(flags);
-            queue.queue((dev, sector), bytes, flags, e.ts, slot);
+            queue.queue(Place { dev, sector }, bytes, flags, e.ts, slot);
             if stage == Stage::Issued {
                 queue.issue(dev, sector, bytes, e.ts);
             }
@@ -168,13 +169,13 @@ impl Pairer {
     fn open_request_row(
         &mut self,
         e: &Event,
-        target: (Dev, i64),
+        target: Place,
         bytes: u64,
         (flags, stage, may_be_of_thread): (BioFlags, Stage, bool),
     ) -> BioSlot {
         // Any thread may hand a request to the driver, so whose it is then follows only where those that are inserted are recorded: the
         // others go straight to the driver.
-        let began_before = stage == Stage::Issued && !self.block_requests.has_completed(target.0, flags.traffic());
+        let began_before = stage == Stage::Issued && !self.block_requests.has_completed(target.dev, flags.traffic());
         let is_by_submitter = may_be_of_thread && (stage == Stage::Inserted || self.block_requests.sees_inserts);
         let slot = self.open_block_bio_of(e, target, bytes, flags, is_by_submitter);
         let bio = &mut self.bios[slot];
@@ -198,7 +199,7 @@ impl Pairer {
         }
         for (sector, bytes) in gaps {
             self.note_lost_submit(dev, flags, RequestSlot::NONE, !self.phases_seen.issues);
-            let slot = self.open_unknown_block_bio((dev, sector), bytes, flags, ts);
+            let slot = self.open_unknown_block_bio(Place { dev, sector }, bytes, flags, ts);
             self.bios[slot].row.is_request = true;
             self.bios[slot].began_before = !self.block_requests.has_completed(dev, flags.traffic());
             self.end_block_bio(slot, ts, (None, error), out)?;
@@ -294,8 +295,8 @@ impl Pairer {
         } else {
             Reason::UnmatchedComplete
         };
-        let (dev, sector) = (row.dev, row.sector);
-        self.count(reason, complete, location, || format!("a request of dev {dev} sector {sector}"));
+        let place = row.place();
+        self.count(reason, complete, location, || format!("a request of {place}"));
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::slots::{BioSlot, RequestSlot};
 use super::{Out, Pairer};
 use crate::dedup::Provenance;
 use crate::error::Result;
+use crate::event::place::Place;
 use crate::event::{Event, Kind, NO_ID};
 use crate::losses::Reason;
 use crate::names::NameId;
@@ -173,7 +174,7 @@ impl Pairer {
                 self.add_folio(&held.event, id, bio, (offset, len), (dev, ino), out)?;
             }
             Kind::BioSubmit { bio, sector, dev, bytes, flags, .. } => {
-                self.submit(&held.event, id, bio, (dev, sector), (bytes, flags), out)?;
+                self.submit(&held.event, id, bio, Place { dev, sector }, (bytes, flags), out)?;
             }
             _ => {}
         }

@@ -8,6 +8,7 @@ use super::{Map, Out, Pairer};
 use crate::block::queue::{Completion, Issue};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::place::Place;
 use crate::event::{Dev, Event, NO_SECTOR};
 use crate::losses::Reason;
 use crate::rows::Confidence;
@@ -133,7 +134,13 @@ impl Flush {
 pub(super) struct Flushes(Map<Dev, Device>);
 
 impl Flushes {
-    fn add(&mut self, (dev, sector): (Dev, i64), slot: BioSlot, flags: BioFlags, is_request: bool) -> Option<BioSlot> {
+    fn add(
+        &mut self,
+        Place { dev, sector }: Place,
+        slot: BioSlot,
+        flags: BioFlags,
+        is_request: bool,
+    ) -> Option<BioSlot> {
         let device = self.0.entry(dev).or_default();
         // Its end may be taken for one that is still to come.
         let may_follow = device.surplus > 0 && device.running > 0;
@@ -156,7 +163,7 @@ impl Flushes {
     }
 
     /// Whether flushes of a place are in flight.
-    pub(super) fn are_at(&self, (dev, sector): (Dev, i64)) -> bool {
+    pub(super) fn are_at(&self, Place { dev, sector }: Place) -> bool {
         self.0.get(&dev).is_some_and(|device| device.in_flight.iter().any(|flush| flush.sector == Some(sector)))
     }
 
@@ -202,14 +209,8 @@ impl Flushes {
 
 impl Pairer {
     /// A bio without data asks for a flush.
-    pub(super) fn flush_submit(
-        &mut self,
-        e: &Event,
-        target: (Dev, i64),
-        flags: BioFlags,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
-        let (dev, sector) = target;
+    pub(super) fn flush_submit(&mut self, e: &Event, target: Place, flags: BioFlags, out: &mut Out<'_>) -> Result<()> {
+        let Place { dev, sector } = target;
         if sector > 0 {
             self.block_requests.note_end(target);
         }
@@ -239,13 +240,13 @@ impl Pairer {
     fn open_flush(
         &mut self,
         e: &Event,
-        target: (Dev, i64),
+        target: Place,
         flags: BioFlags,
         is_request: bool,
         out: &mut Out<'_>,
     ) -> Result<()> {
         let is_by_submitter = !is_request || self.block_requests.sees_inserts;
-        let slot = self.open_block_bio_of(e, (target.0, NO_SECTOR), 0, flags, is_by_submitter);
+        let slot = self.open_block_bio_of(e, Place { sector: NO_SECTOR, ..target }, 0, flags, is_by_submitter);
         let row = &mut self.bios[slot].row;
         (row.is_request, row.queue_unknown) = (is_request, is_request);
         let lost = self.flushes.add(target, slot, flags, is_request).filter(|&lost| lost.is_some());
@@ -253,9 +254,10 @@ impl Pairer {
     }
 
     /// A flush is redirected to the device below.
-    pub(super) fn flush_remap(&mut self, from: Dev, (to, sector): (Dev, i64)) {
+    pub(super) fn flush_remap(&mut self, from: Dev, place: Place) {
+        let Place { dev: to, sector } = place;
         if sector > 0 {
-            self.block_requests.note_end((to, sector));
+            self.block_requests.note_end(place);
         }
         if from != to && self.flushes.0.get(&from).is_some_and(|device| !device.in_flight.is_empty()) {
             let redirected = &mut self.flushes.0.entry(to).or_default().redirected;
@@ -293,7 +295,7 @@ impl Pairer {
             // It is for the bio of a write that asks for a flush.
             || is_flushing;
         if !is_known && self.makes_requests_of(dev, flags) {
-            self.open_flush(e, (dev, NO_SECTOR), flags, true, out)?;
+            self.open_flush(e, Place { dev, sector: NO_SECTOR }, flags, true, out)?;
         }
         let device = self.flushes.0.entry(dev).or_default();
         device.running = device.running.saturating_add(1);

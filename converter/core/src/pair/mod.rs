@@ -95,6 +95,7 @@ use crate::block::queue::{BlockQueue, Completion, Decided};
 use crate::dedup::Provenance;
 use crate::error::Result;
 use crate::event::background_ids::BackgroundIds;
+use crate::event::place::Place;
 use crate::event::{Dev, Event, Kind, NO_ID};
 use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
@@ -143,7 +144,7 @@ pub struct Pairer {
     block_requests: BlockRequests,
     devices_below: DevicesBelow,
     /// By thread: from which device and to where it has redirected a bio last.
-    last_remaps: Map<u32, (Dev, (Dev, i64))>,
+    last_remaps: Map<u32, (Dev, Place)>,
     /// By thread: what it has submitted last to the block layer.
     last_submits: Map<u32, LastSubmit>,
     ends: Ends,
@@ -304,9 +305,11 @@ impl Pairer {
                 if background {
                     self.mark_background(event, id);
                 }
-                self.submit(event, id, bio, (dev, sector), (bytes, flags), out)
+                self.submit(event, id, bio, Place { dev, sector }, (bytes, flags), out)
             }
-            Kind::BioComplete { bio, sector, dev, error } => self.complete(event, bio, (dev, sector), error, out),
+            Kind::BioComplete { bio, sector, dev, error } => {
+                self.complete(event, bio, Place { dev, sector }, error, out)
+            }
             Kind::CallEnter { .. } => self.call_enter(event, out),
             Kind::CallExit { .. } => self.call_exit(event, out),
             Kind::SyncStart { .. } => self.sync_start(event, out),
@@ -316,21 +319,27 @@ impl Pairer {
                 Ok(())
             }
             Kind::BlockSubmit { dev, sector, bytes, flags } => {
-                self.block_submit(event, (dev, sector), bytes, flags, out)
+                self.block_submit(event, Place { dev, sector }, bytes, flags, out)
             }
             Kind::BlockInsert { dev, sector, bytes, flags } => {
-                self.block_insert(event, (dev, sector), bytes, flags, out)
+                self.block_insert(event, Place { dev, sector }, bytes, flags, out)
             }
             Kind::BlockIssue { dev, sector, bytes, flags } => {
                 self.phases_seen.issues = true;
-                self.block_issue(event, (dev, sector), bytes, flags, out)
+                self.block_issue(event, Place { dev, sector }, bytes, flags, out)
             }
-            Kind::BlockDone { dev, sector, flags } => self.block_done(event, (dev, sector), flags, out),
+            Kind::BlockDone { dev, sector, flags } => self.block_done(event, Place { dev, sector }, flags, out),
             Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio } => {
                 self.block_complete(&Completion { dev, sector, bytes, flags, error, is_bio, ts: event.ts }, out)
             }
             Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags } => {
-                self.block_remap(event, (from_dev, from_sector), (dev, sector), bytes, flags);
+                self.block_remap(
+                    event,
+                    Place { dev: from_dev, sector: from_sector },
+                    Place { dev, sector },
+                    bytes,
+                    flags,
+                );
                 Ok(())
             }
             Kind::WaitStart { id, wait, transaction } => self.wait_start(event, id, wait, transaction, out),

@@ -9,6 +9,7 @@ use super::slots::{BioSlot, RequestSlot};
 use super::{LINGER_NS, Map, Out, Pairer};
 use crate::error::Result;
 use crate::event::bio_flags::BioFlags;
+use crate::event::place::Place;
 use crate::event::probe::{BioRole, NO_OFFSET};
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::losses::Reason;
@@ -128,7 +129,7 @@ impl Pairer {
         &mut self,
         e: &Event,
         address: u64,
-        (dev, sector): (Dev, i64),
+        place: Place,
         (bytes, flags): (u64, Option<BioFlags>),
         role: BioRole,
         out: &mut Out<'_>,
@@ -139,7 +140,7 @@ impl Pairer {
         let what = || format!("bio 0x{address:x}");
         let before = self.bios.in_flight_at(address);
         if let Some(before) = before.filter(|&slot| self.bios[slot].by_probe) {
-            if self.is_rest_of(before, (dev, sector), bytes) {
+            if self.is_rest_of(before, place, bytes) {
                 // The block layer submits what it has not yet split off.
                 self.count(Reason::Remapped, e.ts, self.location(), what);
                 return Ok(());
@@ -156,7 +157,7 @@ impl Pairer {
         }
         // A flush does not show that bios with data are recorded.
         if role == BioRole::Flush {
-            self.begin_probe_flush(e, address, dev, flags);
+            self.begin_probe_flush(e, address, place.dev, flags);
             return self.leave_folios(address, &filled, None, out);
         }
         self.probes.sees_bios = true;
@@ -166,12 +167,12 @@ impl Pairer {
         match role {
             BioRole::Mirror => {
                 *self.probes.copies.entry(task).or_default() += 1;
-                self.begin_mirror(e, address, (dev, sector), (bytes, flags));
+                self.begin_mirror(e, address, place, (bytes, flags));
                 return Ok(());
             }
             BioRole::SentFlush => {
                 self.probe_flush(e, task, address);
-                self.begin_probe_flush(e, address, dev, flags);
+                self.begin_probe_flush(e, address, place.dev, flags);
                 return self.leave_folios(address, &filled, None, out);
             }
             _ => {}
@@ -224,7 +225,7 @@ impl Pairer {
             bio.row.flags = flags;
             bio.row.extent.offsets_unknown |= are_folios_lost;
             last_share = Some((slot, bio.row.bio_id));
-            self.begin_flight(e, slot, address, (dev, sector));
+            self.begin_flight(e, slot, address, place);
             if request.is_some() {
                 self.add_to_request(request, slot, &folios);
             }
@@ -257,7 +258,7 @@ impl Pairer {
     }
 
     /// Opens a copy of the next bio of the thread. Its device writes it, but the page cache counts only once.
-    fn begin_mirror(&mut self, e: &Event, address: u64, target: (Dev, i64), (bytes, flags): (u64, Option<BioFlags>)) {
+    fn begin_mirror(&mut self, e: &Event, address: u64, target: Place, (bytes, flags): (u64, Option<BioFlags>)) {
         let slot = self.open_probe_bio(e, address, RequestSlot::NONE, &[], bytes);
         let bio = &mut self.bios[slot];
         (bio.size, bio.is_background) = (bytes, true);
@@ -279,12 +280,12 @@ impl Pairer {
         if request.is_some() {
             self.requests[request].row.bios -= 1;
         }
-        self.begin_flight(e, slot, address, (dev, NO_SECTOR));
+        self.begin_flight(e, slot, address, Place { dev, sector: NO_SECTOR });
     }
 
     /// Whether a submit is of the part of a bio in flight that the block layer has not yet split off. Otherwise it is of another bio, and the
     /// completion of the one in flight was lost.
-    fn is_rest_of(&self, before: BioSlot, (dev, sector): (Dev, i64), bytes: u64) -> bool {
+    fn is_rest_of(&self, before: BioSlot, Place { dev, sector }: Place, bytes: u64) -> bool {
         let bio = &self.bios[before];
         let end = |sector: i64, bytes: u64| sector.saturating_add_unsigned(bytes / SECTOR_BYTES);
         let is_within = bio.row.sector < sector && end(sector, bytes) == end(bio.row.sector, bio.size);

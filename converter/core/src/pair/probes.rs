@@ -8,6 +8,7 @@ use super::slots::RequestSlot;
 use super::threads::add;
 use super::{Map, Out, Pairer};
 use crate::error::Result;
+use crate::event::place::Place;
 use crate::event::probe::{Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, Event, NO_ID, WaitKind};
 use crate::losses::Reason;
@@ -89,7 +90,7 @@ impl Pairer {
                 return self.probe_folio(e, bio, (dev, ino), (offset, len), is_page, out);
             }
             Probe::Submit { bio, dev, sector, bytes, role, flags } => {
-                return self.probe_submit(e, bio, (dev, sector), (bytes, flags), role, out);
+                return self.probe_submit(e, bio, Place { dev, sector }, (bytes, flags), role, out);
             }
             Probe::End { bio, error, remaining, parent, role } => {
                 return self.probe_end(e, bio, (error, remaining), (parent, role), out);

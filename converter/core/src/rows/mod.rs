@@ -5,6 +5,7 @@ pub mod derived;
 pub mod write;
 
 use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::place::Place;
 use crate::event::probe::{WaitedFor, WriteWaitKind};
 use crate::event::{CommitStep, Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
@@ -928,6 +929,11 @@ pub struct Bio {
 }
 
 impl Bio {
+    /// Where it was submitted to.
+    pub fn place(&self) -> Place {
+        Place { dev: self.dev, sector: self.sector }
+    }
+
     pub fn ts(&self) -> i64 {
         self.submit.unwrap_or(self.first_event)
     }
