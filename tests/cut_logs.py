@@ -22,6 +22,7 @@ from typing import Any
 
 from pyarrow import parquet
 from syncline import _core
+from syncline.recordings import InputHints
 
 DATA = Path(__file__).parent / "data"
 TABLES = ("sync", "bio", "call")
@@ -201,7 +202,7 @@ def convert(
         path = folder / f"{number}.txt"
         path.write_bytes(text)
         paths.append(str(path))
-    hints = dict.fromkeys(paths, (None, None, None, 0, None)) if needs_offset else {}
+    hints = dict.fromkeys(paths, InputHints(offset_ns=0)) if needs_offset else {}
     summary = _core.convert(paths, f"{folder}/out/", hints=hints)
     tables = {
         name: parquet.read_table(f"{folder}/out/syncline_{name}.parquet").to_pylist()

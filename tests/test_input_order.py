@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from syncline import _core
 from syncline.reading import Reading
+from syncline.recordings import InputHints
 
 from tests.coretools import ROOT, recording, tables
 
@@ -328,7 +329,7 @@ def test_completions_of_bios_that_are_set_aside_are_no_losses(tmp_path: Path) ->
     thesis.write_text("".join(text for line in lines if (text := as_thesis(line))))
     block = write_text(tmp_path / "block.txt", head, [line for line in lines if is_block(line)])
     alone = convert(tmp_path, thesis)
-    on_its_clock = {str(block): (None, None, None, 0, None)}
+    on_its_clock = {str(block): InputHints(offset_ns=0)}
     found = assert_order_is_free(tmp_path, thesis, block, hints=on_its_clock)
     assert set(losses(found)) - set(losses(alone)) <= {"superseded_bio", "duplicate"}
     assert losses(found)["superseded_bio"] > 50

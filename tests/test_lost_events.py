@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from syncline import _core
 from syncline.inputs import Reading, opened
+from syncline.recordings import InputHints
 from syncline.report import run_query
 
 from tests.coretools import Rows, core, tables
@@ -152,7 +153,7 @@ def test_exits_of_another_log_say_nothing(tmp_path: Path) -> None:
     )
     (tmp_path / "b.log").write_text("8 1.500000 fsync(3) = 0 <0.000100>\n")
     logs = [str(tmp_path / name) for name in ("a.log", "b.log")]
-    hints = {logs[1]: (None, None, None, 0, None)}
+    hints = {logs[1]: InputHints(offset_ns=0)}
     _core.convert(logs, f"{tmp_path}/out/", hints=hints)
     assert "exit_missing" not in losses(tables(tmp_path / "out"))
 

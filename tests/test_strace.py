@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from syncline import _core
+from syncline.recordings import InputHints
 from syncline.report import catalogue
 
 from tests.coretools import DATA as THESIS
@@ -700,7 +701,7 @@ def convert_inputs(folder: Path, *inputs: tuple[str, bytes], **options: Any) -> 
 def test_a_call_in_two_inputs_is_one(order: int, tmp_path: Path) -> None:
     ends = [T * 10**9, BOOT, (T + 1) * 10**9, BOOT + 10**9]
     inputs = [("kernel.log", KERNEL), ("strace.log", STRACE)][::order]
-    hints = {f"{tmp_path}/strace.log": (ends, None, None, None, None)}
+    hints = {f"{tmp_path}/strace.log": InputHints(clocks=ends)}
     result = convert_inputs(tmp_path, *inputs, hints=hints)
     assert losses(result) == {"duplicate": 4, "call_only": 1, "unmatched_call": 1}
     first, second = result["sync"]

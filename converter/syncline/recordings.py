@@ -68,7 +68,7 @@ class Filter:
         conditions = {name: value for name, value in asdict(self).items() if value is not None}
         return replace(other, **conditions)
 
-    def for_core(self, cgroups: dict[int, str] | None = None) -> tuple[Any, ...] | None:
+    def for_core(self, cgroups: dict[int, str] | None = None) -> dict[str, Any] | None:
         """Returns the argument `filter` of `_core.convert`. `cgroups` are the control groups of processes."""
         if self == Filter():
             return None
@@ -76,10 +76,7 @@ class Filter:
         if self.cgroup is not None:
             known = (cgroups or {}).items()
             cgroup = (self.cgroup, {pid: is_in_cgroup(name, self.cgroup) for pid, name in known})
-        return (
-            *(self.pid, self.comm, self.path, self.device, self.min_latency_ns, cgroup),
-            *(self.since_ns, self.until_ns),
-        )
+        return asdict(self) | {"cgroup": cgroup}
 
 
 def is_in_cgroup(name: str, wanted: str) -> bool:

@@ -49,17 +49,31 @@ create_exception!(
     "args: message, hint or None, class (usage, input, foreign, output, closed, loss, interrupted)"
 );
 
-/// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup, begin and end of a time in ns since the first event;
-/// each None for any.
-type FilterOf =
-    (Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>, Option<CgroupOf>, Option<i64>, Option<i64>);
+/// Which requests are kept: `syncline.recordings.Filter` as a dict. Each is None for any.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct FilterOf {
+    pid: Option<u32>,
+    comm: Option<String>,
+    /// The prefix of the path.
+    path: Option<String>,
+    /// `major << 20 | minor`.
+    device: Option<u32>,
+    min_latency_ns: Option<i64>,
+    /// What the user selected, and by process whether it is in it. Processes whose cgroup is not known are left out.
+    cgroup: Option<(String, BTreeMap<u32, bool>)>,
+    /// The begin and the end of a time, since the first event.
+    since_ns: Option<i64>,
+    until_ns: Option<i64>,
+}
 
-fn filter_of((pid, comm, path, dev, min_latency_ns, cgroup, since_ns, until_ns): FilterOf) -> Filter {
+fn filter_of(filter: FilterOf) -> Filter {
+    let FilterOf { pid, comm, path, device, min_latency_ns, cgroup, since_ns, until_ns } = filter;
     Filter {
         pid,
         comm,
         path,
-        dev: dev.map(Dev),
+        dev: device.map(Dev),
         cgroup: cgroup.map(|(name, has_process)| Cgroup { name, has_process }),
         min_latency_ns,
         since_ns,
@@ -67,40 +81,46 @@ fn filter_of((pid, comm, path, dev, min_latency_ns, cgroup, since_ns, until_ns):
     }
 }
 
-/// Start, duration, kind, path, offset and size; predicted cost, that of the commit in it or None, naive cost, state of page cache, predicted
-/// dirty bytes; dirty bytes or None, scenario or None.
-type PredictedWriteOf =
-    ((i64, i64, String, String, i64, i64), (i64, Option<i64>, i64, String, i64), (Option<i64>, Option<String>));
+/// A write and what the model predicts of it, as a dict. `PredictedWrite` says what each is.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PredictedWriteOf {
+    ts_ns: i64,
+    dur_ns: i64,
+    kind: String,
+    path: String,
+    offset: i64,
+    bytes: i64,
+    predicted_ns: i64,
+    predicted_commit_ns: Option<i64>,
+    naive_ns: i64,
+    state: String,
+    predicted_dirty_bytes: i64,
+    dirty_bytes: Option<i64>,
+    scenario: Option<String>,
+}
 
 /// Name of the rules, and the writes in the order of their starts.
 type PredictionOf = (String, Vec<PredictedWriteOf>);
 
 fn prediction_of((rules, writes): PredictionOf) -> Prediction {
-    let write = |(call, model, recorded): PredictedWriteOf| {
-        let (ts, dur, kind, path, offset, bytes) = call;
-        let (predicted_ns, predicted_commit_ns, naive_ns, state, predicted_dirty_bytes) = model;
-        let (dirty_bytes, scenario) = recorded;
-        PredictedWrite {
-            ts,
-            dur,
-            kind,
-            path,
-            offset,
-            bytes,
-            predicted_ns,
-            predicted_commit_ns,
-            naive_ns,
-            state,
-            predicted_dirty_bytes,
-            dirty_bytes,
-            scenario,
-        }
+    let write = |write: PredictedWriteOf| PredictedWrite {
+        ts: write.ts_ns,
+        dur: write.dur_ns,
+        kind: write.kind,
+        path: write.path,
+        offset: write.offset,
+        bytes: write.bytes,
+        predicted_ns: write.predicted_ns,
+        predicted_commit_ns: write.predicted_commit_ns,
+        naive_ns: write.naive_ns,
+        state: write.state,
+        predicted_dirty_bytes: write.predicted_dirty_bytes,
+        dirty_bytes: write.dirty_bytes,
+        scenario: write.scenario,
     };
     Prediction { rules, writes: writes.into_iter().map(write).collect() }
 }
-
-/// What the user selected, and by process whether it is in it. Processes whose cgroup is not known are left out.
-type CgroupOf = (String, BTreeMap<u32, bool>);
 
 fn raise(error: &Error) -> PyErr {
     let class = match error.class() {
@@ -154,17 +174,29 @@ fn check_max_loss(max_loss: &str) -> PyResult<()> {
     parse_max_loss(max_loss).map(|_| ())
 }
 
-/// What the caller knows about an input that the input does not say, each None if it is not known:
-/// - CLOCK_REALTIME and CLOCK_BOOTTIME at the begin and at the end of the recording: times are converted from the first to the second
-/// - the boot id
-/// - by the name of a clock, the offset from its times to ns since 1970
-/// - the offset to add to the times of the input
-/// - the time of CLOCK_BOOTTIME from which the input says nothing, because its recorder ended early
-type HintsOf = (Option<[i64; 4]>, Option<String>, Option<BTreeMap<String, i64>>, Option<i64>, Option<i64>);
+/// What the caller knows about an input that the input does not say: `syncline.recordings.InputHints`. Each is None if it is not known.
+#[derive(FromPyObject)]
+struct HintsOf {
+    /// CLOCK_REALTIME and CLOCK_BOOTTIME at the begin and at the end of the recording: times are converted from the first to the second.
+    clocks: Option<[i64; 4]>,
+    boot_id: Option<String>,
+    /// By the name of a clock, the offset from its times to ns since 1970.
+    to_realtime_ns: Option<BTreeMap<String, i64>>,
+    /// The offset to add to the times of the input.
+    offset_ns: Option<i64>,
+    /// The time of CLOCK_BOOTTIME from which the input says nothing, because its recorder ended early.
+    known_until_ns: Option<i64>,
+}
 
-fn hints_of((clocks, boot_id, to_realtime, offset_ns, known_until): HintsOf) -> InputHints {
-    let boot = clocks.map(|[r0, b0, r1, b1]| ClockPair { first: (r0, b0), last: (r1, b1) });
-    InputHints { boot, boot_id, to_realtime: to_realtime.unwrap_or_default(), offset_ns, known_until }
+fn hints_of(hints: HintsOf) -> InputHints {
+    let boot = hints.clocks.map(|[r0, b0, r1, b1]| ClockPair { first: (r0, b0), last: (r1, b1) });
+    InputHints {
+        boot,
+        boot_id: hints.boot_id,
+        to_realtime: hints.to_realtime_ns.unwrap_or_default(),
+        offset_ns: hints.offset_ns,
+        known_until: hints.known_until_ns,
+    }
 }
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all. With `predicted_writes`, which a trace shows, there may be
@@ -348,8 +380,18 @@ fn verify_trace(py: Python<'_>, input: &str, progress: Option<Py<PyAny>>) -> PyR
 
 const PID_IS: &[(&str, bool)] = &[("thread", false), ("process", true)];
 
-/// (path, format, whether it is standalone, clock, boot id, by clock the offset to ns since 1970), as `convert` returns them for its inputs.
-type InputOf = (String, String, bool, Option<String>, Option<String>, BTreeMap<String, i64>);
+/// An input of a conversion, as `convert` describes it in its summary.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct InputOf {
+    path: String,
+    /// The name of its format.
+    source: String,
+    is_standalone: bool,
+    clock: Option<String>,
+    boot_id: Option<String>,
+    to_realtime_ns: BTreeMap<String, i64>,
+}
 
 /// Checks whether inputs can be converted together, apart from their clocks. Copies of one log cannot, and neither can thread ids and process
 /// ids. Raises CoreError.
@@ -357,9 +399,9 @@ type InputOf = (String, String, bool, Option<String>, Option<String>, BTreeMap<S
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn check_compatible(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
     let mut files: Vec<OpenInput> = Vec::new();
-    for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
+    for InputOf { path, source, .. } in inputs.iter().filter(|input| input.path != "-") {
         let Ok(file) = Input::open(path) else { continue };
-        let source = source::by_name(SOURCES, format).map_err(|e| raise(&e))?;
+        let source = source::by_name(SOURCES, source).map_err(|e| raise(&e))?;
         let opened = OpenInput::new(file, source).map_err(|e| raise(&e))?;
         open::check_distinct(&files, &opened).map_err(|e| raise(&e))?;
         files.push(opened);
@@ -375,19 +417,21 @@ fn check_compatible(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn join_logs(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
     let mut clocks = Clocks::default();
-    let clock_of = |(_, _, _, name, boot_id, to_realtime): &InputOf| {
-        let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
-        Clock { name, boot_id, to_realtime, is_recorded: false }
+    let clock_of = |input: &InputOf| Clock {
+        name: input.clock.clone(),
+        boot_id: input.boot_id.clone(),
+        to_realtime: input.to_realtime_ns.clone(),
+        is_recorded: false,
     };
     let order = order_of_use(&inputs)?;
-    let known: Vec<_> = order.iter().map(|&at| (&inputs[at].0, clock_of(&inputs[at]))).collect();
+    let known: Vec<_> = order.iter().map(|&at| (&inputs[at].path, clock_of(&inputs[at]))).collect();
     for (path, clock) in Clocks::most_clocks_first(&known, |(_, clock)| clock) {
         clocks.record_time_of_day(path, clock).map_err(|e| raise(&e))?;
     }
     for (path, clock) in &known {
         clocks.offset_of(path, clock).map_err(|e| raise(&e))?;
     }
-    let used = order.iter().map(|&at| (inputs[at].1.as_str(), inputs[at].2));
+    let used = order.iter().map(|&at| (inputs[at].source.as_str(), inputs[at].is_standalone));
     let mut logs = vec![0; inputs.len()];
     for (&at, log) in order.iter().zip(assign_lanes_by_format(used)) {
         logs[at] = log;
@@ -398,15 +442,15 @@ fn join_logs(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
 /// The places of inputs in the order in which a conversion uses them. Those that cannot be opened again, as stdin, come last.
 fn order_of_use(inputs: &[InputOf]) -> PyResult<Vec<usize>> {
     let mut files = Vec::new();
-    for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
+    for InputOf { path, source, .. } in inputs.iter().filter(|input| input.path != "-") {
         let Ok(file) = Input::open(path) else { continue };
-        let source = source::by_name(SOURCES, format).map_err(|e| raise(&e))?;
+        let source = source::by_name(SOURCES, source).map_err(|e| raise(&e))?;
         files.push(OpenInput::new(file, source).map_err(|e| raise(&e))?);
     }
     let arranged: Vec<_> = arrange(files, SOURCES, &SourceOptions::default());
     let place = |path: &str| arranged.iter().position(|file| file.input.path == path).unwrap_or(arranged.len());
     let mut order: Vec<_> = (0..inputs.len()).collect();
-    order.sort_by_key(|&at| place(&inputs[at].0));
+    order.sort_by_key(|&at| place(&inputs[at].path));
     Ok(order)
 }
 

@@ -144,17 +144,15 @@ def _joint(
             "text": f"already converted: {', '.join(converted)}; `convert` joins only logs"
         }
     files = [file for one in found for file in one["inputs_read"]]
-    keys = ("path", "source", "is_standalone", "clock", "boot_id", "to_realtime_ns")
-    described = [tuple(file[key] for key in keys) for file in files]
     try:
-        join_recordings([one.recording for one in inputs])
-        interruptible.call(lambda: _core.check_compatible(described, reading.pid_is))
+        join_recordings([read_recording(path) for path in paths])
+        interruptible.call(lambda: _core.check_compatible(files, reading.pid_is))
     except InputError as error:
         return joint | {"text": error.message}
     except _core.CoreError as error:
         return joint | {"text": error.args[0]}
     try:
-        logs = interruptible.call(lambda: _core.join_logs(described))
+        logs = interruptible.call(lambda: _core.join_logs(files))
     except _core.CoreError as error:
         return joint | {"clocks": "disagree", "text": error.args[0]}
     threadless = [one["input"] for one in found if _lacks_threads(one)]

@@ -37,16 +37,23 @@ def write_trace(
     reading.convert(recordings, output, progress=progress, predicted_writes=(outcome.rules, rows))
 
 
-def _row(one: Predicted) -> tuple[tuple[int | str | None, ...], ...]:
+def _row(one: Predicted) -> dict[str, int | str | None]:
     write = one.write
-    return (
-        (write.start_ns, write.duration_ns, write.kind, write.path, write.offset, write.size),
-        (
-            *(round(one.ns), one.commit_ns, round(one.naive_ns)),
-            *(one.state, round(one.dirty_bytes)),
-        ),
-        (write.dirty_bytes, write.scenario),
-    )
+    return {
+        "ts_ns": write.start_ns,
+        "dur_ns": write.duration_ns,
+        "kind": write.kind,
+        "path": write.path,
+        "offset": write.offset,
+        "bytes": write.size,
+        "predicted_ns": round(one.ns),
+        "predicted_commit_ns": one.commit_ns,
+        "naive_ns": round(one.naive_ns),
+        "state": one.state,
+        "predicted_dirty_bytes": round(one.dirty_bytes),
+        "dirty_bytes": write.dirty_bytes,
+        "scenario": write.scenario,
+    }
 
 
 def _check_scenarios(path: str, predicted: Sequence[Predicted]) -> None:
