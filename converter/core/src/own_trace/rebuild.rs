@@ -4,12 +4,12 @@
 
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{WaitedFor, WriteWaitKind};
-use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
+use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 use crate::rows::derived::column;
 use crate::rows::{
     Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Process, Request, Row, StartedBy,
-    Value, WaitInterval, WriteWait, values,
+    Value, WaitInterval, WriteWait, columns, values,
 };
 use crate::trace_layout::sync_of_flow;
 
@@ -215,7 +215,7 @@ pub(super) fn request<const N: usize>(
 }
 
 /// `ts` is the start of its slice.
-pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, (is_request, origin_unknown): (bool, bool)) -> Option<Bio> {
+pub(super) fn bio(v: &[Value; columns::BIO.len()], ts: i64, (is_request, origin_unknown): (bool, bool)) -> Option<Bio> {
     let missing = named(v[at!(Bio, "incomplete")], &Missing::ALL, Missing::name);
     let submit = Some(ts).filter(|_| missing != Some(Missing::Start));
     let id = id(v[at!(Bio, "id")]);
@@ -231,36 +231,17 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, (is_request, origin_u
         issue = device_ns.map(|_| ts);
         complete = device_ns.and_then(|ns| ts.checked_add(ns));
     }
-    let row = Bio {
-        bio_id: int(v[at!(Bio, "bio_id")])? as u64,
-        sync_id: int(v[at!(Bio, "sync_id")]).map(|id| id as u64),
-        commit_id: int(v[at!(Bio, "commit_id")]).map(|id| id as u64),
+    let number = |value: Value| int(value).and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
+    let mut row = Bio {
         is_request,
         origin_unknown,
         queue_unknown,
-        id,
-        address: match v[at!(Bio, "bio")] {
-            Value::Address(address) => address,
-            _ => 0,
-        },
-        dev: device(v[at!(Bio, "dev")]),
-        below: device(v[at!(Bio, "below")]),
-        sector: int(v[at!(Bio, "sector")]).unwrap_or(NO_SECTOR),
-        tid: task(v[at!(Bio, "tid")]),
-        pid: task(v[at!(Bio, "pid")]),
-        comm: name(v[at!(Bio, "comm")]),
-        process: name(v[at!(Bio, "process")]),
-        cgroup: name(v[at!(Bio, "cgroup")]),
-        writers: name(v[at!(Bio, "writers")]),
-        writers_cgroup: name(v[at!(Bio, "writers_cgroup")]),
-        first_event: ts,
         submit,
         issue,
         requeue_ns: int(v[at!(Bio, "requeue_ns")]).unwrap_or_default(),
-        requeues: int(v[at!(Bio, "requeues")]).and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
-        parts: int(v[at!(Bio, "parts")]).and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
+        requeues: number(v[at!(Bio, "requeues")]),
+        parts: number(v[at!(Bio, "parts")]),
         complete,
-        error: int(v[at!(Bio, "error")]).and_then(|error| i32::try_from(error).ok()),
         extent: extent(
             id,
             [
@@ -275,13 +256,10 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, (is_request, origin_u
             Value::Word(rwbs) => BioFlags::of_word(rwbs),
             _ => None,
         },
-        ino: int(v[at!(Bio, "ino")]).unwrap_or_default() as u64,
-        path: name(v[at!(Bio, "path")]),
         confidence: named(v[at!(Bio, "confidence")], &Confidence::ALL, Confidence::name).unwrap_or_default(),
-        request_file: (NameId::NONE, 0),
-        in_flight_at_submit: (0, 0),
-        in_flight_at_complete: (0, 0),
+        ..Bio::new(0, id, ts)
     };
+    row.read_fields(v);
     checked(row, v)
 }
 

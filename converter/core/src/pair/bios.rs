@@ -17,7 +17,6 @@ use crate::event::place::Place;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
 use crate::location::Location;
 use crate::losses::Reason;
-use crate::names::NameId;
 use crate::rows::{Bio, Confidence, Extent, Ranges};
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
@@ -634,40 +633,14 @@ impl Pairer {
             sync_id = Some(open.row.sync_id);
         }
         let row = Bio {
-            bio_id,
             sync_id,
-            commit_id: None,
-            is_request: false,
-            origin_unknown: false,
-            queue_unknown: false,
-            id,
             address,
-            dev: Dev::UNKNOWN,
-            sector: NO_SECTOR,
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
-            process: NameId::NONE,
-            cgroup: NameId::NONE,
-            writers: NameId::NONE,
-            writers_cgroup: NameId::NONE,
-            below: Dev::UNKNOWN,
-            first_event: e.ts,
-            submit: None,
-            issue: None,
-            requeue_ns: 0,
-            requeues: 0,
-            parts: 0,
-            complete: None,
-            error: None,
             extent: Extent { is_partial, ..Extent::default() },
-            flags: None,
-            ino: 0,
-            path: NameId::NONE,
             confidence,
-            request_file: (NameId::NONE, 0),
-            in_flight_at_submit: (0, 0),
-            in_flight_at_complete: (0, 0),
+            ..Bio::new(bio_id, id, e.ts)
         };
         let slot = self.bios.store(row, self.location(), self.provenance.log, request);
         if request.is_some() {

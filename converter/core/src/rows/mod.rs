@@ -2,8 +2,10 @@
 
 pub mod columns;
 pub mod derived;
+mod fields;
 pub mod write;
 
+use self::fields::columns_of;
 use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::place::Place;
 use crate::event::probe::{WaitedFor, WriteWaitKind};
@@ -218,14 +220,20 @@ impl Extent {
         (id != NO_ID || self.of_probes) && !self.of_bios && !self.is_partial
     }
 
-    fn visit_offsets(&self, id: u64, f: &mut impl FnMut(&'static str, Value)) {
-        f(
-            "ranges",
-            if !self.has_folios(id) || self.offsets_unknown { Value::Null } else { Value::Int(self.ranges as i64) },
-        );
-        let span = self.span.filter(|_| !self.offsets_unknown && !self.is_partial);
-        f("first_offset", Value::int(span.map(|(first, _)| first as i64)));
-        f("last_offset", Value::int(span.map(|(_, last)| last as i64)));
+    fn ranges_of(&self, id: u64) -> Value {
+        if !self.has_folios(id) || self.offsets_unknown { Value::Null } else { Value::Int(self.ranges as i64) }
+    }
+
+    fn first_offset(&self) -> Value {
+        Value::int(self.known_span().map(|(first, _)| first as i64))
+    }
+
+    fn last_offset(&self) -> Value {
+        Value::int(self.known_span().map(|(_, last)| last as i64))
+    }
+
+    fn known_span(&self) -> Option<(u64, u64)> {
+        self.span.filter(|_| !self.offsets_unknown && !self.is_partial)
     }
 }
 
@@ -653,7 +661,9 @@ impl Row for Request {
         f("bytes", Value::int(self.bytes().map(|bytes| bytes as i64)));
         f("folios", self.extent.folios_of(self.id));
         f("bios", if self.sees_bios() { Value::Int(self.bios as i64) } else { Value::Null });
-        self.extent.visit_offsets(self.id, f);
+        f("ranges", self.extent.ranges_of(self.id));
+        f("first_offset", self.extent.first_offset());
+        f("last_offset", self.extent.last_offset());
         f("stack", self.call.map_or(Value::Null, |c| Value::name(c.stack)));
         f("confidence", Value::Word(self.confidence.name()));
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
@@ -929,6 +939,46 @@ pub struct Bio {
 }
 
 impl Bio {
+    /// A bio that is known only by its first event.
+    pub fn new(bio_id: u64, id: u64, first_event: i64) -> Self {
+        Self {
+            bio_id,
+            sync_id: None,
+            commit_id: None,
+            is_request: false,
+            origin_unknown: false,
+            queue_unknown: false,
+            id,
+            address: 0,
+            dev: Dev::UNKNOWN,
+            sector: NO_SECTOR,
+            tid: UNKNOWN_TASK,
+            pid: UNKNOWN_TASK,
+            comm: NameId::NONE,
+            process: NameId::NONE,
+            cgroup: NameId::NONE,
+            writers: NameId::NONE,
+            writers_cgroup: NameId::NONE,
+            below: Dev::UNKNOWN,
+            first_event,
+            submit: None,
+            issue: None,
+            requeue_ns: 0,
+            requeues: 0,
+            parts: 0,
+            complete: None,
+            error: None,
+            extent: Extent::default(),
+            flags: None,
+            ino: 0,
+            path: NameId::NONE,
+            request_file: (NameId::NONE, 0),
+            confidence: Confidence::Exact,
+            in_flight_at_submit: (0, 0),
+            in_flight_at_complete: (0, 0),
+        }
+    }
+
     /// Where it was submitted to.
     pub fn place(&self) -> Place {
         Place { dev: self.dev, sector: self.sector }
@@ -989,6 +1039,12 @@ impl Bio {
         }
     }
 
+    /// That a bio is of no request is certain, unless a line is torn.
+    fn confidence_of_request(&self) -> Value {
+        let is_certain = self.sync_id.is_none() && (self.is_request || self.confidence == Confidence::Exact);
+        if is_certain { Value::Null } else { Value::Word(self.confidence.name()) }
+    }
+
     pub fn missing(&self) -> Option<Missing> {
         if self.submit.is_none() {
             Some(Missing::Start)
@@ -1000,50 +1056,44 @@ impl Bio {
     }
 }
 
-impl Row for Bio {
-    const TABLE: &'static str = "syncline_bio";
-    const COLUMNS: &'static [(&'static str, Type)] = columns::BIO;
-
-    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
-        f("bio_id", Value::Int(self.bio_id as i64));
-        f("sync_id", Value::int(self.sync_id.map(|id| id as i64)));
-        f("commit_id", Value::int(self.commit_id.map(|id| id as i64)));
-        f("id", Value::id(self.id));
-        f("ts_ns", Value::Int(self.ts()));
-        f("dur_ns", Value::int(self.dur()));
-        f("queue_ns", Value::int(self.queue()));
-        f("device_ns", Value::int(self.device()));
-        let is_again = self.requeues > 0;
-        f("requeues", if is_again { Value::Int(i64::from(self.requeues)) } else { Value::Null });
-        f("requeue_ns", if is_again { Value::Int(self.requeue_ns) } else { Value::Null });
-        f("parts", if self.parts > 1 { Value::Int(i64::from(self.parts)) } else { Value::Null });
-        f("error", Value::int(self.error.map(i64::from)));
-        f("bio", if self.address == 0 { Value::Null } else { Value::Address(self.address) });
-        f("dev", Value::dev(self.dev));
-        f("below", Value::dev(self.below));
-        f("sector", if self.sector == NO_SECTOR { Value::Null } else { Value::Int(self.sector) });
-        f("bytes", Value::int(self.bytes()));
-        f("folios", self.extent.folios_of(self.id));
-        self.extent.visit_offsets(self.id, f);
-        f("direction", Value::Word(self.direction().name()));
-        f("is_request", Value::Bool(self.is_request));
-        f("rwbs", self.flags.map_or(Value::Null, |flags| Value::Word(flags.rwbs())));
-        f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });
-        f("path", Value::name(self.path));
-        f("tid", Value::task(self.tid));
-        f("pid", Value::task(self.pid));
-        f("comm", Value::name(self.comm));
-        f("process", Value::name(self.process));
-        f("cgroup", Value::name(self.cgroup));
-        f("writers", Value::name(self.writers));
-        f("writers_cgroup", Value::name(self.writers_cgroup));
-        f("origin", self.origin());
-        // That a bio is of no request is certain, unless a line is torn.
-        let is_certain = self.sync_id.is_none() && (self.is_request || self.confidence == Confidence::Exact);
-        f("confidence", if is_certain { Value::Null } else { Value::Word(self.confidence.name()) });
-        f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
-    }
-}
+columns_of! { Bio, "syncline_bio", columns::BIO, |bio| {
+    bio_id: Number(bio_id);
+    sync_id: MaybeNumber(sync_id);
+    commit_id: MaybeNumber(commit_id);
+    id: Id(id);
+    ts_ns = Value::Int(bio.ts());
+    dur_ns = Value::int(bio.dur());
+    queue_ns = Value::int(bio.queue());
+    device_ns = Value::int(bio.device());
+    requeues = if bio.requeues > 0 { Value::Int(i64::from(bio.requeues)) } else { Value::Null };
+    requeue_ns = if bio.requeues > 0 { Value::Int(bio.requeue_ns) } else { Value::Null };
+    parts = if bio.parts > 1 { Value::Int(i64::from(bio.parts)) } else { Value::Null };
+    error: Errno(error);
+    bio: Address(address);
+    dev: Device(dev);
+    below: Device(below);
+    sector: Sector(sector);
+    bytes = Value::int(bio.bytes());
+    folios = bio.extent.folios_of(bio.id);
+    ranges = bio.extent.ranges_of(bio.id);
+    first_offset = bio.extent.first_offset();
+    last_offset = bio.extent.last_offset();
+    direction = Value::Word(bio.direction().name());
+    is_request = Value::Bool(bio.is_request);
+    rwbs = bio.flags.map_or(Value::Null, |flags| Value::Word(flags.rwbs()));
+    ino: Inode(ino);
+    path: Name(path);
+    tid: Task(tid);
+    pid: Task(pid);
+    comm: Name(comm);
+    process: Name(process);
+    cgroup: Name(cgroup);
+    writers: Name(writers);
+    writers_cgroup: Name(writers_cgroup);
+    origin = bio.origin();
+    confidence = bio.confidence_of_request();
+    incomplete = bio.missing().map_or(Value::Null, |m| Value::Word(m.name()));
+} }
 
 /// One sync syscall.
 #[derive(Clone, Debug)]
