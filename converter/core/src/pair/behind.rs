@@ -1,28 +1,13 @@
 //! Calls and requests of different inputs, whose clocks may differ a little: by one clock, a request seems to begin before its call, or to end
 //! after it.
 
-use super::slots::RequestSlot;
+use super::stores::behind::HeldExit;
+use super::stores::slots::RequestSlot;
 use super::{Out, Pairer};
-use crate::dedup::{MAX_SKEW_NS, Provenance};
+use crate::dedup::MAX_SKEW_NS;
 use crate::error::Result;
 use crate::event::{Event, Kind};
 use crate::rows::{Call, CallOf, Confidence};
-
-/// The exit of a call that waits for the end of the request in it.
-#[derive(Clone, Copy)]
-pub(super) struct HeldExit {
-    event: Event,
-    provenance: Provenance,
-    task: u32,
-    request: RequestSlot,
-    sync_id: u64,
-}
-
-impl HeldExit {
-    pub(super) fn event(&self) -> Event {
-        self.event
-    }
-}
 
 impl Pairer {
     /// The open request of a thread, if only another input than that of the current event records requests, and has reported its start.
@@ -68,7 +53,7 @@ impl Pairer {
         self.requests[slot].row.call = None;
         call.sync_id = None;
         let (place, in_flight) = ((group.location, group.log), self.requests.in_flight);
-        task.groups.push_back(super::tasks::OpenGroup::of_call(call, place, in_flight, false));
+        task.groups.push_back(super::stores::tasks::OpenGroup::of_call(call, place, in_flight, false));
     }
 
     /// Holds back the exit of a call while the request in it has no end, by the clock of another input. Returns whether it does.

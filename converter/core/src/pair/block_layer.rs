@@ -2,7 +2,8 @@
 
 use super::bios::set_issue;
 use super::block_requests::Stage;
-use super::slots::{BioSlot, RequestSlot};
+use super::stores::block_layer::LastSubmit;
+use super::stores::slots::{BioSlot, RequestSlot};
 use super::{Out, Pairer};
 use crate::block::queue::{Arrival, BlockQueue, Completed, Completion, Decided, Gap, Issue, Redirected, sectors};
 use crate::error::Result;
@@ -15,27 +16,18 @@ use crate::rows::{Bio, Confidence};
 
 /// Threads whose last remap is kept.
 pub(super) const MAX_LAST_REMAPS: usize = 65_536;
+
 /// Threads whose last submit is kept.
 const MAX_LAST_SUBMITS: usize = 65_536;
+
 /// How long after a bio its thread may submit the rest of it: the kernel splits it at once. A preempted thread takes some ms.
 const MAX_SPLIT_NS: i64 = 5_000_000;
+
 /// The same for the next rest. In between, the thread waits for a free request.
 const MAX_NEXT_SPLIT_NS: i64 = 1_000_000_000;
+
 /// Devices of one request that are distinguished.
 const MAX_DEVICES: usize = 8;
-
-/// What a thread has submitted last.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LastSubmit {
-    dev: Dev,
-    sector: i64,
-    end: i64,
-    /// Until when the rest of it may be submitted.
-    until: i64,
-    flags: BioFlags,
-    /// The bio, unless another event reports it, and its number.
-    bio: Option<(BioSlot, u64)>,
-}
 
 impl Pairer {
     /// The queue of writes, of reads, or of all others.

@@ -3,61 +3,20 @@
 //! Many recordings have requests only, and every recording begins while some are in flight. Where a request begins, or is handed to the
 //! driver, or is complete, what no bio covers of its sectors becomes a row.
 
-use std::collections::HashSet;
-
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-
-use super::slots::{BioSlot, RequestSlot};
+use super::stores::block_requests::{BlockRequests, HeldRequest};
+use super::stores::slots::{BioSlot, RequestSlot};
 use super::{Out, Pairer};
 use crate::block::queue::{Completion, Gap};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction, Traffic};
 use crate::event::place::Place;
 use crate::event::{Dev, Event};
-use crate::location::Location;
 use crate::losses::Reason;
 use crate::names::NameId;
 use crate::rows::{Bio, Confidence};
 
 /// Complete rows that are held back until it is certain that no event of a file system reports bios.
 const MAX_HELD: usize = 4096;
-/// Ends of writes that are kept.
-const MAX_ENDED: usize = 65_536;
-
-#[derive(Debug, Default)]
-pub(super) struct BlockRequests {
-    /// Devices to which the log records submits, of each kind.
-    submits: HashSet<(Dev, Traffic), FixedState>,
-    /// The drivers of devices to which submits of writes are recorded, by their numbers.
-    drivers: HashSet<u32, FixedState>,
-    /// Devices whose requests have completions in the log.
-    completions: HashSet<Dev, FixedState>,
-    /// Devices that have requests. One without them is stacked on others.
-    requests: HashSet<Dev, FixedState>,
-    /// Where writes have ended lately. One with a flush ends once more.
-    ended: HashSet<Place, FixedState>,
-    /// Those of them on which a bio has completed that was submitted in the log.
-    completed: HashSet<(Dev, Traffic), FixedState>,
-    /// The first log that reports requests of a device without their bios, by device and kind. Others report the same ones.
-    logs: HashMap<(Dev, Traffic), usize, FixedState>,
-    held: Vec<HeldRequest>,
-    /// Rows are no longer held back.
-    is_certain: bool,
-    /// Requests that begin, or enter the queue of the scheduler, are recorded: they do so in the thread that submits.
-    pub(super) sees_inserts: bool,
-}
-
-/// A complete row that is held back.
-#[derive(Debug)]
-struct HeldRequest {
-    row: Bio,
-    /// The request that it belongs to, which may have been written since.
-    request: RequestSlot,
-    location: Location,
-    /// It was in flight when the log began.
-    began_before: bool,
-}
 
 /// Where a request of the block layer is when its first event comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,57 +25,6 @@ pub(super) enum Stage {
     Inserted,
     /// It is handed to the driver.
     Issued,
-}
-
-impl BlockRequests {
-    /// Whether bios of a file system on this device would be in the log. Those of a disk may be those of its partitions, so the driver counts.
-    pub(super) fn sees_submits_of(&self, dev: Dev) -> bool {
-        dev.major() == 0 || self.drivers.contains(&dev.major())
-    }
-
-    pub(super) fn note_completion(&mut self, dev: Dev) {
-        self.completions.insert(dev);
-    }
-
-    pub(super) fn note_request(&mut self, dev: Dev) {
-        self.requests.insert(dev);
-    }
-
-    pub(super) fn sees_requests_of(&self, dev: Dev) -> bool {
-        self.requests.contains(&dev)
-    }
-
-    /// Notes that a write has ended.
-    pub(super) fn note_end(&mut self, place: Place) {
-        if self.ended.len() >= MAX_ENDED {
-            self.ended.clear();
-        }
-        self.ended.insert(place);
-    }
-
-    /// Whether a write has ended there. Each recorder of a device may report that it ends once more.
-    pub(super) fn has_ended(&self, place: Place) -> bool {
-        self.ended.contains(&place)
-    }
-
-    /// Whether the log records submits of writes to a device.
-    pub(super) fn sees_writes_to(&self, dev: Dev) -> bool {
-        self.submits.contains(&(dev, Traffic::Writes))
-    }
-
-    /// Whether the log records submits of a kind to a device.
-    pub(super) fn has_submits_to(&self, dev: Dev, flags: BioFlags) -> bool {
-        self.submits.contains(&(dev, flags.traffic()))
-    }
-
-    /// Whether a bio has completed that was submitted in the log.
-    pub(super) fn has_completed(&self, dev: Dev, traffic: Traffic) -> bool {
-        self.completed.contains(&(dev, traffic))
-    }
-
-    pub(super) fn sees_completions_of(&self, dev: Dev) -> bool {
-        self.completions.contains(&dev)
-    }
 }
 
 impl Pairer {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::ends::OF_CALLS;
-use super::lone_calls::LoneCalls;
-use super::tasks::OpenGroup;
-use super::{LINGER_NS, MAX_LINGERING, Out, Pairer};
+use super::lingering::{LINGER_NS, MAX_LINGERING};
+use super::stores::lone_calls::LoneCalls;
+use super::stores::tasks::OpenGroup;
+use super::{Out, Pairer};
 use crate::dedup::CallDetail;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID, Op};

@@ -4,38 +4,18 @@
 //! damaged. For folios and submits, what the thread does next decides: the event is held back until then. For starts and ends, the ids
 //! themselves decide: the kernel numbers requests in the order of their starts, so an id may be one that the request cannot have.
 
-use super::slots::{BioSlot, RequestSlot};
+use super::stores::damaged::HeldEvent;
+use super::stores::slots::{BioSlot, RequestSlot};
 use super::{Out, Pairer};
-use crate::dedup::Provenance;
 use crate::error::Result;
 use crate::event::place::Place;
 use crate::event::{Event, Kind, NO_ID};
 use crate::losses::Reason;
-use crate::names::NameId;
 use crate::rows::Confidence;
 
 /// Events that are held back at the same time. The next event of its thread decides about each, so there are few, unless a log is damaged
 /// throughout. Each event of the log looks at all of them.
 const MAX_HELD: usize = 64;
-
-pub(super) struct HeldEvent {
-    event: Event,
-    /// A request that it begins begins no earlier.
-    from: i64,
-    provenance: Provenance,
-    task: u32,
-    id: u64,
-    bio: u64,
-    /// The request that its thread is in.
-    request: RequestSlot,
-    sync_id: u64,
-}
-
-impl HeldEvent {
-    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
-        self.event.visit_names(f);
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {

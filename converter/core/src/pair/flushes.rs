@@ -1,10 +1,9 @@
 //! Flushes of their own: a bio without data asks for one, the block layer makes a request of it, and may answer several with the same request.
 
-use std::collections::VecDeque;
-
 use super::bios::set_issue;
-use super::slots::BioSlot;
-use super::{Map, Out, Pairer};
+use super::stores::flushes::{Device, Flush, Flushed, MAX_IN_FLIGHT, TIMES_OF_EACH};
+use super::stores::slots::BioSlot;
+use super::{Out, Pairer};
 use crate::block::queue::{Completion, Issue};
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
@@ -13,199 +12,8 @@ use crate::event::{Dev, Event, NO_SECTOR};
 use crate::losses::Reason;
 use crate::rows::Confidence;
 
-/// Flushes in flight that are kept for each device.
-const MAX_IN_FLIGHT: usize = 4096;
-
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
-#[derive(Debug)]
-struct Flush {
-    /// `BioSlot::NONE`: a bio of another device that was redirected.
-    slot: BioSlot,
-    /// A device mapper flushes with the sector of the write that asks for it. Others have none.
-    sector: Option<i64>,
-    /// The device may flush once more for it, as after a write with FUA.
-    is_twice: bool,
-    /// The bios that it is for are not in the log.
-    is_request: bool,
-    is_issued: bool,
-    /// Nothing else waited for the request that it was issued with, as far as is known.
-    is_alone: bool,
-    /// When the device had emptied its cache, and how often it has since the issue. The bio is complete a moment later.
-    flushed: Option<Flushed>,
-    times_flushed: u32,
-    /// The largest number that may be done before the bio is complete: those of other queues of the device may be among them.
-    max_times: u32,
-    /// Another queue flushed at the same time, so which end is its own is not known.
-    is_overlapped: bool,
-    /// Its end may have been taken for that of another one.
-    is_doubtful: bool,
-}
-
-/// When a cache flush was done, and its error.
-type Flushed = (i64, Option<i32>);
-
-/// How often each cache flush that runs at the issue of a flush may be done before the bio that waits is complete.
-const TIMES_OF_EACH: u32 = 2;
-/// The same where bios end with completions of their own: then that of the bio was lost.
-const TIMES_OF_LOST: u32 = 4;
 /// How soon after a cache flush the next one begins for a bio that came too late for it.
 const MAX_KICK_NS: i64 = 1_000_000;
-
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
-#[derive(Debug, Default)]
-struct Device {
-    in_flight: VecDeque<Flush>,
-    /// The devices of flushes that were redirected to it and are not queued there yet.
-    redirected: VecDeque<Dev>,
-    /// Cache flushes that the device works on. Each of its queues has one at a time.
-    running: u32,
-    /// Bios have ended with a completion of their own, so others without one have lost it.
-    sees_ends: bool,
-    /// Ends since the last cache flush, as long as more bios wait for theirs.
-    ends: Vec<Flushed>,
-    /// Ends that may still come of bios that were given up because of a doubt.
-    surplus: usize,
-    /// When the last cache flush was done, and whether another bio has asked for one since.
-    last_done: Option<i64>,
-    is_asked: bool,
-    /// Issues of flushes are recorded.
-    sees_issues: bool,
-    /// Two of its queues have flushed at the same time.
-    has_queues: bool,
-    /// A bio has asked for a flush when none was in flight any more that began before the log.
-    is_settled: bool,
-}
-
-impl Device {
-    /// Removes the oldest flush in flight that `is_wanted`. If several are, and more than one queue flushed, the end may be that of any.
-    fn take_first(&mut self, is_wanted: impl Fn(&Flush) -> bool) -> Option<Flush> {
-        let mut wanted = self.in_flight.iter().enumerate().filter(|(_, flush)| is_wanted(flush));
-        let (at, _) = wanted.next()?;
-        if wanted.next().is_some() && self.in_flight.iter().any(|flush| is_wanted(flush) && flush.is_overlapped) {
-            self.in_flight.iter_mut().filter(|flush| is_wanted(flush)).for_each(|flush| flush.is_doubtful = true);
-        }
-        self.in_flight.remove(at)
-    }
-
-    /// The bios whose cache flush is done, and that end in their order, each with a completion of its own. If that of no cache flush is known,
-    /// those that were issued.
-    fn ending(&self) -> impl Iterator<Item = &Flush> {
-        let are_done = self.in_flight.iter().any(Flush::may_end);
-        self.in_flight.iter().filter(move |flush| flush.is_ending(are_done))
-    }
-
-    /// Removes these of the bios of `ending`, by their numbers.
-    fn take_ending(&mut self, wanted: std::ops::Range<usize>) -> Vec<Flush> {
-        let are_done = self.in_flight.iter().any(Flush::may_end);
-        let (mut number, mut taken) = (0, Vec::new());
-        self.in_flight = std::mem::take(&mut self.in_flight)
-            .into_iter()
-            .filter_map(|flush| {
-                let is_ending = flush.is_ending(are_done);
-                number += usize::from(is_ending);
-                if is_ending && wanted.contains(&(number - 1)) {
-                    taken.push(flush);
-                    return None;
-                }
-                Some(flush)
-            })
-            .collect();
-        taken
-    }
-}
-
-impl Flush {
-    /// A bio of a device with a cache, which ends with a completion that names nothing.
-    fn is_plain(&self) -> bool {
-        self.sector.is_none() && !self.is_request && !self.is_overlapped
-    }
-
-    fn may_end(&self) -> bool {
-        self.flushed.is_some() && self.is_plain()
-    }
-
-    fn is_ending(&self, are_done: bool) -> bool {
-        self.is_plain() && if are_done { self.flushed.is_some() } else { self.is_issued }
-    }
-}
-
-/// The flushes in flight, by device.
-#[derive(Debug, Default)]
-pub(super) struct Flushes(Map<Dev, Device>);
-
-impl Flushes {
-    fn add(
-        &mut self,
-        Place { dev, sector }: Place,
-        slot: BioSlot,
-        flags: BioFlags,
-        is_request: bool,
-    ) -> Option<BioSlot> {
-        let device = self.0.entry(dev).or_default();
-        // Its end may be taken for one that is still to come.
-        let may_follow = device.surplus > 0 && device.running > 0;
-        let is_doubtful = sector <= 0 && (may_follow || device.in_flight.iter().any(|flush| flush.is_doubtful));
-        let in_flight = &mut device.in_flight;
-        in_flight.push_back(Flush {
-            slot,
-            sector: Some(sector).filter(|&sector| sector > 0),
-            is_twice: flags.contains(BioFlags::FUA),
-            is_request,
-            is_issued: false,
-            is_alone: false,
-            flushed: None,
-            times_flushed: 0,
-            max_times: TIMES_OF_EACH,
-            is_overlapped: false,
-            is_doubtful,
-        });
-        if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front().map(|flush| flush.slot) } else { None }
-    }
-
-    /// Whether flushes of a place are in flight.
-    pub(super) fn are_at(&self, Place { dev, sector }: Place) -> bool {
-        self.0.get(&dev).is_some_and(|device| device.in_flight.iter().any(|flush| flush.sector == Some(sector)))
-    }
-
-    /// The oldest flush in flight on a device that has a row.
-    pub(super) fn oldest(&self, dev: Dev) -> Option<BioSlot> {
-        let mut slots = self.0.get(&dev)?.in_flight.iter().map(|flush| flush.slot);
-        slots.find(|&slot| slot.is_some())
-    }
-
-    /// Removes those whose cache flush is certainly done, with that time, if it is known: it is not one that still runs.
-    fn take_flushed(&mut self, dev: Dev) -> Vec<(BioSlot, Option<Flushed>)> {
-        let Some(device) = self.0.get_mut(&dev) else { return Vec::new() };
-        let mut flushed = Vec::new();
-        let sees_ends = device.sees_ends;
-        let may_run = |flush: &Flush| {
-            if sees_ends {
-                flush.times_flushed < flush.max_times.saturating_mul(TIMES_OF_LOST)
-            } else {
-                let is_first = flush.is_twice && flush.times_flushed < 2;
-                is_first || device.running > 0 && flush.times_flushed < flush.max_times
-            }
-        };
-        device.in_flight.retain(|flush| {
-            let done = flush.flushed.filter(|_| !may_run(flush));
-            let is_known = !flush.is_overlapped && !flush.is_doubtful && !sees_ends;
-            flushed.extend(done.map(|done| (flush.slot, Some(done).filter(|_| is_known))));
-            done.is_none()
-        });
-        flushed
-    }
-
-    /// Removes all.
-    pub(super) fn take_all(&mut self) -> Vec<(BioSlot, Option<Flushed>)> {
-        let mut devices: Vec<_> = self.0.drain().collect();
-        devices.sort_unstable_by_key(|(dev, _)| *dev);
-        let flushes = devices.into_iter().flat_map(|(_, device)| {
-            let is_known = move |flush: &Flush| !flush.is_overlapped && !flush.is_doubtful && !device.sees_ends;
-            device.in_flight.into_iter().map(move |flush| (flush.slot, flush.flushed.filter(|_| is_known(&flush))))
-        });
-        flushes.filter(|(slot, _)| slot.is_some()).collect()
-    }
-}
 
 impl Pairer {
     /// A bio without data asks for a flush.
@@ -215,7 +23,7 @@ impl Pairer {
             self.block_requests.note_end(target);
         }
         self.end_flushed(dev, out)?;
-        let device = self.flushes.0.entry(dev).or_default();
+        let device = self.flushes.by_device.entry(dev).or_default();
         device.is_asked = true;
         device.is_settled |= device.in_flight.is_empty() && (device.last_done.is_some() || device.sees_ends);
         if let Some(from) = device.redirected.pop_front() {
@@ -259,8 +67,8 @@ impl Pairer {
         if sector > 0 {
             self.block_requests.note_end(place);
         }
-        if from != to && self.flushes.0.get(&from).is_some_and(|device| !device.in_flight.is_empty()) {
-            let redirected = &mut self.flushes.0.entry(to).or_default().redirected;
+        if from != to && self.flushes.by_device.get(&from).is_some_and(|device| !device.in_flight.is_empty()) {
+            let redirected = &mut self.flushes.by_device.entry(to).or_default().redirected;
             redirected.push_back(from);
             if redirected.len() > MAX_IN_FLIGHT {
                 redirected.pop_front();
@@ -270,12 +78,14 @@ impl Pairer {
 
     /// Moves flushes to the device that they were redirected to, if the device above never reports that they are queued there.
     fn take_redirected_flushes(&mut self, dev: Dev) {
-        let Some(device) = self.flushes.0.get_mut(&dev).filter(|device| !device.redirected.is_empty()) else { return };
+        let Some(device) = self.flushes.by_device.get_mut(&dev).filter(|device| !device.redirected.is_empty()) else {
+            return;
+        };
         for from in std::mem::take(&mut device.redirected) {
             let is_copied = self.queues_below.contains(&from);
-            let upper = self.flushes.0.get_mut(&from).filter(|_| !is_copied && from != dev);
+            let upper = self.flushes.by_device.get_mut(&from).filter(|_| !is_copied && from != dev);
             let moved = upper.and_then(|upper| upper.in_flight.pop_front());
-            if let Some(device) = self.flushes.0.get_mut(&dev) {
+            if let Some(device) = self.flushes.by_device.get_mut(&dev) {
                 device.in_flight.extend(moved);
                 if is_copied {
                     device.redirected.push_back(from);
@@ -291,13 +101,13 @@ impl Pairer {
         self.end_burst(dev, e.ts, true, out)?;
         let is_waiting = |device: &Device| device.in_flight.iter().any(|flush| !flush.is_issued);
         let is_flushing = self.block_queue.is_flushing(dev);
-        let is_known = self.flushes.0.get(&dev).is_some_and(is_waiting)
+        let is_known = self.flushes.by_device.get(&dev).is_some_and(is_waiting)
             // It is for the bio of a write that asks for a flush.
             || is_flushing;
         if !is_known && self.makes_requests_of(dev, flags) {
             self.open_flush(e, Place { dev, sector: NO_SECTOR }, flags, true, out)?;
         }
-        let device = self.flushes.0.entry(dev).or_default();
+        let device = self.flushes.by_device.entry(dev).or_default();
         device.running = device.running.saturating_add(1);
         device.sees_issues = true;
         device.has_queues |= device.running > 1;
@@ -328,7 +138,7 @@ impl Pairer {
         self.end_flushed(dev, out)?;
         self.take_redirected_flushes(dev);
         self.end_burst(dev, done.0, false, out)?;
-        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        let Some(device) = self.flushes.by_device.get_mut(&dev) else { return Ok(()) };
         // Without its issue, it may have been that of any.
         let is_unknown = device.running == 0;
         (device.last_done, device.is_asked) = (Some(done.0), false);
@@ -352,7 +162,7 @@ impl Pairer {
         let &Completion { dev, sector, ts, error, .. } = completion;
         let of_place = Some(sector).filter(|&sector| sector > 0);
         let sees_issues = self.phases_seen.issues;
-        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        let Some(device) = self.flushes.by_device.get_mut(&dev) else { return Ok(()) };
         if of_place.is_none() && !completion.is_bio {
             device.ends.push((ts, error));
             let ending = device.ending().count();
@@ -392,7 +202,8 @@ impl Pairer {
     /// Nothing is left to flush for. The end of a cache flush may have been lost.
     fn rest_if_idle(&mut self, dev: Dev) {
         let is_flushing = self.block_queue.is_flushing(dev);
-        if let Some(device) = self.flushes.0.get_mut(&dev).filter(|device| device.in_flight.is_empty() && !is_flushing)
+        if let Some(device) =
+            self.flushes.by_device.get_mut(&dev).filter(|device| device.in_flight.is_empty() && !is_flushing)
         {
             device.running = 0;
         }
@@ -400,7 +211,7 @@ impl Pairer {
 
     /// As many bios as waited for a cache flush have ended: in the order in which they asked for it.
     fn end_in_order(&mut self, dev: Dev, ending: usize, out: &mut Out<'_>) -> Result<()> {
-        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        let Some(device) = self.flushes.by_device.get_mut(&dev) else { return Ok(()) };
         device.sees_ends = true;
         if device.ends.len() < ending {
             return Ok(());
@@ -419,7 +230,7 @@ impl Pairer {
     fn end_waiting(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
         let &Completion { dev, sector, flags, ts, is_bio, .. } = completion;
         let is_row = self.makes_requests_of(dev, flags);
-        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        let Some(device) = self.flushes.by_device.get_mut(&dev) else { return Ok(()) };
         // Before the first issue, the bio was in flight when the log began.
         if sector > 0 || is_bio || !device.sees_issues {
             return Ok(());
@@ -444,7 +255,7 @@ impl Pairer {
     /// end before the next one begins. So the ends of bios that still wait were lost, unless they came too late for it: the block layer chooses
     /// the bios a moment before it issues the request.
     fn end_burst(&mut self, dev: Dev, ts: i64, is_issue: bool, out: &mut Out<'_>) -> Result<()> {
-        let Some(device) = self.flushes.0.get_mut(&dev) else { return Ok(()) };
+        let Some(device) = self.flushes.by_device.get_mut(&dev) else { return Ok(()) };
         if !is_issue && device.running > 0 {
             return Ok(());
         }
@@ -487,7 +298,7 @@ impl Pairer {
             match done {
                 _ if slot.is_none() => {}
                 Some(done) => self.end_with_cache(slot, done, out)?,
-                None if self.flushes.0.get(&dev).is_some_and(|device| device.sees_ends) => {
+                None if self.flushes.by_device.get(&dev).is_some_and(|device| device.sees_ends) => {
                     self.give_up_flush(slot, out)?;
                 }
                 None => self.leave_open(slot, out)?,

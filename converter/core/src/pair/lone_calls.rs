@@ -3,6 +3,7 @@
 //! A tracer of the kernel may record what file systems do or leave it out, and its log does not say which. So calls that no request takes
 //! wait until an event of a request shows that they are of none, or until the inputs end without one.
 
+use super::stores::lone_calls::LoneCalls;
 use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::Kind;
@@ -10,23 +11,6 @@ use crate::event::probe::Probe;
 
 /// Calls that wait. With more, the inputs are taken to hold no request.
 const MAX_WAITING: usize = 65_536;
-
-/// What a call is that no request takes, in inputs that report requests of some file systems or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoneCalls {
-    /// The number of calls that wait.
-    Undecided(usize),
-    /// A request that is known by its call only.
-    Requests,
-    /// A call that belongs to no request.
-    Unmatched,
-}
-
-impl LoneCalls {
-    pub(super) fn are_undecided(self) -> bool {
-        matches!(self, Self::Undecided(_))
-    }
-}
 
 /// Whether only a recorder that reports requests writes such an event: it belongs to a request, or has an id that says that it does not.
 fn shows_requests(kind: &Kind) -> bool {

@@ -1,7 +1,7 @@
 //! What shows that events of bios were lost: sizes that do not agree, and completions that cannot be those of the bios at their address.
 
 use super::Pairer;
-use super::slots::{BioSlot, RequestSlot};
+use super::stores::slots::{BioSlot, RequestSlot};
 use crate::event::{NO_ID, Op};
 use crate::losses::Reason;
 use crate::names::Names;
@@ -9,21 +9,6 @@ use crate::rows::{Confidence, Request};
 
 /// By how much the clocks of two CPUs may differ. A completion that is so much later than the end of a sync may be from before it.
 pub(super) const CLOCK_SKEW_NS: i64 = 100_000;
-
-/// Completions of bios that are not in the log, by how their source names a bio. A request that was open at one of them may be the one whose
-/// bio it was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Orphans {
-    /// By its address, with the ids of requests.
-    pub(super) of_addresses: u64,
-    /// By its address, of probes. It may have held page cache.
-    pub(super) of_probes: u64,
-    /// By its device and sector, without ids.
-    pub(super) of_sectors: u64,
-    /// The same before any bio of the log has completed. If the log records submits at all, the first one may be lost: that of a request
-    /// that has no other bio. Otherwise they are more likely of what was in flight when the log began.
-    pub(super) before_submits: u64,
-}
 
 /// Whether a request waits for its own bios before it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,11 @@
 //! An exit without an entry says that there was a call. A log without exits says it only of the first request of a thread: if the thread makes
 //! calls later, the entry of the first one may precede the log.
 
+use super::lingering::LINGER_NS;
 use super::parts::{MAX_IN_CALL, MAX_WITHOUT_CALL, Part, Parts};
-use super::requests::OpenRequest;
-use super::slots::RequestSlot;
-use super::{LINGER_NS, Out, Pairer, of_request};
+use super::stores::requests::OpenRequest;
+use super::stores::slots::RequestSlot;
+use super::{Out, Pairer, of_request};
 use crate::error::Result;
 use crate::event::probe::SyncScope;
 use crate::event::{Event, Kind, NO_ID, Op};

@@ -1,56 +1,11 @@
 //! Marks that the application wrote to the log: which end belongs to which begin.
 
-use super::{Map, Out, Pairer};
+use super::stores::marks::{ClosedMark, OpenMark};
+use super::{Out, Pairer};
 use crate::event::{Event, MarkPhase};
-use crate::location::Location;
 use crate::losses::Reason;
 use crate::names::{NameId, Names};
 use crate::sink::Mark;
-
-/// Maximum number of marks, so that memory does not grow with the log. More are no phases that a person named.
-const MAX_MARKS: usize = 100_000;
-
-#[derive(Clone, Copy)]
-struct OpenMark {
-    ts: i64,
-    name: NameId,
-    location: Location,
-}
-
-struct ClosedMark {
-    ts: i64,
-    dur: Option<i64>,
-    name: NameId,
-}
-
-#[derive(Default)]
-pub(super) struct Marks {
-    /// By thread, the innermost last.
-    nested: Map<u32, Vec<OpenMark>>,
-    /// By key.
-    asynchronous: Map<u64, OpenMark>,
-    open_count: usize,
-    closed: Vec<ClosedMark>,
-}
-
-impl Marks {
-    fn is_full(&self) -> bool {
-        self.open_count + self.closed.len() >= MAX_MARKS
-    }
-
-    fn close(&mut self, open: OpenMark, end: i64) {
-        self.open_count -= 1;
-        let dur = Some(end.saturating_sub(open.ts).max(0));
-        self.closed.push(ClosedMark { ts: open.ts, dur, name: open.name });
-    }
-
-    fn take_open(&mut self) -> Vec<OpenMark> {
-        let nested = std::mem::take(&mut self.nested).into_values().flatten();
-        let mut open: Vec<_> = nested.chain(std::mem::take(&mut self.asynchronous).into_values()).collect();
-        open.sort_by_key(|mark| (mark.ts, mark.location, mark.name.0));
-        open
-    }
-}
 
 impl Pairer {
     pub(super) fn mark(&mut self, event: &Event, (phase, name, key): (MarkPhase, NameId, u64), out: &mut Out<'_>) {

@@ -40,9 +40,8 @@ mod calls;
 mod commits;
 mod damaged;
 mod ends;
-mod files;
 mod flushes;
-mod journals;
+mod lingering;
 mod lone_calls;
 mod lost_bios;
 mod lost_calls;
@@ -52,11 +51,9 @@ mod origins;
 mod parts;
 mod phases;
 mod probe_bios;
-mod probe_request;
 mod probes;
 mod requests;
-mod slots;
-mod tasks;
+mod stores;
 mod threads;
 mod torn;
 mod waits;
@@ -67,31 +64,32 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 
-use self::behind::HeldExit;
-use self::bios::Bios;
-use self::block_layer::LastSubmit;
-use self::block_requests::BlockRequests;
-use self::commits::Commits;
-use self::damaged::HeldEvent;
-use self::ends::Ends;
-pub use self::files::{Files, Writers};
-use self::flushes::Flushes;
-use self::journals::Journals;
-use self::lone_calls::LoneCalls;
-use self::lost_bios::Orphans;
-use self::marks::Marks;
-use self::origins::WaitingOrigins;
-use self::probes::Probes;
-use self::requests::Requests;
-use self::slots::{BioSlot, RequestSlot};
-use self::tasks::{Exits, Tasks};
-use self::threads::{CpuBefore, FileCompletions, PhasesSeen};
-use self::torn::TornLines;
-use self::write_waits::WriteWaits;
+use self::lingering::LINGER_NS;
+use self::stores::behind::HeldExit;
+use self::stores::bios::Bios;
+use self::stores::block_layer::LastSubmit;
+use self::stores::block_requests::BlockRequests;
+use self::stores::commits::Commits;
+use self::stores::damaged::HeldEvent;
+use self::stores::ends::Ends;
+pub use self::stores::files::{Files, Writers};
+use self::stores::flushes::Flushes;
+use self::stores::journals::Journals;
+use self::stores::lone_calls::LoneCalls;
+use self::stores::lost_bios::Orphans;
+use self::stores::marks::Marks;
+use self::stores::origins::WaitingOrigins;
+use self::stores::probes::Probes;
+use self::stores::requests::Requests;
+use self::stores::slots::{BioSlot, RequestSlot};
+use self::stores::tasks::{Exits, Tasks};
+use self::stores::threads::{CpuBefore, FileCompletions, PhasesSeen};
+use self::stores::torn::TornLines;
+use self::stores::write_waits::WriteWaits;
 use crate::block::devices_below::DevicesBelow;
 use crate::block::queue::{BlockQueue, Completion, Decided};
+use crate::collections::Map;
 use crate::dedup::Provenance;
 use crate::error::Result;
 use crate::event::background_ids::BackgroundIds;
@@ -102,13 +100,6 @@ use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::Process;
 use crate::sink::Sink;
-
-/// How long an ended request waits for its bios, in time of the log.
-const LINGER_NS: i64 = 60_000_000_000;
-/// How many requests may wait.
-const MAX_LINGERING: usize = 65_536;
-
-type Map<K, V> = HashMap<K, V, FixedState>;
 
 /// Where rows go, and the names that they refer to.
 pub struct Out<'a> {

@@ -4,9 +4,8 @@
 //! thread was in a sync, and nothing says since when: whose its bios before that are is not known. The start of a sync, or the entry of a
 //! call, says that it was in none. So the row of a bio without an owner waits for the next such event of its thread.
 
-use std::collections::VecDeque;
-
-use super::slots::BioSlot;
+use super::stores::origins::Waiting;
+use super::stores::slots::BioSlot;
 use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::bio_flags::Direction;
@@ -17,42 +16,11 @@ use crate::rows::Bio;
 
 /// Rows that wait for the next event of one thread, and of all. The oldest ones of more are background writeback.
 const MAX_OF_THREAD: usize = 4096;
+
 const MAX_WAITING: usize = 16_384;
+
 /// What the names of threads begin with that write what others have changed, and make no sync.
 const WRITERS: [&[u8]; 2] = [b"jbd2/", b"kworker/"];
-
-/// The bios of a thread that belong to no request: which of them may be of a sync. The numbers are ids of bios.
-#[derive(Debug, Default)]
-pub(super) struct Origins {
-    /// Whether the bios before this one are of a sync is decided.
-    decided: u64,
-    /// These may be of the sync that had no start, when that was last decided.
-    unknown: (u64, u64),
-    /// Complete rows that wait for a decision.
-    waiting: VecDeque<Waiting>,
-}
-
-/// A complete row, and the other threads that may be in the sync that it is of.
-#[derive(Debug)]
-struct Waiting {
-    row: Bio,
-    others: Vec<u32>,
-}
-
-/// The rows that wait, of all threads.
-#[derive(Debug, Default)]
-pub(super) struct WaitingOrigins {
-    rows: usize,
-    /// The threads with such rows, and since when the first one waits. Those that have none any more are among them.
-    threads: VecDeque<(i64, u32)>,
-}
-
-impl Origins {
-    /// Visits every name of the rows that wait.
-    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
-        self.waiting.iter().map(|waiting| waiting.row.path).for_each(f);
-    }
-}
 
 /// Marks a row: whether it is of a sync is not known.
 fn forget_origin(row: &mut Bio) {

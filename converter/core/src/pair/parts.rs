@@ -1,6 +1,6 @@
 //! Which requests may be of one call: what each syncs, and in which order the kernel does that.
 
-use super::Map;
+use crate::collections::Map;
 use crate::event::probe::{Probe, SyncScope};
 use crate::event::{Dev, Event, Kind, Op};
 

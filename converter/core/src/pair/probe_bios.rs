@@ -2,11 +2,12 @@
 //!
 //! Its folios are kept until its submit, because only then its size is known, and what it writes: page cache, or the journal.
 
-use super::bios::EarlyComplete;
-use super::probe_request::{Folio, Owner, ProbeRequest};
-use super::requests::OpenRequest;
-use super::slots::{BioSlot, RequestSlot};
-use super::{LINGER_NS, Map, Out, Pairer};
+use super::stores::bios::EarlyComplete;
+use super::stores::probe_request::{Folio, ProbeRequest};
+use super::stores::requests::OpenRequest;
+use super::stores::slots::{BioSlot, RequestSlot};
+use super::{Out, Pairer};
+use crate::collections::Map;
 use crate::error::Result;
 use crate::event::bio_flags::BioFlags;
 use crate::event::place::Place;
@@ -16,85 +17,16 @@ use crate::losses::Reason;
 use crate::names::{NameId, Names};
 use crate::rows::{Confidence, Extent, Ranges};
 
-/// Bios that are being filled. Those of reads are among them, and their submits may not be recorded.
-const MAX_FILLING: usize = 65_536;
-/// Folios that were added to them. Without events of submits, nothing else removes them.
-const MAX_FOLIOS: usize = 1 << 18;
 /// The inode of a file system on btrfs whose page cache is its trees.
 const BTRFS_TREES: u64 = 1;
+
 /// What the names of the kernel's workers begin with.
 const WORKER: &[u8] = b"kworker/";
+
 const SECTOR_BYTES: u64 = 512;
+
 /// A bio has room for so many folios (`BIO_MAX_VECS`).
 const MIN_FULL: usize = 256;
-
-/// A bio to which folios were added.
-#[derive(Debug, Default)]
-struct Filling {
-    folios: Vec<Folio>,
-    /// The last folio was reported by the function for folios, which may call the one for pages.
-    may_repeat: bool,
-}
-
-/// The bios that are being filled, by address.
-#[derive(Debug, Default)]
-pub(super) struct FillingBios {
-    by_address: Map<u64, Filling>,
-    folios: usize,
-}
-
-impl FillingBios {
-    fn add(&mut self, address: u64, folio: Folio, is_page: bool) {
-        if self.by_address.len() >= MAX_FILLING || self.folios >= MAX_FOLIOS {
-            self.by_address.clear();
-            self.folios = 0;
-        }
-        let filling = self.by_address.entry(address).or_default();
-        if is_page
-            && std::mem::take(&mut filling.may_repeat)
-            && filling.folios.last().is_some_and(|f| f.len == folio.len)
-        {
-            return;
-        }
-        filling.may_repeat = !is_page;
-        filling.folios.push(folio);
-        self.folios += 1;
-    }
-
-    fn take(&mut self, address: u64) -> Vec<Folio> {
-        let folios = self.by_address.remove(&address).map(|filling| filling.folios).unwrap_or_default();
-        self.folios -= folios.len();
-        folios
-    }
-
-    /// The folios at an address that the thread of a request has added.
-    fn of(&self, address: u64, owner: Owner) -> impl Iterator<Item = &Folio> {
-        let folios = self.by_address.get(&address).map(|filling| &filling.folios);
-        folios.into_iter().flatten().filter(move |folio| folio.owner == owner)
-    }
-
-    /// Removes and returns them.
-    fn take_of(&mut self, address: u64, owner: Owner) -> Vec<Folio> {
-        let Some(filling) = self.by_address.get_mut(&address) else { return Vec::new() };
-        let taken: Vec<Folio> = filling.folios.extract_if(.., |folio| folio.owner == owner).collect();
-        if filling.folios.is_empty() {
-            self.by_address.remove(&address);
-        }
-        self.folios -= taken.len();
-        taken
-    }
-
-    pub(super) fn contains(&self, address: u64) -> bool {
-        self.by_address.contains_key(&address)
-    }
-
-    /// Forgets bios that were filled long ago. They were reads, or their submit was lost.
-    pub(super) fn expire(&mut self, now: i64) {
-        let is_recent = |folio: &Folio| now.saturating_sub(folio.ts) <= LINGER_NS;
-        self.by_address.retain(|_, filling| filling.folios.last().is_some_and(is_recent));
-        self.folios = self.by_address.values().map(|filling| filling.folios.len()).sum();
-    }
-}
 
 impl Pairer {
     pub(super) fn probe_folio(

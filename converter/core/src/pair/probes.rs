@@ -1,12 +1,11 @@
 //! Probes on a stock kernel name no request. The thread says which one an event is of: this file has sync functions, waits and flusher
 //! threads, `probe_bios` the bios.
 
-use super::probe_bios::FillingBios;
-use super::probe_request::{Left, ProbeRequest, SyncFunction};
-use super::requests::OpenRequest;
-use super::slots::RequestSlot;
-use super::threads::add;
-use super::{Map, Out, Pairer};
+use super::stores::probe_request::{Left, ProbeRequest, SyncFunction};
+use super::stores::requests::OpenRequest;
+use super::stores::slots::RequestSlot;
+use super::stores::threads::add;
+use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::place::Place;
 use crate::event::probe::{Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
@@ -15,61 +14,6 @@ use crate::losses::Reason;
 
 /// How many requests are kept before those that have ended are removed.
 const MIN_SWEEP: usize = 64;
-/// Bios that are no rows and whose ends are awaited.
-const MAX_APART: usize = 65_536;
-
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
-#[derive(Debug, Default)]
-pub(super) struct Probes {
-    pub(super) filling: FillingBios,
-    /// Flushes that a file system sends and waits for later, by the address of their bio.
-    pub(super) flushes: Map<u64, (RequestSlot, u64)>,
-    /// By thread: the copies of the next `Original` that it has submitted.
-    pub(super) copies: Map<u32, u32>,
-    /// By thread: the bytes of parts without folios that it has submitted since its last bio with folios. btrfs splits them off that.
-    pub(super) parts: Map<u32, u64>,
-    /// By flusher thread: the device that it works on, and whether sync() or syncfs() asked for it.
-    pub(super) work: Map<u32, (Dev, bool)>,
-    /// By thread: sync functions that it is in, whose request other events report.
-    ignored: Map<u32, u32>,
-    /// The requests that probes report, open or not.
-    pub(super) open: Vec<(RequestSlot, u64)>,
-    /// The length of `open` at which those that have ended are removed.
-    sweep_at: usize,
-    /// Bios in flight that are no rows, such as reads and copies, by their address: their ends are known.
-    pub(super) apart: Map<u64, ()>,
-    /// Completions of bios that are not known.
-    pub(super) unknown_ends: u64,
-    /// A bio has been submitted and completed.
-    pub(super) sees_ends: bool,
-    /// Probes report bios, and folios.
-    pub(super) sees_bios: bool,
-    pub(super) sees_folios: bool,
-    /// Folios of page cache are reported without their files.
-    pub(super) sees_unnamed_folios: bool,
-}
-
-impl Probes {
-    /// Notes the submit of a bio that is no row.
-    pub(super) fn keep_apart(&mut self, address: u64) {
-        if self.apart.len() >= MAX_APART {
-            self.apart.clear();
-        }
-        self.apart.insert(address, ());
-    }
-
-    /// A thread enters or leaves a call, so it is in no sync function.
-    pub(super) fn leave(&mut self, task: u32) {
-        if !self.ignored.is_empty() {
-            self.ignored.remove(&task);
-        }
-    }
-
-    /// The request of a thread is reported by other events too, which have an id.
-    pub(super) fn ignore(&mut self, task: u32, request: &ProbeRequest) {
-        *self.ignored.entry(task).or_default() += request.functions.len() as u32;
-    }
-}
 
 /// Which waits probes report for the requests of a file system: (commits, flushes).
 fn reported_waits(fs: &[u8], whole_fs: bool) -> (bool, bool) {

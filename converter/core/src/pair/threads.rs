@@ -1,129 +1,16 @@
 //! What the threads of open requests do: they run, could run, or are blocked; they wait for locks and for folios.
 
-use super::journals::STEPS;
+use super::Pairer;
 use super::phases::{Blocked, Evidence, FolioWait};
-use super::slots::RequestSlot;
-use super::{Map, Pairer};
-use crate::event::{Dev, Event, ThreadEvent, WaitKind};
+use super::stores::journals::STEPS;
+use super::stores::slots::RequestSlot;
+use super::stores::threads::{CpuBefore, State, add};
+use crate::event::{Event, ThreadEvent, WaitKind};
 use crate::names::{NameId, Names};
 use crate::rows::PhaseKind;
 
-/// Spans of one kind that are kept of a request. It loses the further ones, which become residue.
-const MAX_SPANS: usize = 1 << 16;
-/// How long a thread may take to leave its CPU once it is not to run any more.
-const MAX_WAY_OUT_NS: i64 = 1_000_000;
-/// Files whose last completion is kept.
-const MAX_FILES: usize = 1 << 16;
-
-/// The state of the thread of an open request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// At the start of the request it runs, because it reports that.
-    #[default]
-    Running,
-    Runnable,
-    Blocked,
-}
-
-/// What is open of the thread of a request.
-#[derive(Debug, Default)]
-pub(super) struct Watch {
-    state: State,
-    /// Since when it has that; `None` at the start of the request.
-    since: Option<i64>,
-    /// When it was woken last while it ran.
-    woken: Option<i64>,
-    /// It left a CPU while it had none: a switch to it was lost, if the log records those.
-    is_doubtful: bool,
-    /// A switch from or to it was recorded during the request.
-    has_switched: bool,
-    lock_wait: Option<i64>,
-    /// The outermost of the open waits for folios, and their number.
-    folio_wait: i64,
-    folio_waits: u32,
-}
-
-impl Watch {
-    /// Returns the state before, and since when the thread had that. `start` is that of the request.
-    fn change_state(&mut self, ts: i64, next: State, start: i64) -> (State, i64) {
-        (std::mem::replace(&mut self.state, next), self.since.replace(ts).unwrap_or(start))
-    }
-
-    pub(super) fn has_switched(&self) -> bool {
-        self.has_switched
-    }
-
-    /// Whether the thread was woken on its way out, before the switch was recorded: on another CPU, so it could run at once.
-    fn was_woken_before(&self) -> bool {
-        self.woken.zip(self.since).is_some_and(|(woken, since)| since.saturating_sub(woken) <= MAX_WAY_OUT_NS)
-    }
-}
-
-/// Which phases the inputs can show.
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is another kind of event")]
-pub(super) struct PhasesSeen {
-    pub(super) states: bool,
-    /// A switch to the thread of an open request. Some recorders see only the threads that leave a CPU.
-    pub(super) switches_in: bool,
-    pub(super) wakes: bool,
-    pub(super) locks: bool,
-    pub(super) folio_waits: bool,
-    pub(super) folio_wait_ends: bool,
-    pub(super) issues: bool,
-    /// Starts of commits, whose order says which one a thread waits for.
-    pub(super) commits: bool,
-    pub(super) commit_steps: bool,
-    pub(super) metadata_waits: bool,
-}
-
-/// The last completion of a bio of each file, and the request that the bio was of.
-#[derive(Debug, Default)]
-pub(super) struct FileCompletions(Map<(Dev, u64), (i64, Option<u64>)>);
-
-impl FileCompletions {
-    pub(super) fn complete(&mut self, file: (Dev, u64), ts: i64, sync_id: Option<u64>) {
-        if self.0.len() >= MAX_FILES {
-            self.0.clear();
-        }
-        self.0.insert(file, (ts, sync_id));
-    }
-
-    /// The last completion of a bio of this file after `since`, if it was not of this request.
-    fn of_others(&self, file: (Dev, u64), sync_id: u64, since: i64) -> Option<i64> {
-        let &(ts, owner) = self.0.get(&file)?;
-        (ts > since && owner != Some(sync_id)).then_some(ts)
-    }
-}
-
-/// Names of threads whose time is kept.
-const MAX_NAMES: usize = 1 << 12;
 /// Names of threads that the input is said to have.
 const SAID_NAMES: usize = 3;
-
-/// Who had the CPU on which a thread that syncs ran next, while that thread was ready to run.
-#[derive(Debug, Default)]
-pub(super) struct CpuBefore {
-    by_name: Map<NameId, i64>,
-    /// Nobody: the thread was held back although a CPU was free.
-    idle_ns: i64,
-}
-
-impl CpuBefore {
-    fn add(&mut self, from: u32, name: NameId, ns: i64) {
-        if from == 0 {
-            self.idle_ns += ns;
-        } else if self.by_name.len() < MAX_NAMES || self.by_name.contains_key(&name) {
-            *self.by_name.entry(name).or_default() += ns;
-        }
-    }
-}
-
-pub(super) fn add<T>(spans: &mut Vec<T>, span: T) {
-    if spans.len() < MAX_SPANS {
-        spans.push(span);
-    }
-}
 
 impl Pairer {
     pub(super) fn thread_event(&mut self, e: &Event, thread: ThreadEvent) {

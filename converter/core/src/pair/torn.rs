@@ -3,52 +3,12 @@
 //! A line whose thread can be read concerns that thread, and the request and the bio that it names. A line whose thread cannot be read may be
 //! of any: it counts for each thread at the next event of that thread, so that its cost does not grow with the number of threads.
 
-use std::collections::HashSet;
-
-use foldhash::fast::FixedState;
-
+use super::Pairer;
 use super::parts::MAX_WITHOUT_CALL;
-use super::slots::{BioSlot, RequestSlot};
-use super::{Map, Pairer};
+use super::stores::slots::{BioSlot, RequestSlot};
+use super::stores::torn::TornTask;
 use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::rows::Confidence;
-
-/// Ids and addresses of bios that are kept. A log that tears so many lines is torn throughout, so all of its next bios are doubtful.
-const MAX_KEPT: usize = 4096;
-
-/// What torn lines say of events that are still to come.
-#[derive(Default)]
-pub(super) struct TornLines {
-    /// There has been one.
-    pub(super) have_been: bool,
-    /// How many did not name their thread.
-    of_unknown: u64,
-    /// By task: how many of these its events have come after.
-    seen: Map<u32, u64>,
-    /// Bios to which one may have added page cache: their addresses, and the ids of their requests where the address is not known.
-    addresses: HashSet<u64, FixedState>,
-    ids: HashSet<u64, FixedState>,
-}
-
-/// What a torn line of a task may have said.
-#[derive(Clone, Copy, Default)]
-pub(super) struct TornTask {
-    /// The entry of its next call.
-    call: bool,
-    /// The start or the end of the request that its next bio belongs to.
-    request: bool,
-    /// A folio of its next bio.
-    pages: bool,
-    /// A folio of any bio that it was filling until then.
-    pages_until: Option<i64>,
-}
-
-impl TornTask {
-    /// Whether the line may have been the begin of a call or of a request.
-    pub(super) fn may_be_begin(&self) -> bool {
-        self.call || self.request
-    }
-}
 
 impl Pairer {
     /// Takes a torn line. Its id, the address of its bio and its thread say what it was about, as far as they are known.
@@ -226,21 +186,5 @@ impl Pairer {
         if let Some(task) = self.tasks.get_mut(task_id) {
             task.torn = TornTask::default();
         }
-    }
-}
-
-impl TornLines {
-    fn keep_id(&mut self, id: u64) {
-        if self.ids.len() < MAX_KEPT { _ = self.ids.insert(id) } else { self.of_unknown += 1 }
-    }
-
-    fn keep_address(&mut self, address: u64) {
-        if self.addresses.len() < MAX_KEPT { _ = self.addresses.insert(address) } else { self.of_unknown += 1 }
-    }
-
-    /// Whether a torn line named the bio that is opened, by its address or by the id of its request.
-    fn take(&mut self, id: u64, address: u64) -> bool {
-        let is_at = !self.addresses.is_empty() && self.addresses.remove(&address);
-        is_at | (!self.ids.is_empty() && self.ids.remove(&id))
     }
 }

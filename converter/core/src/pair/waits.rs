@@ -1,8 +1,8 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
-use super::commits::Waiter;
-use super::slots::RequestSlot;
-use super::threads::add;
+use super::stores::commits::Waiter;
+use super::stores::slots::RequestSlot;
+use super::stores::threads::add;
 use super::{Out, Pairer, of_request};
 use crate::error::Result;
 use crate::event::{Dev, Event, WaitKind};
@@ -25,44 +25,6 @@ pub(super) fn tear(torn_waits: &mut [bool; 2], wait: WaitKind) {
     match wait {
         WaitKind::Flush => torn_waits[1] = true,
         _ => torn_waits[0] |= wait.is_of_journal(),
-    }
-}
-
-/// The waits of a request whose end has not come, as indexes into the row's waits.
-#[derive(Debug, Default)]
-pub(super) struct OpenWaits {
-    /// (start, index) by kind, in the order of the starts.
-    by_kind: [Vec<(i64, usize)>; WaitKind::ALL.len()],
-}
-
-impl OpenWaits {
-    pub(super) fn clear(&mut self) {
-        self.by_kind.iter_mut().for_each(Vec::clear);
-    }
-
-    /// Whether a wait of a kind is open.
-    pub(super) fn is_waiting(&self, wait: WaitKind) -> bool {
-        !self.by_kind[wait as usize].is_empty()
-    }
-
-    fn push(&mut self, wait: WaitKind, start: i64, index: usize) {
-        let waits = &mut self.by_kind[wait as usize];
-        waits.insert(waits.partition_point(|&(before, _)| before <= start), (start, index));
-    }
-
-    /// Removes and returns the last wait of a kind that began by `ts`.
-    fn end(&mut self, wait: WaitKind, ts: i64) -> Option<usize> {
-        let waits = &mut self.by_kind[wait as usize];
-        let last = waits.partition_point(|&(start, _)| start <= ts).checked_sub(1)?;
-        Some(waits.remove(last).1)
-    }
-
-    /// Removes and returns all of them, in their order.
-    pub(super) fn take(&mut self) -> Vec<usize> {
-        let mut indexes: Vec<usize> =
-            self.by_kind.iter_mut().flat_map(|waits| waits.drain(..)).map(|(_, index)| index).collect();
-        indexes.sort_unstable();
-        indexes
     }
 }
 

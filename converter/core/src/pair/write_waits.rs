@@ -1,57 +1,22 @@
 //! Waits of threads that write to files: for a lock, for the journal, for page cache that is under writeback, or because too much is dirty.
 //! Those of a thread that is in a sync are phases of its request.
 
-use std::collections::VecDeque;
-
-use super::lone_calls::LoneCalls;
-use super::{Map, Out, Pairer};
+use super::stores::lone_calls::LoneCalls;
+use super::stores::write_waits::OpenWait;
+use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::probe::{WaitedFor, WriteWaitKind};
 use crate::event::{Event, Op};
-use crate::names::NameId;
 use crate::rows::{Confidence, WriteWait};
 
 /// Shorter waits have no row: the functions are called for waits of all lengths, and most are short.
 const MIN_WAIT_NS: i64 = 1_000_000;
+
 /// The function that waits for the page cache of a file calls the one for a folio.
 const MAX_DEPTH: u32 = 2;
+
 /// Waits of a thread behind a call whose kind is undecided. With more, the inputs are taken to hold no request.
 const MAX_BEHIND_CALL: usize = 65_536;
-
-/// A wait that has not ended.
-#[derive(Debug)]
-struct OpenWait {
-    row: WriteWait,
-    /// How long the thread is to pause.
-    pause_ns: Option<i64>,
-    /// How many waits for page cache are open, one in another.
-    depth: u32,
-}
-
-impl OpenWait {
-    fn new(e: &Event, kind: WriteWaitKind, waited_for: WaitedFor) -> Self {
-        let (tid, pid, comm, path) = (e.tid, e.pid, e.comm, NameId::NONE);
-        let (start, end, confidence) = (e.ts, e.ts, Confidence::Exact);
-        let row = WriteWait { wait_id: 0, tid, pid, comm, kind, waited_for, path, start, end, confidence };
-        Self { row, pause_ns: None, depth: 1 }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct WriteWaits {
-    /// By thread. One may wait for page cache while it waits for a handle.
-    open: Map<u32, Vec<OpenWait>>,
-    /// By thread: waits that have ended. They are written after the syncs of the thread that began before them.
-    ended: Map<u32, VecDeque<WriteWait>>,
-    count: u64,
-}
-
-impl WriteWaits {
-    /// Visits the paths of all rows.
-    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
-        self.ended.values().flatten().for_each(|row| f(row.path));
-    }
-}
 
 impl Pairer {
     pub(super) fn write_wait_start(&mut self, e: &Event, kind: WriteWaitKind, waited_for: WaitedFor) {

@@ -11,7 +11,7 @@
 //! - If the name of the thread has changed since the start, another process got the thread id.
 //! - A loss may have taken a return and the start of the next call, so it ends all calls.
 
-use super::Map;
+use crate::collections::Map;
 use crate::error::Result;
 use crate::event::write::{CallEnd, CallKind, CallStart, WriteEvent};
 use crate::event::{Dev, Event};

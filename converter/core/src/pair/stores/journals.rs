@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::Map;
-use super::phases::Blocked;
+use crate::collections::Map;
 use crate::event::{CommitStep, Dev, WaitKind};
+use crate::pair::phases::Blocked;
 use crate::rows::{Confidence, PhaseKind, PhaseSpan, WaitInterval};
 
 /// Commits that are kept of each journal. One commits at a time, and a wait ends with its commit.
@@ -27,12 +27,12 @@ struct Commit {
 
 /// A commit that has ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EndedCommit {
+pub(in crate::pair) struct EndedCommit {
     commit: Commit,
     end: i64,
 }
 
-pub(super) const STEPS: [CommitStep; 3] = [CommitStep::Locking, CommitStep::Flushing, CommitStep::Logging];
+pub(in crate::pair) const STEPS: [CommitStep; 3] = [CommitStep::Locking, CommitStep::Flushing, CommitStep::Logging];
 
 impl Commit {
     /// Its start, the begins of its steps after the first, and its end. The first step begins with it.
@@ -50,25 +50,25 @@ impl Commit {
 
 /// The last commits of each journal, by its device.
 #[derive(Debug, Default)]
-pub(super) struct Journals {
+pub(in crate::pair) struct Journals {
     by_dev: Map<Dev, VecDeque<Commit>>,
 }
 
 impl Journals {
-    pub(super) fn start(&mut self, dev: Dev, transaction: u64, commit_id: Option<u64>, ts: i64) {
+    pub(in crate::pair) fn start(&mut self, dev: Dev, transaction: u64, commit_id: Option<u64>, ts: i64) {
         if let Some(commit) = self.commit(dev, transaction) {
             commit.start.get_or_insert(ts);
             commit.id = commit.id.or(commit_id);
         }
     }
 
-    pub(super) fn step(&mut self, dev: Dev, transaction: u64, step: CommitStep, ts: i64) {
+    pub(in crate::pair) fn step(&mut self, dev: Dev, transaction: u64, step: CommitStep, ts: i64) {
         if let Some(commit) = self.commit(dev, transaction) {
             commit.steps[step as usize].get_or_insert(ts);
         }
     }
 
-    pub(super) fn end(&mut self, dev: Dev, transaction: u64, ts: i64) {
+    pub(in crate::pair) fn end(&mut self, dev: Dev, transaction: u64, ts: i64) {
         if let Some(commit) = self.commit(dev, transaction) {
             commit.end.get_or_insert(ts);
         }
@@ -98,7 +98,7 @@ impl Journals {
     }
 
     /// Whether the end of the commit that a wait is for is not recorded yet. The kernel may wake the thread a moment before it reports the end.
-    pub(super) fn is_open(&self, dev: Dev, wait: &WaitInterval) -> bool {
+    pub(in crate::pair) fn is_open(&self, dev: Dev, wait: &WaitInterval) -> bool {
         let commits = self.by_dev.get(&dev).filter(|_| wait.transaction != 0);
         let own = commits.and_then(|commits| commits.iter().find(|commit| commit.transaction == wait.transaction));
         own.is_some_and(|own| own.end.is_none())
@@ -107,7 +107,7 @@ impl Journals {
     /// Appends the parts of a wait for a commit: another commit that was running, the time until its own begins, and the steps of that.
     /// Nothing if the start of the commit is not known. What happened between two events of a commit is not known if one between them is
     /// missing, so it is no part.
-    pub(super) fn parts(&self, dev: Dev, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
+    pub(in crate::pair) fn parts(&self, dev: Dev, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
         let Some(commits) = self.by_dev.get(&dev).filter(|_| wait.transaction != 0) else { return };
         let is_own = |commit: &&Commit| commit.transaction == wait.transaction;
         let Some((own, start)) = commits.iter().find(is_own).and_then(|own| Some((own, own.start?))) else { return };
@@ -136,7 +136,7 @@ impl Journals {
     }
 
     /// The commit of a journal that ended last, by the time of an event that is being used.
-    pub(super) fn last_ended(&self, dev: Dev) -> Option<EndedCommit> {
+    pub(in crate::pair) fn last_ended(&self, dev: Dev) -> Option<EndedCommit> {
         let ended = self.by_dev.get(&dev)?.iter().filter_map(|&commit| Some(EndedCommit { commit, end: commit.end? }));
         ended.max_by_key(|ended| ended.end)
     }
@@ -170,7 +170,7 @@ impl EndedCommit {
     /// nothing else is recorded that the request waited for.
     ///
     /// A sync that waits for a commit returns when that has ended, while one that merely runs at the same time continues.
-    pub(super) fn inferred_wait(
+    pub(in crate::pair) fn inferred_wait(
         &self,
         sync_id: u64,
         done: i64,
@@ -198,7 +198,7 @@ impl EndedCommit {
     }
 
     /// Appends the steps of the commit that are in a wait for it.
-    pub(super) fn steps_in(&self, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
+    pub(in crate::pair) fn steps_in(&self, wait: &WaitInterval, parts: &mut Vec<PhaseSpan>) {
         self.commit.steps_in(wait, parts);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::Map;
 use super::origins::Origins;
-use super::parts::Parts;
 use super::slots::{BioSlot, RequestSlot};
 use super::torn::TornTask;
+use crate::collections::Map;
 use crate::event::{Dev, Event, Op, UNKNOWN_TASK};
 use crate::location::Location;
+use crate::pair::parts::Parts;
 use crate::rows::Call;
 
 /// Marks the id of a task that is known by the other kind of id only. It is larger than any thread or process id.
@@ -16,39 +16,44 @@ const OTHER_KIND: u32 = 1 << 31;
 
 /// A call with its requests, or one request without a call.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
-pub(super) struct OpenGroup {
-    pub(super) call: Option<Call>,
+pub(in crate::pair) struct OpenGroup {
+    pub(in crate::pair) call: Option<Call>,
     /// The exit of the call may still come.
-    pub(super) call_open: bool,
+    pub(in crate::pair) call_open: bool,
     /// The exit of the call was lost.
-    pub(super) exit_lost: bool,
+    pub(in crate::pair) exit_lost: bool,
     /// The log of the call's entry.
-    pub(super) log: usize,
+    pub(in crate::pair) log: usize,
     /// When it began.
-    pub(super) since: i64,
+    pub(in crate::pair) since: i64,
     /// Where the entry of the call is in the inputs.
-    pub(super) location: Location,
-    pub(super) requests: Vec<RequestSlot>,
+    pub(in crate::pair) location: Location,
+    pub(in crate::pair) requests: Vec<RequestSlot>,
     /// What these sync.
-    pub(super) parts: Parts,
+    pub(in crate::pair) parts: Parts,
     /// Requests in flight at the entry and at the exit of a call-only request.
-    pub(super) in_flight: (u32, u32),
+    pub(in crate::pair) in_flight: (u32, u32),
     /// It is counted in flight as a call-only request.
-    pub(super) counts_in_flight: bool,
+    pub(in crate::pair) counts_in_flight: bool,
     /// Whether its call is a call-only request or of no request is not known yet.
-    pub(super) is_undecided: bool,
+    pub(in crate::pair) is_undecided: bool,
     /// The inputs report nothing of requests, so its call is one.
-    pub(super) is_lone: bool,
+    pub(in crate::pair) is_lone: bool,
     /// A request without a call, which may have been made in one: the exit of a call whose entry is not in the log may still come.
-    pub(super) awaits_exit: bool,
+    pub(in crate::pair) awaits_exit: bool,
     /// It is the first request of its thread, at the beginning of the log.
-    pub(super) is_first: bool,
+    pub(in crate::pair) is_first: bool,
     /// The call is of an input with another clock, by which it began just after its request.
-    pub(super) is_behind: bool,
+    pub(in crate::pair) is_behind: bool,
 }
 
 impl OpenGroup {
-    pub(super) fn of_call(call: Call, (location, log): (Location, usize), in_flight: u32, is_undecided: bool) -> Self {
+    pub(in crate::pair) fn of_call(
+        call: Call,
+        (location, log): (Location, usize),
+        in_flight: u32,
+        is_undecided: bool,
+    ) -> Self {
         Self {
             since: call.enter,
             counts_in_flight: call.call_only || is_undecided,
@@ -68,7 +73,7 @@ impl OpenGroup {
         }
     }
 
-    pub(super) fn of_request(request: RequestSlot, since: i64, location: Location) -> Self {
+    pub(in crate::pair) fn of_request(request: RequestSlot, since: i64, location: Location) -> Self {
         Self {
             call: None,
             call_open: false,
@@ -89,14 +94,14 @@ impl OpenGroup {
     }
 
     /// No exit comes any more. Returns whether the call was open.
-    pub(super) fn close_without_exit(&mut self, exits: &Exits) -> bool {
+    pub(in crate::pair) fn close_without_exit(&mut self, exits: &Exits) -> bool {
         let was_open = std::mem::take(&mut self.call_open);
         self.exit_lost |= was_open && self.call.as_ref().is_some_and(|call| exits.are_recorded(self.log, call.op));
         was_open
     }
 
     /// Takes a call-only request out of the count of requests in flight.
-    pub(super) fn leave_flight(&mut self, in_flight: &mut u32) {
+    pub(in crate::pair) fn leave_flight(&mut self, in_flight: &mut u32) {
         if std::mem::take(&mut self.counts_in_flight) {
             *in_flight -= 1;
             self.in_flight.1 = *in_flight;
@@ -106,17 +111,17 @@ impl OpenGroup {
 
 /// The kinds of calls whose exits each log has recorded. An exit that is missing there was lost.
 #[derive(Default)]
-pub(super) struct Exits(Vec<(usize, Op)>);
+pub(in crate::pair) struct Exits(Vec<(usize, Op)>);
 
 impl Exits {
-    pub(super) fn note(&mut self, log: usize, op: Op) {
+    pub(in crate::pair) fn note(&mut self, log: usize, op: Op) {
         if !self.are_recorded(log, op) {
             self.0.push((log, op));
         }
     }
 
     /// Whether any is recorded.
-    pub(super) fn are_any(&self) -> bool {
+    pub(in crate::pair) fn are_any(&self) -> bool {
         !self.0.is_empty()
     }
 
@@ -126,38 +131,38 @@ impl Exits {
 }
 
 #[derive(Default)]
-pub(super) struct Task {
+pub(in crate::pair) struct Task {
     /// In the order of time. A group leaves when all of it is known.
-    pub(super) groups: VecDeque<OpenGroup>,
+    pub(in crate::pair) groups: VecDeque<OpenGroup>,
     /// The request between start and end. Not used where a task is a process.
-    pub(super) open_request: Option<RequestSlot>,
+    pub(in crate::pair) open_request: Option<RequestSlot>,
     /// Since when it is recorded what the scheduler does with it.
-    pub(super) watched_from: Option<i64>,
+    pub(in crate::pair) watched_from: Option<i64>,
     /// The kernel reports the open request at two tracepoints, with an id and without. The start without an id has been seen.
-    pub(super) has_nested_start: bool,
+    pub(in crate::pair) has_nested_start: bool,
     /// When its last request without an id ended, and its file.
-    pub(super) ended: Option<(i64, Dev, u64)>,
-    pub(super) torn: TornTask,
+    pub(in crate::pair) ended: Option<(i64, Dev, u64)>,
+    pub(in crate::pair) torn: TornTask,
     /// What is not known of the calls of a process, whose threads are not known.
-    pub(super) guesses: Guesses,
+    pub(in crate::pair) guesses: Guesses,
     /// The last event of its calls and requests was the end of a request with an id. An end without one is of the same request.
-    pub(super) has_ended_with_id: bool,
+    pub(in crate::pair) has_ended_with_id: bool,
     /// It has made a call or a request.
-    pub(super) has_begun: bool,
+    pub(in crate::pair) has_begun: bool,
     /// Requests for files since its last call, or since its beginning.
-    pub(super) without_call: u32,
+    pub(in crate::pair) without_call: u32,
     /// The same for whole file systems: one call may sync many.
-    pub(super) whole_without_call: u32,
+    pub(in crate::pair) whole_without_call: u32,
     /// The bio that it has added a folio to last, and its `bio_id`.
-    pub(super) last_filled: Option<(BioSlot, u64)>,
+    pub(in crate::pair) last_filled: Option<(BioSlot, u64)>,
     /// Its bios that belong to no request.
-    pub(super) origins: Origins,
+    pub(in crate::pair) origins: Origins,
 }
 
 /// Which calls of a process are its requests' and have returned, as far as that was guessed. The rest after a guess is no surer than the
 /// guess itself, so it stays in force until nothing is left.
 #[derive(Default)]
-pub(super) struct Guesses {
+pub(in crate::pair) struct Guesses {
     /// A guess is in force.
     in_force: bool,
     /// There has been one.
@@ -169,21 +174,21 @@ pub(super) struct Guesses {
 }
 
 impl Guesses {
-    pub(super) fn guess(&mut self) {
+    pub(in crate::pair) fn guess(&mut self) {
         (self.in_force, self.has_been) = (true, true);
     }
 
-    pub(super) fn are_in_force(&self) -> bool {
+    pub(in crate::pair) fn are_in_force(&self) -> bool {
         self.in_force
     }
 
     /// Notes an exit. Returns whether it is the first one of a process with guesses: they concern exits too.
-    pub(super) fn see_exit(&mut self) -> bool {
+    pub(in crate::pair) fn see_exit(&mut self) -> bool {
         !std::mem::replace(&mut self.sees_exits, true) && self.has_been
     }
 
     /// Notes an exit of one of `candidates` calls. Returns whether all of them have returned by now.
-    pub(super) fn guess_exit(&mut self, op: Op, candidates: usize) -> bool {
+    pub(in crate::pair) fn guess_exit(&mut self, op: Op, candidates: usize) -> bool {
         self.guess();
         let at = self.exits.iter().position(|(of, _)| *of == op).unwrap_or(self.exits.len());
         if at == self.exits.len() {
@@ -198,7 +203,7 @@ impl Guesses {
     }
 
     /// A call is closed without its exit, which may be one of those that have been seen.
-    pub(super) fn give_up_call(&mut self, op: Op) {
+    pub(in crate::pair) fn give_up_call(&mut self, op: Op) {
         if let Some((_, exits)) = self.exits.iter_mut().find(|(of, _)| *of == op) {
             *exits = exits.saturating_sub(1);
         }
@@ -207,7 +212,7 @@ impl Guesses {
 
 impl Task {
     /// Ends the guesses of a process if nothing of what they concern is left.
-    pub(super) fn end_guesses(&mut self, is_over: impl Fn(RequestSlot) -> bool) {
+    pub(in crate::pair) fn end_guesses(&mut self, is_over: impl Fn(RequestSlot) -> bool) {
         if !self.guesses.in_force {
             return;
         }
@@ -223,65 +228,65 @@ impl Task {
     }
 }
 
-pub(super) struct Tasks {
-    pub(super) by_id: Map<u32, Task>,
-    pub(super) are_processes: bool,
+pub(in crate::pair) struct Tasks {
+    pub(in crate::pair) by_id: Map<u32, Task>,
+    pub(in crate::pair) are_processes: bool,
     /// Tasks that may overlap and that have made a call since all of their groups left.
     overlapping: BTreeSet<u32>,
 }
 
 impl Tasks {
-    pub(super) fn new(are_processes: bool) -> Self {
+    pub(in crate::pair) fn new(are_processes: bool) -> Self {
         Self { by_id: Map::default(), are_processes, overlapping: BTreeSet::new() }
     }
 
     /// The thread id, or the process id where ids are processes.
-    pub(super) fn id(&self, tid: u32, pid: u32) -> u32 {
+    pub(in crate::pair) fn id(&self, tid: u32, pid: u32) -> u32 {
         let (id, other) = if self.are_processes { (pid, tid) } else { (tid, pid) };
         if id == UNKNOWN_TASK && other != UNKNOWN_TASK { other | OTHER_KIND } else { id }
     }
 
-    pub(super) fn id_of(&self, event: &Event) -> u32 {
+    pub(in crate::pair) fn id_of(&self, event: &Event) -> u32 {
         self.id(event.tid, event.pid)
     }
 
     /// Whether calls and requests of this task may overlap: it is a process, and its threads are not known.
-    pub(super) fn may_overlap(&self, id: u32) -> bool {
+    pub(in crate::pair) fn may_overlap(&self, id: u32) -> bool {
         may_overlap(self.are_processes, id)
     }
 
-    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Task> {
+    pub(in crate::pair) fn get_mut(&mut self, id: u32) -> Option<&mut Task> {
         self.by_id.get_mut(&id)
     }
 
     /// The request that a task has open.
-    pub(super) fn open_request(&self, id: u32) -> Option<RequestSlot> {
+    pub(in crate::pair) fn open_request(&self, id: u32) -> Option<RequestSlot> {
         self.by_id.get(&id)?.open_request
     }
 
     /// Whether the last request without an id of a task ended at this time and is of this file.
-    pub(super) fn has_just_ended(&self, id: u32, end: (i64, Dev, u64)) -> bool {
+    pub(in crate::pair) fn has_just_ended(&self, id: u32, end: (i64, Dev, u64)) -> bool {
         self.by_id.get(&id).is_some_and(|task| task.ended == Some(end))
     }
 
     /// Whether a thread is in a sync call.
-    pub(super) fn is_in_call(&self, id: u32) -> bool {
+    pub(in crate::pair) fn is_in_call(&self, id: u32) -> bool {
         let group = self.by_id.get(&id).and_then(|task| task.groups.back());
         group.is_some_and(|group| group.call_open && group.call.as_ref().is_some_and(|call| call.op != Op::Write))
     }
 
     /// Notes that a task that may overlap has an open call.
-    pub(super) fn note_overlapping(&mut self, id: u32) {
+    pub(in crate::pair) fn note_overlapping(&mut self, id: u32) {
         self.overlapping.insert(id);
     }
 
     /// Removes and returns the tasks that were noted.
-    pub(super) fn take_overlapping(&mut self) -> BTreeSet<u32> {
+    pub(in crate::pair) fn take_overlapping(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.overlapping)
     }
 
     /// All tasks that have groups, in the order of their first group.
-    pub(super) fn in_order(&self) -> Vec<u32> {
+    pub(in crate::pair) fn in_order(&self) -> Vec<u32> {
         let firsts = self.by_id.iter().filter_map(|(&id, task)| task.groups.front().map(|group| (group.since, id)));
         let mut order: Vec<(i64, u32)> = firsts.collect();
         order.sort_unstable();

@@ -5,26 +5,26 @@ macro_rules! slots {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(super) struct $name(u32);
+        pub(in crate::pair) struct $name(u32);
 
         impl $name {
-            pub(super) const NONE: Self = Self(u32::MAX);
+            pub(in crate::pair) const NONE: Self = Self(u32::MAX);
 
             /// The slot at this index of its store.
-            pub(super) fn at(index: usize) -> Self {
+            pub(in crate::pair) fn at(index: usize) -> Self {
                 Self(index as u32)
             }
 
             /// Its index in its store, which must have it.
-            pub(super) fn index(self) -> usize {
+            pub(in crate::pair) fn index(self) -> usize {
                 self.0 as usize
             }
 
-            pub(super) fn is_some(self) -> bool {
+            pub(in crate::pair) fn is_some(self) -> bool {
                 self != Self::NONE
             }
 
-            pub(super) fn is_none(self) -> bool {
+            pub(in crate::pair) fn is_none(self) -> bool {
                 self == Self::NONE
             }
         }

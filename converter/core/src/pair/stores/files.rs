@@ -1,6 +1,6 @@
 //! Which file the page cache in a bio is of, its path, and who made it dirty.
 
-use super::Map;
+use crate::collections::Map;
 use crate::event::Dev;
 use crate::names::NameId;
 
@@ -11,7 +11,7 @@ const LAST_METADATA_INODE: u64 = 2;
 
 /// The file whose page cache is in a bio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum PagesOf {
+pub(in crate::pair) enum PagesOf {
     #[default]
     Nothing,
     File(Dev, u64),
@@ -21,7 +21,7 @@ pub(super) enum PagesOf {
 
 impl PagesOf {
     /// Adds a folio. `ino` is 0 if it is not recorded.
-    pub(super) fn add(&mut self, dev: Dev, ino: u64) {
+    pub(in crate::pair) fn add(&mut self, dev: Dev, ino: u64) {
         *self = match *self {
             _ if ino <= LAST_METADATA_INODE => Self::Unknown,
             Self::Nothing => Self::File(dev, ino),
@@ -30,7 +30,7 @@ impl PagesOf {
         };
     }
 
-    pub(super) fn file(self) -> Option<(Dev, u64)> {
+    pub(in crate::pair) fn file(self) -> Option<(Dev, u64)> {
         if let Self::File(dev, ino) = self { Some((dev, ino)) } else { None }
     }
 }
@@ -74,7 +74,7 @@ impl Files {
     }
 
     /// Visits every path. The names of writers are never forgotten.
-    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+    pub(in crate::pair) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         self.by_inode.values().for_each(|file| f(file.path));
     }
 
@@ -84,12 +84,12 @@ impl Files {
     }
 
     /// Returns who made a file dirty.
-    pub(super) fn writers(&self, dev: Dev, ino: u64) -> Writers {
+    pub(in crate::pair) fn writers(&self, dev: Dev, ino: u64) -> Writers {
         self.writers.get(&(dev, ino)).copied().unwrap_or(Writers { names: NameId::NONE, cgroups: NameId::NONE })
     }
 
     /// Returns the path of a file; `NONE` if it is not known, or not which of several files it is.
-    pub(super) fn path(&self, dev: Dev, ino: u64) -> NameId {
+    pub(in crate::pair) fn path(&self, dev: Dev, ino: u64) -> NameId {
         self.by_inode.get(&(dev, ino)).map_or(NameId::NONE, |file| file.path)
     }
 }

@@ -11,17 +11,17 @@ const MAX_DEPTH: usize = 8;
 const MAX_FILLED: usize = 1024;
 
 /// A request by its slot, and its `sync_id` to know whether the slot is still its own.
-pub(super) type Owner = Option<(RequestSlot, u64)>;
+pub(in crate::pair) type Owner = Option<(RequestSlot, u64)>;
 
 /// A sync function that a thread is in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SyncFunction {
-    pub(super) name: NameId,
-    pub(super) scope: SyncScope,
+pub(in crate::pair) struct SyncFunction {
+    pub(in crate::pair) name: NameId,
+    pub(in crate::pair) scope: SyncScope,
     /// What it syncs.
-    pub(super) file: (Dev, u64),
+    pub(in crate::pair) file: (Dev, u64),
     /// Its file system is on a disk, and no other is below it.
-    pub(super) is_on_disk: bool,
+    pub(in crate::pair) is_on_disk: bool,
 }
 
 impl SyncFunction {
@@ -43,7 +43,7 @@ impl SyncFunction {
 
 /// What a function that is left says about the request that its thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(in crate::pair) enum Left {
     /// The request ends.
     Outermost,
     Inner,
@@ -56,44 +56,44 @@ pub(super) enum Left {
 /// What is known of a request that probes report.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
-pub(super) struct ProbeRequest {
+pub(in crate::pair) struct ProbeRequest {
     /// The sync functions that its thread is in, the innermost last.
-    pub(super) functions: Vec<SyncFunction>,
+    pub(in crate::pair) functions: Vec<SyncFunction>,
     /// The files that these functions sync, or have synced.
-    pub(super) files: Vec<(Dev, u64)>,
+    pub(in crate::pair) files: Vec<(Dev, u64)>,
     /// The file systems whose data it has synced, by a function for that.
-    pub(super) synced: Vec<Dev>,
+    pub(in crate::pair) synced: Vec<Dev>,
     /// What its outermost function syncs. `None` if the begin of that is not in the log.
-    pub(super) scope: Option<SyncScope>,
+    pub(in crate::pair) scope: Option<SyncScope>,
     /// It waits for flushes as for other bios, whose submits are reported.
-    pub(super) flushes_are_bios: bool,
+    pub(in crate::pair) flushes_are_bios: bool,
     /// Addresses at which its thread has added folios. Most of these bios have been submitted since.
-    pub(super) filled: Vec<u64>,
+    pub(in crate::pair) filled: Vec<u64>,
     /// Open waits in an open wait of the same kind.
-    pub(super) inner_waits: [u32; WaitKind::ALL.len()],
+    pub(in crate::pair) inner_waits: [u32; WaitKind::ALL.len()],
     /// Waits in which the thread did not wait, or which another one covers, as indexes into the row's waits, in order.
-    pub(super) no_waits: Vec<usize>,
+    pub(in crate::pair) no_waits: Vec<usize>,
     /// The thread has submitted a bio of the journal in the open fast commit.
-    pub(super) has_journal_bio: bool,
+    pub(in crate::pair) has_journal_bio: bool,
     /// The start of a wait for a commit in the open fast commit was lost.
-    pub(super) has_torn_wait: bool,
+    pub(in crate::pair) has_torn_wait: bool,
     /// The completions of unknown bios when it entered that.
-    pub(super) ends_before: u64,
+    pub(in crate::pair) ends_before: u64,
     /// Another thread was in a fast commit when this one entered it.
-    pub(super) other_in_fast_commit: bool,
+    pub(in crate::pair) other_in_fast_commit: bool,
 }
 
 impl ProbeRequest {
-    pub(super) fn new(scope: SyncScope) -> Self {
+    pub(in crate::pair) fn new(scope: SyncScope) -> Self {
         Self { scope: Some(scope), ..Self::default() }
     }
 
-    pub(super) fn is_whole_fs(&self) -> bool {
+    pub(in crate::pair) fn is_whole_fs(&self) -> bool {
         self.scope.is_some_and(SyncScope::is_whole_fs)
     }
 
     /// A sync function is entered.
-    pub(super) fn enter(&mut self, function: SyncFunction) {
+    pub(in crate::pair) fn enter(&mut self, function: SyncFunction) {
         let file = function.file;
         if function.scope == SyncScope::Data && self.synced.len() < MAX_DEPTH {
             self.synced.push(file.0);
@@ -105,7 +105,7 @@ impl ProbeRequest {
     }
 
     /// Its thread adds a folio to a bio. `is_filling`: whether a bio that has not been submitted is at an address.
-    pub(super) fn note_filled(&mut self, address: u64, is_filling: impl Fn(u64) -> bool) {
+    pub(in crate::pair) fn note_filled(&mut self, address: u64, is_filling: impl Fn(u64) -> bool) {
         if self.filled.last() == Some(&address) {
             return;
         }
@@ -117,14 +117,14 @@ impl ProbeRequest {
     }
 
     /// Leaves the inner functions that call no other one, because another one is entered: their ends were lost.
-    pub(super) fn leave_leaves(&mut self) {
+    pub(in crate::pair) fn leave_leaves(&mut self) {
         while self.functions.len() > 1 && self.functions.last().is_some_and(SyncFunction::is_leaf) {
             self.functions.pop();
         }
     }
 
     /// Whether a sync function is called by the one that the thread is in. Otherwise the end of that was lost.
-    pub(super) fn is_inner(&self, function: &SyncFunction) -> bool {
+    pub(in crate::pair) fn is_inner(&self, function: &SyncFunction) -> bool {
         let is_recursion = |outer: &SyncFunction| outer.name == function.name && outer.file.0 == function.file.0;
         let is_called = self.functions.last().is_some_and(|outer| outer.may_call(function));
         // A sync of a file system syncs the data of it once.
@@ -133,7 +133,7 @@ impl ProbeRequest {
     }
 
     /// A sync function is left. The ends of those in it were lost.
-    pub(super) fn leave(&mut self, scope: SyncScope) -> Left {
+    pub(in crate::pair) fn leave(&mut self, scope: SyncScope) -> Left {
         if let Some(at) = self.functions.iter().rposition(|function| function.scope == scope) {
             self.functions.truncate(at);
             return if at == 0 { Left::Outermost } else { Left::Inner };
@@ -148,7 +148,7 @@ impl ProbeRequest {
     }
 
     /// Whether a folio is of a file that is being synced.
-    pub(super) fn syncs(&self, folio: &Folio) -> bool {
+    pub(in crate::pair) fn syncs(&self, folio: &Folio) -> bool {
         let is_on = |dev: Dev| !dev.is_known() || !folio.dev.is_known() || dev == folio.dev;
         self.files.iter().any(|&(dev, ino)| {
             if self.is_whole_fs() {
@@ -162,13 +162,13 @@ impl ProbeRequest {
 
 /// A folio that was added to a bio.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Folio {
-    pub(super) ts: i64,
+pub(in crate::pair) struct Folio {
+    pub(in crate::pair) ts: i64,
     /// The request of the thread that added it.
-    pub(super) owner: Owner,
-    pub(super) task: u32,
-    pub(super) dev: Dev,
-    pub(super) ino: u64,
-    pub(super) offset: u64,
-    pub(super) len: u64,
+    pub(in crate::pair) owner: Owner,
+    pub(in crate::pair) task: u32,
+    pub(in crate::pair) dev: Dev,
+    pub(in crate::pair) ino: u64,
+    pub(in crate::pair) offset: u64,
+    pub(in crate::pair) len: u64,
 }

@@ -1,0 +1,144 @@
+//! The commits of each thread, what started them, and who waits for them.
+
+use std::collections::BTreeMap;
+
+use super::slots::RequestSlot;
+use crate::collections::Map;
+use crate::event::probe::WriteWaitKind;
+use crate::event::{Dev, FastCommitReason};
+use crate::rows::{Commit, StartedBy};
+
+/// Journals that are kept.
+const MAX_JOURNALS: usize = 4096;
+
+/// The commits of each thread.
+#[derive(Default)]
+pub(in crate::pair) struct Commits {
+    pub(in crate::pair) open: Map<u32, Commit>,
+    pub(in crate::pair) open_fast: Map<u32, Commit>,
+    /// The commit that each thread ended last.
+    pub(in crate::pair) last: Map<u32, Ended>,
+    pub(in crate::pair) count: u64,
+    journals: Map<Dev, Journal>,
+    /// Requests for commits are recorded.
+    pub(in crate::pair) sees_requests: bool,
+    /// When the timer of some journal expired last.
+    pub(in crate::pair) timer: Option<i64>,
+    /// By thread: the wait for room in a journal that it is in.
+    pub(in crate::pair) room: Map<u32, WriteWaitKind>,
+    /// The thread whose open commit is of this device and transaction.
+    pub(in crate::pair) by_transaction: Map<(Dev, u64), u32>,
+    /// The requests that wait for each transaction, in the order in which they began to.
+    pub(in crate::pair) waiters: Map<u64, BTreeMap<Waiter, RequestSlot>>,
+    pub(in crate::pair) waiter_count: usize,
+    /// The number of waiters at which those that no longer wait are removed.
+    pub(in crate::pair) sweep_at: usize,
+}
+
+/// A commit that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pair) struct Ended {
+    pub(in crate::pair) commit_id: u64,
+    pub(in crate::pair) dev: Dev,
+    pub(in crate::pair) transaction: u64,
+    pub(in crate::pair) start: i64,
+    pub(in crate::pair) end: Option<i64>,
+}
+
+/// What is known of the journal of a device.
+#[derive(Debug, Default)]
+pub(in crate::pair) struct Journal {
+    /// A commit has begun, so all requests for the next one are recorded.
+    pub(in crate::pair) has_begun: bool,
+    pub(in crate::pair) requested: Option<Requested>,
+    /// When ext4 last did something that a fast commit cannot hold, and what, unless a full commit has made it durable.
+    pub(in crate::pair) ineligible: Option<(i64, Option<FastCommitReason>)>,
+}
+
+/// The first request for the commit of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pair) struct Requested {
+    pub(in crate::pair) transaction: u64,
+    /// `None` if it is not known.
+    pub(in crate::pair) by: Option<StartedBy>,
+    pub(in crate::pair) sync_id: Option<u64>,
+}
+
+/// A request that waits for a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::pair) struct Waiter {
+    pub(in crate::pair) start: i64,
+    pub(in crate::pair) sync_id: u64,
+    /// The index of the wait in its row.
+    pub(in crate::pair) at: usize,
+}
+
+impl Commits {
+    /// The timer of a journal expires. It is not recorded which one.
+    pub(in crate::pair) fn timer_expired(&mut self, ts: i64) {
+        self.timer = Some(ts);
+    }
+
+    /// A thread begins to wait. Before it waits for the running transaction, or for space in the journal, it asks for the commit that
+    /// makes room.
+    pub(in crate::pair) fn wait_for_room(&mut self, task: u32, kind: WriteWaitKind) {
+        if matches!(kind, WriteWaitKind::JournalHandle | WriteWaitKind::JournalSpace) {
+            self.room.insert(task, kind);
+        }
+    }
+
+    /// A wait of a thread ends. The end of another kind of wait does not matter: some are within the wait for room.
+    pub(in crate::pair) fn has_room(&mut self, task: u32, kind: WriteWaitKind) {
+        if self.room.get(&task) == Some(&kind) {
+            self.room.remove(&task);
+        }
+    }
+
+    /// A file system has done something that no fast commit can hold, until the next full commit.
+    pub(in crate::pair) fn ineligible(&mut self, dev: Dev, ts: i64, reason: Option<FastCommitReason>) {
+        self.journal(dev).ineligible = Some((ts, reason));
+    }
+
+    pub(in crate::pair) fn journal(&mut self, dev: Dev) -> &mut Journal {
+        if self.journals.len() >= MAX_JOURNALS && !self.journals.contains_key(&dev) {
+            self.journals.clear();
+        }
+        self.journals.entry(dev).or_default()
+    }
+
+    /// The wait of a request for a transaction ends. Returns the commit, if that is still open. Else it has been noted at its end.
+    pub(in crate::pair) fn waited(&mut self, transaction: u64, dev: Dev, waiter: Waiter) -> Option<u64> {
+        let waiters = self.waiters.get_mut(&transaction)?;
+        waiters.remove(&waiter)?;
+        self.waiter_count -= 1;
+        if waiters.is_empty() {
+            self.waiters.remove(&transaction);
+        }
+        let of = |dev| self.by_transaction.get(&(dev, transaction));
+        let task = of(dev).or_else(|| of(Dev::UNKNOWN))?;
+        let commit = self.open.get_mut(task)?;
+        commit.waiters.get_or_insert_default().push(waiter.sync_id);
+        Some(commit.commit_id)
+    }
+
+    /// The commit that a thread has open.
+    pub(in crate::pair) fn open_of(&self, task: u32) -> Option<u64> {
+        self.open.get(&task).map(|commit| commit.commit_id)
+    }
+
+    /// The commit in which a thread is at a time. An event that was held back may be older than the commit that is open now.
+    pub(in crate::pair) fn at(&self, task: u32, ts: i64) -> Option<u64> {
+        // A fast commit may be given up for a full one of the thread itself, which is the inner one.
+        let open = [&self.open, &self.open_fast].into_iter().find_map(|open| open.get(&task));
+        let ended = || self.last.get(&task).filter(|last| last.start <= ts && last.end.is_some_and(|end| ts < end));
+        match open {
+            Some(commit) if commit.start <= ts => Some(commit.commit_id),
+            _ => ended().map(|last| last.commit_id),
+        }
+    }
+
+    pub(in crate::pair) fn next_id(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+}
