@@ -2,10 +2,9 @@
 
 use super::lost_bios::CLOCK_SKEW_NS;
 use super::phases::BioTimes;
-use super::stores::bios::EarlyComplete;
+use super::stores::bios::{EarlyComplete, set_issue};
 use super::stores::slots::{BioSlot, RequestSlot};
 use super::{Out, Pairer};
-use crate::block::queue::Issue;
 use crate::error::Result;
 use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::place::Place;
@@ -374,11 +373,7 @@ impl Pairer {
             self.bios.remove_load(slot);
             self.doubt_size(slot);
             // The block layer may still have it: its request has waited long enough, not the bio itself.
-            for decided in [
-                self.block_queue.forget(place, bytes, slot),
-                self.read_queue.forget(place, bytes, slot),
-                self.other_queue.forget(place, bytes, slot),
-            ] {
+            for decided in self.queues.each().map(|queue| queue.forget(place, bytes, slot)) {
                 self.end_decided(decided, out)?;
             }
         }
@@ -403,7 +398,7 @@ impl Pairer {
     pub(super) fn close_bio(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
         let bio = &mut self.bios[slot];
         if bio.is_of_patch
-            && self.sees_bios
+            && self.seen.bios
             && let Some(submit) = bio.row.submit.take()
         {
             // The time of another event of the submit is not that of a complete recording.
@@ -483,13 +478,5 @@ impl Pairer {
             self.flush(task, out)?;
         }
         Ok(())
-    }
-}
-
-/// Says of a bio when it was handed to the driver, and how often.
-pub(super) fn set_issue(row: &mut Bio, issue: Option<Issue>) {
-    row.issue = issue.map(|issue| issue.ts);
-    if let Some(issue) = issue {
-        (row.requeue_ns, row.requeues, row.parts) = (issue.ts - issue.first_ts, issue.requeues, issue.parts);
     }
 }

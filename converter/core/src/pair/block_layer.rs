@@ -1,7 +1,7 @@
 //! The block layer's own events: a bio is queued, issued, remapped and completed by device and sector.
 
-use super::bios::set_issue;
 use super::block_requests::Stage;
+use super::stores::bios::set_issue;
 use super::stores::block_layer::LastSubmit;
 use super::stores::slots::{BioSlot, RequestSlot};
 use super::{Out, Pairer};
@@ -30,15 +30,6 @@ const MAX_NEXT_SPLIT_NS: i64 = 1_000_000_000;
 const MAX_DEVICES: usize = 8;
 
 impl Pairer {
-    /// The queue of writes, of reads, or of all others.
-    pub(super) fn queue_of(&mut self, flags: BioFlags) -> &mut BlockQueue<BioSlot> {
-        match flags.traffic() {
-            Traffic::Writes => &mut self.block_queue,
-            Traffic::Reads => &mut self.read_queue,
-            Traffic::Others => &mut self.other_queue,
-        }
-    }
-
     /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
     pub(super) fn block_submit(
         &mut self,
@@ -48,10 +39,10 @@ impl Pairer {
         flags: BioFlags,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        self.note_submits(target.dev, flags);
+        self.block_requests.note_submits(target.dev, flags);
         match flags.direction(bytes) {
             Direction::Flush => return self.flush_submit(e, target, flags, out),
-            Direction::Write => self.sees_block_submits = true,
+            Direction::Write => self.seen.block_submits = true,
             Direction::Read | Direction::Discard | Direction::Zeroes => {}
             Direction::Unknown => self.doubt_bytes(e),
         }
@@ -98,7 +89,7 @@ impl Pairer {
                 let request = self.bios[slot].request;
                 now == bio_id && complete.is_none() && (request.is_none() || !self.requests[request].over)
             }
-            None => self.queue_of(flags).find(dev, sector, bytes, |_| true).is_some(),
+            None => self.queues.of(flags).find(dev, sector, bytes, |_| true).is_some(),
         };
         if is_in_flight {
             let until = e.ts.saturating_add(MAX_NEXT_SPLIT_NS);
@@ -117,25 +108,25 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<BioSlot> {
         let Place { dev, sector } = target;
-        let decided = self.queue_of(flags).decide(dev, sector);
+        let decided = self.queues.of(flags).decide(dev, sector);
         self.end_decided(decided, out)?;
-        if let Arrival::Remapped(from) = self.queue_of(flags).arrival(dev, sector) {
+        if let Arrival::Remapped(from) = self.queues.of(flags).arrival(dev, sector) {
             self.queues_below.insert(from);
             self.count(Reason::Remapped, e.ts, self.location(), || format!("to {target}"));
-            self.queue_of(flags).queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            self.queues.of(flags).queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
         if flags.is_write() && self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
             self.bios.note_flags(target, flags);
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to {target}"));
-            self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            self.queues.writes.queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
         if flags.is_write() && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
             // So has this one, but its submit was lost.
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to {target}"));
-            self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            self.queues.writes.queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
         if flags.is_write()
@@ -148,11 +139,11 @@ impl Pairer {
                 let from = row.place();
                 self.bios.redirect(from, target, Some(upper));
             }
-            self.block_queue.queue(target, bytes, flags, e.ts, BioSlot::NONE);
+            self.queues.writes.queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
         let slot = self.open_block_bio(e, target, bytes, flags);
-        self.queue_of(flags).queue(target, bytes, flags, e.ts, slot);
+        self.queues.of(flags).queue(target, bytes, flags, e.ts, slot);
         Ok(slot)
     }
 
@@ -179,21 +170,21 @@ impl Pairer {
         ts: i64,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        for (target, redirected) in self.queue_of(flags).take_redirected(dev, sector, bytes) {
+        for (target, redirected) in self.queues.of(flags).take_redirected(dev, sector, bytes) {
             let Redirected { from, bytes, flags, whole } = redirected;
             let is_same = |&(slot, bio_id): &(BioSlot, u64)| {
                 let bio = &self.bios[slot];
                 bio.row.bio_id == bio_id && bio.row.complete.is_none() && bio.queued_at.is_none()
             };
             let Some((slot, _)) = whole.filter(|_| !self.queues_below.contains(&from)).filter(is_same) else {
-                self.queue_of(flags).queue(target, bytes, BioFlags::default(), ts, BioSlot::NONE);
+                self.queues.of(flags).queue(target, bytes, BioFlags::default(), ts, BioSlot::NONE);
                 continue;
             };
             let (place, submit) = (self.bios[slot].row.place(), self.bios[slot].row.submit);
-            let decided = self.queue_of(flags).forget(place, bytes, slot);
+            let decided = self.queues.of(flags).forget(place, bytes, slot);
             self.end_decided(decided, out)?;
             self.bios[slot].queued_at = Some(target);
-            self.queue_of(flags).queue(target, bytes, flags, submit.unwrap_or(ts), slot);
+            self.queues.of(flags).queue(target, bytes, flags, submit.unwrap_or(ts), slot);
         }
         Ok(())
     }
@@ -237,7 +228,7 @@ impl Pairer {
         };
         let of_thread = open.filter(|&slot| is_by_submitter && direction.is_writeback() && may_have(slot));
         let request = of_thread.filter(|&slot| is_in(slot));
-        let is_unknown = of_thread.is_some() || open.is_none() && self.may_be_in_sync(task);
+        let is_unknown = of_thread.is_some() || open.is_none() && self.tasks.may_be_in_sync(task);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(RequestSlot::NONE));
         let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
         let row = &mut self.bios[slot].row;
@@ -310,7 +301,7 @@ impl Pairer {
             return Ok(());
         }
         self.queue_redirected(place, bytes, flags, e.ts, out)?;
-        let gaps = self.queue_of(flags).gaps(dev, sector, bytes);
+        let gaps = self.queues.of(flags).gaps(dev, sector, bytes);
         self.open_requests(e, (dev, sector, bytes), gaps, (flags, Stage::Inserted));
         Ok(())
     }
@@ -333,7 +324,7 @@ impl Pairer {
             return self.flush_issue(e, dev, flags, out);
         }
         self.queue_redirected(place, bytes, flags, e.ts, out)?;
-        let gaps = self.queue_of(flags).issue(dev, sector, bytes, e.ts);
+        let gaps = self.queues.of(flags).issue(dev, sector, bytes, e.ts);
         let range = sector..sector.saturating_add(sectors(bytes));
         let logs = self.provenance.completable;
         if flags.is_write() {
@@ -347,7 +338,7 @@ impl Pairer {
     /// Whether the log of the current event says what becomes of the bios in a range of sectors.
     fn is_authoritative_at(&mut self, dev: Dev, sector: i64, bytes: u64, flags: BioFlags) -> bool {
         let is_write = flags.is_write();
-        let queued = self.queue_of(flags).find(dev, sector, bytes, |slot| slot.is_some());
+        let queued = self.queues.of(flags).find(dev, sector, bytes, |slot| slot.is_some());
         // The file system's own event may have reported the bio.
         let of_file_system = || self.bios.oldest_in_flight_at(Place { dev, sector }).filter(|_| is_write);
         let flush = || self.flushes.oldest(dev).filter(|_| bytes == 0);
@@ -361,7 +352,7 @@ impl Pairer {
         let mut completion = *completion;
         if completion.flags.is_zone_append() {
             let Completion { dev, sector, bytes, .. } = completion;
-            completion.sector = self.block_queue.append_at(dev, sector, bytes).unwrap_or(sector);
+            completion.sector = self.queues.writes.append_at(dev, sector, bytes).unwrap_or(sector);
         }
         let completion = &completion;
         let &Completion { dev, sector, bytes, ts, flags, is_bio, error } = completion;
@@ -378,7 +369,7 @@ impl Pairer {
         }
         if bytes == 0 {
             // Nothing waits for it if the device has FUA.
-            let done = if is_bio { None } else { self.block_queue.complete_flush(completion) };
+            let done = if is_bio { None } else { self.queues.writes.complete_flush(completion) };
             return match done {
                 Some(done) => done.into_iter().try_for_each(|done| self.end_completed(done, out)),
                 None if sector > 0 && !is_bio && !self.flushes.are_at(place) => self.second_end(place, ts, out),
@@ -392,7 +383,7 @@ impl Pairer {
         if flags.is_write() && !is_bio {
             self.block_requests.note_end(place);
         }
-        let ended = self.queue_of(flags).complete(completion);
+        let ended = self.queues.of(flags).complete(completion);
         if !ended.gaps.is_empty() {
             // Something was merged into a request that only its begin has shown.
             for done in ended.done.iter().filter(|done| done.bio.is_some() && done.issue.is_none()) {
@@ -400,12 +391,12 @@ impl Pairer {
             }
         }
         if ended.is_known {
-            self.note_completed(dev, flags);
+            self.block_requests.note_completed(dev, flags);
         }
         ended.done.into_iter().try_for_each(|done| self.end_completed(done, out))?;
         if is_bio {
             let is_part = |queue: &BlockQueue<BioSlot>| queue.find(dev, sector, bytes, |_| true).is_some();
-            if !ended.is_known && flags.is_write() && !is_part(&self.block_queue) {
+            if !ended.is_known && flags.is_write() && !is_part(&self.queues.writes) {
                 self.note_lost_bio(completion);
             }
             return Ok(());
@@ -476,7 +467,7 @@ impl Pairer {
 
     /// Whether a file system or probes report the bios of a device, and the block layer too.
     fn sees_own_bios_on(&self, dev: Dev, flags: BioFlags) -> bool {
-        flags.is_write() && (self.sees_bios || self.probes.sees_bios) && self.block_queue.has_seen(Some(dev))
+        flags.is_write() && (self.seen.bios || self.probes.sees_bios) && self.queues.writes.has_seen(Some(dev))
     }
 
     /// A request is done, all of it. Its completion may have ended it before.
@@ -490,13 +481,13 @@ impl Pairer {
             return Ok(());
         }
         self.block_requests.note_request(dev);
-        let ended = self.queue_of(flags).complete_at(place, flags, e.ts);
+        let ended = self.queues.of(flags).complete_at(place, flags, e.ts);
         if !ended.is_known {
             // A file system or probes may have reported the bios.
-            let is_of_queue = sector > 0 && flags.is_write() && !self.sees_bios && !self.probes.sees_bios;
+            let is_of_queue = sector > 0 && flags.is_write() && !self.seen.bios && !self.probes.sees_bios;
             return if is_of_queue { self.second_end(place, e.ts, out) } else { Ok(()) };
         }
-        self.note_completed(dev, flags);
+        self.block_requests.note_completed(dev, flags);
         if flags.is_write() {
             self.block_requests.note_end(place);
         }
@@ -518,19 +509,11 @@ impl Pairer {
     pub(super) fn end_decided(&mut self, decided: Decided<BioSlot>, out: &mut Out<'_>) -> Result<()> {
         for lost in decided.lost {
             if lost.bio.is_some() {
-                self.note_queued(&lost);
+                self.bios.note_queued(&lost);
                 self.give_up_bio(lost.bio, out)?;
             }
         }
         decided.completed.into_iter().try_for_each(|done| self.end_completed(done, out))
-    }
-
-    /// Notes what the block layer's queue knows of a bio that is not complete.
-    pub(super) fn note_queued(&mut self, queued: &Completed<BioSlot>) {
-        let below = self.bios[queued.bio].issue;
-        let row = &mut self.bios[queued.bio].row;
-        row.error = queued.error;
-        set_issue(row, queued.issue.or(below));
     }
 
     /// A bio that the block layer reports is complete. `issue`: what its queue knows of it.
@@ -569,12 +552,12 @@ impl Pairer {
             return self.flush_remap(from.dev, to);
         }
         if let Some((upper, _)) = continued {
-            self.queue_of(flags).take_back_remap(named);
+            self.queues.of(flags).take_back_remap(named);
             self.devices_below.take_back(upper, to.dev);
             self.devices_below.add(upper, from.dev);
         }
         self.devices_below.add(from.dev, to.dev);
-        let queued = self.queue_of(flags).find(from.dev, from.sector, 0, |_| true);
+        let queued = self.queues.of(flags).find(from.dev, from.sector, 0, |_| true);
         let of_file_system = self.bios.oldest_in_flight_at(from).filter(|_| is_write);
         let submitted = of_file_system.or(queued.filter(|&slot: &BioSlot| slot.is_some()));
         let was_redirected = submitted.is_some_and(|slot| self.bios[slot].is_redirected());
@@ -597,7 +580,7 @@ impl Pairer {
                 // It has several copies.
                 self.queues_below.insert(from.dev);
             }
-            self.queue_of(flags).remap(to, Redirected { from: from.dev, bytes, flags, whole });
+            self.queues.of(flags).remap(to, Redirected { from: from.dev, bytes, flags, whole });
         }
     }
 }

@@ -8,11 +8,10 @@ use super::stores::slots::{BioSlot, RequestSlot};
 use super::{Out, Pairer};
 use crate::block::queue::{Completion, Gap};
 use crate::error::Result;
-use crate::event::bio_flags::{BioFlags, Direction, Traffic};
+use crate::event::bio_flags::{BioFlags, Traffic};
 use crate::event::place::Place;
 use crate::event::{Dev, Event};
 use crate::losses::Reason;
-use crate::names::NameId;
 use crate::rows::{Bio, Confidence};
 
 /// Complete rows that are held back until it is certain that no event of a file system reports bios.
@@ -28,23 +27,10 @@ pub(super) enum Stage {
 }
 
 impl Pairer {
-    /// Notes that the log records submits to a device.
-    pub(super) fn note_submits(&mut self, dev: Dev, flags: BioFlags) {
-        self.block_requests.submits.insert((dev, flags.traffic()));
-        if flags.is_write() {
-            self.block_requests.drivers.insert(dev.major());
-        }
-    }
-
-    /// Notes that a bio has completed that was submitted in the log.
-    pub(super) fn note_completed(&mut self, dev: Dev, flags: BioFlags) {
-        self.block_requests.completed.insert((dev, flags.traffic()));
-    }
-
     /// Whether requests of a device that no bio covers are rows. The bios of writes are known where a file system or probes report them.
     pub(super) fn makes_requests_of(&mut self, dev: Dev, flags: BioFlags) -> bool {
         let traffic = flags.traffic();
-        let are_known = traffic == Traffic::Writes && (self.sees_bios || self.probes.sees_bios);
+        let are_known = traffic == Traffic::Writes && (self.seen.bios || self.probes.sees_bios);
         let log = self.provenance.log;
         !are_known && *self.block_requests.logs.entry((dev, traffic)).or_insert(log) == log
     }
@@ -61,12 +47,12 @@ impl Pairer {
             return;
         }
         // What was merged into a request may be of anybody, but most often is of the thread that began it.
-        let known = self.queue_of(flags).find(dev, sector, bytes, |slot| slot.is_some());
+        let known = self.queues.of(flags).find(dev, sector, bytes, |slot| slot.is_some());
         let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {
             let slot = self.open_request_row(e, Place { dev, sector }, bytes, (flags, stage, may_be_of_thread));
             self.note_lost_submit(dev, flags, self.bios[slot].request, true);
-            let queue = self.queue_of(flags);
+            let queue = self.queues.of(flags);
             queue.queue(Place { dev, sector }, bytes, flags, e.ts, slot);
             if stage == Stage::Issued {
                 queue.issue(dev, sector, bytes, e.ts);
@@ -141,10 +127,10 @@ impl Pairer {
             return self.write_without_owner(slot, out);
         }
         let traffic = traffic_of(&bio.row);
-        let are_known = traffic == Traffic::Writes && (self.sees_bios || self.probes.sees_bios);
+        let are_known = traffic == Traffic::Writes && (self.seen.bios || self.probes.sees_bios);
         if are_known {
             let (request, row) = (bio.request, bio.row.clone());
-            self.take_back(request, &row);
+            self.requests.take_back(request, &row);
             return Ok(());
         }
         let held = HeldRequest {
@@ -166,25 +152,13 @@ impl Pairer {
     /// Writes the rows that were held back, or forgets them if a file system reports bios.
     pub(super) fn release_requests(&mut self, out: &mut Out<'_>) -> Result<()> {
         let held = std::mem::take(&mut self.block_requests.held);
-        if self.sees_bios || self.probes.sees_bios {
+        if self.seen.bios || self.probes.sees_bios {
             for held in &held {
-                self.take_back(held.request, &held.row);
+                self.requests.take_back(held.request, &held.row);
             }
             return Ok(());
         }
         held.iter().try_for_each(|held| self.write_request(held, out))
-    }
-
-    /// A request of the block layer has no row, so it is no bio of its request either.
-    fn take_back(&mut self, request: RequestSlot, bio: &Bio) {
-        if request.is_none() || bio.direction() != Direction::Write {
-            return;
-        }
-        let open = &mut self.requests[request];
-        if bio.sync_id == Some(open.row.sync_id) && !open.settled {
-            open.row.bios -= 1;
-            open.row.extent.bytes -= bio.extent.bytes;
-        }
     }
 
     fn write_request(&mut self, held: &HeldRequest, out: &mut Out<'_>) -> Result<()> {
@@ -206,11 +180,6 @@ impl Pairer {
         let place = row.place();
         self.count(reason, complete, location, || format!("a request of {place}"));
         Ok(())
-    }
-
-    /// Visits every name of the rows that are held back.
-    pub(super) fn visit_held_requests(&self, f: &mut dyn FnMut(NameId)) {
-        self.block_requests.held.iter().flat_map(|held| [held.row.path, held.row.request_file.0]).for_each(f);
     }
 }
 

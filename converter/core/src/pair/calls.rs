@@ -40,7 +40,7 @@ impl Pairer {
             request_end: None,
         };
         self.next_call_id += 1;
-        self.sees_calls = true;
+        self.seen.calls = true;
         self.leave_write_waits(task_id, e.ts);
         if self.enter_behind(task_id, &call) {
             return Ok(());
@@ -49,7 +49,7 @@ impl Pairer {
         self.decide_origins(task_id, false, out)?;
         self.enter_next_call(task_id, out)?;
         if self.torn_lines.have_been {
-            self.end_torn_call(task_id);
+            self.tasks.end_torn_call(task_id);
         }
         let place = (self.location(), self.provenance.log);
         let may_overlap = self.tasks.may_overlap(task_id);
@@ -114,7 +114,7 @@ impl Pairer {
         self.ends.see(OF_CALLS);
         let task_id = self.tasks.id_of(e);
         if self.torn_lines.have_been {
-            self.end_torn_call(task_id);
+            self.tasks.end_torn_call(task_id);
         }
         if entry_lost {
             return self.exit_without_entry(e, task_id, out);
@@ -127,7 +127,7 @@ impl Pairer {
             // A thread has left every call but its last one.
             let groups = self.tasks.by_id.get(&task_id).map(|task| &task.groups);
             let last = groups.and_then(|groups| groups.back().zip(groups.len().checked_sub(1)));
-            last.filter(|(group, _)| self.may_return(group, op, e.ts)).map(|(_, at)| at)
+            last.filter(|(group, _)| group.may_return(op, e.ts, &self.requests)).map(|(_, at)| at)
         };
         let task = self.tasks.get_mut(task_id);
         let Some(group) = task.zip(at).and_then(|(task, at)| task.groups.get_mut(at)) else {
@@ -164,20 +164,13 @@ impl Pairer {
         self.flush(task_id, out)
     }
 
-    /// Whether the call of a group may return now: it does not before its sync function has.
-    fn may_return(&self, group: &OpenGroup, op: Op, ts: i64) -> bool {
-        group.call_open
-            && group.call.as_ref().is_some_and(|call| call.op == op && call.enter <= ts)
-            && group.requests.iter().all(|&slot| self.requests[slot].over)
-    }
-
     /// Finds the call of a process to which an exit belongs, as an index into its groups. If there are several, none of them is known to have
     /// returned until all of them have.
     fn call_of_exit(&mut self, e: &Event, op: Op, task_id: u32, out: &mut Out<'_>) -> Result<Option<usize>> {
         let was_guessed = self.tasks.by_id.entry(task_id).or_default().guesses.see_exit();
         let Some(task) = self.tasks.by_id.get(&task_id) else { return Ok(None) };
         let groups = || task.groups.iter().enumerate();
-        let found = groups().filter(|(_, group)| self.may_return(group, op, e.ts)).map(|(at, _)| at);
+        let found = groups().filter(|(_, group)| group.may_return(op, e.ts, &self.requests)).map(|(at, _)| at);
         let candidates: Vec<usize> = found.collect();
         let open: Vec<usize> = groups().filter(|(_, group)| group.call_open).map(|(at, _)| at).collect();
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(None) };
@@ -276,7 +269,7 @@ impl Pairer {
     fn emit(&mut self, group: &mut OpenGroup, out: &mut Out<'_>) -> Result<()> {
         group.leave_flight(&mut self.requests.in_flight);
         let call_only_request = self.call_only_request(group);
-        self.join_requests(group);
+        group.join_requests(&mut self.requests);
         if let Some(call) = &group.call
             && call.path.is_some()
         {
@@ -330,18 +323,6 @@ impl Pairer {
             self.requests.release(slot);
         }
         Ok(())
-    }
-
-    /// Gives the requests that were made in one call the number of the first one. Without its exit, a call may have returned before the later
-    /// ones, which are then of durable writes: only calls that make several requests are known to have made them.
-    fn join_requests(&mut self, group: &OpenGroup) {
-        let Some(call) = &group.call else { return };
-        let Some(first) = group.requests.first().map(|&slot| self.requests[slot].row.sync_id) else { return };
-        if call.exit.is_some() || call.untimed || call.op.makes_several() {
-            for &slot in &group.requests {
-                self.requests[slot].row.call_sync_id = first;
-            }
-        }
     }
 
     /// Makes the request of a call that no request has taken, if its sources report calls only.

@@ -1,9 +1,6 @@
 //! Commits of journals: by the thread of the journal, and fast commits by the thread of a sync; with what started each, and who waited for it.
 
-use std::collections::BTreeMap;
-
-use super::stores::commits::{Ended, Requested, Waiter};
-use super::stores::slots::RequestSlot;
+use super::stores::commits::{Ended, Requested, fits};
 use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::{CommitStep, Dev, Event, FastCommitStatus};
@@ -13,35 +10,12 @@ use crate::rows::{Commit, CommitKind, Missing, StartedBy};
 /// How long after its timer expired the thread of a journal may take until it begins to commit.
 const TIMER_NS: i64 = 1_000_000_000;
 
-/// How many waiters are kept before those that no longer wait are removed.
-const MIN_SWEEP: usize = 64;
-
 /// Whether two events are of the same commit of a thread. A value that is not recorded fits any.
 fn is_same(a: (Dev, u64), b: (Dev, u64)) -> bool {
     fits(a.0, b.0) && (a.1 == b.1 || a.1 == 0 || b.1 == 0)
 }
 
-fn fits(a: Dev, b: Dev) -> bool {
-    a == b || !a.is_known() || !b.is_known()
-}
-
 impl Pairer {
-    /// A request begins to wait for a transaction.
-    pub(super) fn add_waiter(&mut self, transaction: u64, waiter: Waiter, slot: RequestSlot) {
-        let Self { commits, requests, .. } = self;
-        if commits.waiter_count >= commits.sweep_at.max(MIN_SWEEP) {
-            commits.waiters.retain(|_, waiters| {
-                waiters.retain(|waiter, slot| requests.is_open(*slot, waiter.sync_id));
-                !waiters.is_empty()
-            });
-            commits.waiter_count = commits.waiters.values().map(BTreeMap::len).sum();
-            commits.sweep_at = 2 * commits.waiter_count;
-        }
-        if commits.waiters.entry(transaction).or_default().insert(waiter, slot).is_none() {
-            commits.waiter_count += 1;
-        }
-    }
-
     /// A thread asks for the commit of a transaction. The first one starts it.
     pub(super) fn commit_request(&mut self, e: &Event, dev: Dev, transaction: u64, is_due: Option<bool>) {
         let task = self.tasks.id_of(e);
@@ -98,38 +72,8 @@ impl Pairer {
                 return (Some(StartedBy::Timer), None);
             }
         }
-        let first = if sees_requests { None } else { self.first_waiter(dev, transaction) };
+        let first = if sees_requests { None } else { self.commits.first_waiter(dev, transaction, &self.requests) };
         (first.map(|_| StartedBy::Sync), first)
-    }
-
-    /// The request that was the first to wait for a transaction, of those that still do.
-    fn first_waiter(&mut self, dev: Dev, transaction: u64) -> Option<u64> {
-        let Self { commits, requests, .. } = self;
-        let waiters = commits.waiters.get_mut(&transaction)?;
-        while let Some(first) = waiters.first_entry() {
-            if requests.is_open(*first.get(), first.key().sync_id) {
-                break;
-            }
-            first.remove();
-            commits.waiter_count -= 1;
-        }
-        let mut open = waiters.iter().filter(|(waiter, slot)| requests.is_open(**slot, waiter.sync_id));
-        open.find(|(_, slot)| fits(requests[**slot].row.dev, dev)).map(|(waiter, _)| waiter.sync_id)
-    }
-
-    /// Removes and returns the requests that wait for a transaction.
-    fn take_waiters(&mut self, dev: Dev, transaction: u64) -> Vec<(Waiter, RequestSlot)> {
-        let Self { commits, requests, .. } = self;
-        let Some(waiters) = commits.waiters.remove(&transaction) else { return Vec::new() };
-        commits.waiter_count -= waiters.len();
-        let is_open = |(waiter, slot): &(Waiter, RequestSlot)| requests.is_open(*slot, waiter.sync_id);
-        let open = waiters.into_iter().filter(is_open);
-        let (taken, others): (Vec<_>, Vec<_>) = open.partition(|(_, slot)| fits(requests[*slot].row.dev, dev));
-        if !others.is_empty() {
-            commits.waiter_count += others.len();
-            commits.waiters.insert(transaction, others.into_iter().collect());
-        }
-        taken
     }
 
     pub(super) fn commit_end(&mut self, e: &Event, dev: Dev, transaction: u64, out: &mut Out<'_>) -> Result<()> {
@@ -227,11 +171,6 @@ impl Pairer {
         Commit { commit_id, kind, started_by, sync_id: request, reason, ..commit(e, dev, transaction) }
     }
 
-    /// Whether a thread is in a commit.
-    pub(super) fn is_committing(&self, task: u32) -> bool {
-        self.commits.open.contains_key(&task)
-    }
-
     /// Writes the commits that have not ended.
     pub(super) fn finish_commits(&mut self, out: &mut Out<'_>) -> Result<()> {
         let fast = std::mem::take(&mut self.commits.open_fast);
@@ -261,7 +200,7 @@ impl Pairer {
                 self.commits.by_transaction.remove(&key);
             }
         }
-        for (waiter, slot) in self.take_waiters(commit.dev, commit.transaction) {
+        for (waiter, slot) in self.commits.take_waiters(commit.dev, commit.transaction, &self.requests) {
             if let Some(wait) = self.requests[slot].row.waits.get_mut(waiter.at) {
                 wait.commit_id.get_or_insert(commit.commit_id);
             }
@@ -271,7 +210,7 @@ impl Pairer {
     }
 
     fn write_commit(&mut self, mut commit: Commit, out: &mut Out<'_>) -> Result<()> {
-        if self.has_waits && commit.kind == CommitKind::Full {
+        if self.seen.waits && commit.kind == CommitKind::Full {
             let waiters = commit.waiters.get_or_insert_default();
             waiters.sort_unstable();
             waiters.dedup();

@@ -1,6 +1,6 @@
 //! Flushes of their own: a bio without data asks for one, the block layer makes a request of it, and may answer several with the same request.
 
-use super::bios::set_issue;
+use super::stores::bios::set_issue;
 use super::stores::flushes::{Device, Flush, Flushed, MAX_IN_FLIGHT, TIMES_OF_EACH};
 use super::stores::slots::BioSlot;
 use super::{Out, Pairer};
@@ -76,31 +76,13 @@ impl Pairer {
         }
     }
 
-    /// Moves flushes to the device that they were redirected to, if the device above never reports that they are queued there.
-    fn take_redirected_flushes(&mut self, dev: Dev) {
-        let Some(device) = self.flushes.by_device.get_mut(&dev).filter(|device| !device.redirected.is_empty()) else {
-            return;
-        };
-        for from in std::mem::take(&mut device.redirected) {
-            let is_copied = self.queues_below.contains(&from);
-            let upper = self.flushes.by_device.get_mut(&from).filter(|_| !is_copied && from != dev);
-            let moved = upper.and_then(|upper| upper.in_flight.pop_front());
-            if let Some(device) = self.flushes.by_device.get_mut(&dev) {
-                device.in_flight.extend(moved);
-                if is_copied {
-                    device.redirected.push_back(from);
-                }
-            }
-        }
-    }
-
     /// The request of a flush is handed to the driver. It is for all flushes that wait.
     pub(super) fn flush_issue(&mut self, e: &Event, dev: Dev, flags: BioFlags, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
-        self.take_redirected_flushes(dev);
+        self.flushes.take_redirected(dev, &self.queues_below);
         self.end_burst(dev, e.ts, true, out)?;
         let is_waiting = |device: &Device| device.in_flight.iter().any(|flush| !flush.is_issued);
-        let is_flushing = self.block_queue.is_flushing(dev);
+        let is_flushing = self.queues.writes.is_flushing(dev);
         let is_known = self.flushes.by_device.get(&dev).is_some_and(is_waiting)
             // It is for the bio of a write that asks for a flush.
             || is_flushing;
@@ -136,7 +118,7 @@ impl Pairer {
     /// The device has emptied its cache.
     pub(super) fn flush_done(&mut self, dev: Dev, done: Flushed, out: &mut Out<'_>) -> Result<()> {
         self.end_flushed(dev, out)?;
-        self.take_redirected_flushes(dev);
+        self.flushes.take_redirected(dev, &self.queues_below);
         self.end_burst(dev, done.0, false, out)?;
         let Some(device) = self.flushes.by_device.get_mut(&dev) else { return Ok(()) };
         // Without its issue, it may have been that of any.
@@ -201,7 +183,7 @@ impl Pairer {
 
     /// Nothing is left to flush for. The end of a cache flush may have been lost.
     fn rest_if_idle(&mut self, dev: Dev) {
-        let is_flushing = self.block_queue.is_flushing(dev);
+        let is_flushing = self.queues.writes.is_flushing(dev);
         if let Some(device) =
             self.flushes.by_device.get_mut(&dev).filter(|device| device.in_flight.is_empty() && !is_flushing)
         {

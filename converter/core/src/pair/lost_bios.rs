@@ -119,7 +119,7 @@ impl Pairer {
         }
         if open.row.id == NO_ID {
             self.orphans.of_sectors != open.orphans_at_start.of_sectors
-                || self.sees_block_submits
+                || self.seen.block_submits
                     && open.row.bios == 0
                     && self.orphans.before_submits != open.orphans_at_start.before_submits
         } else {

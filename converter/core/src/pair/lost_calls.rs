@@ -135,7 +135,7 @@ impl Pairer {
 
     /// A thread has made no call after its first request. If others have, and the log has no exits, the request may have been made in a call.
     fn lose_first_call(&mut self, task_id: u32, names: &Names) {
-        if self.exits.are_any() || !self.sees_calls {
+        if self.exits.are_any() || !self.seen.calls {
             return;
         }
         let Some(task) = self.tasks.by_id.get(&task_id) else { return };

@@ -1,36 +1,28 @@
 //! Pairing: which call, bio and wait belongs to which request. docs/reference/pairing.md states the rules.
 //!
-//! Events arrive in the order of time, apart from late ones, and without the duplicates of other logs. Each store holds what is open of one kind; a row leaves as soon as nothing
+//! Events arrive in the order of time, apart from late ones, and without the duplicates of other logs. A row leaves as soon as nothing
 //! more can change it. This file dispatches the events, closes what has waited too long, and counts losses.
 //!
-//! - `tasks`: threads, and the calls and requests of each
-//! - `calls`: sync calls, and the groups of rows that leave together
-//! - `lone_calls`: calls in inputs that report nothing of requests
-//! - `lost_calls`: requests whose call has no entry in the log
-//! - `parts`: which requests may be of one call
-//! - `behind`: calls and requests of inputs whose clocks differ
-//! - `requests`: sync requests
-//! - `slots`: where requests and bios are kept in their stores
-//! - `marks`: marks of the application
-//! - `names_in_use`: the names that open rows refer to
-//! - `waits`: waits of requests for commits and flushes
-//! - `commits`: commits of a journal by its own thread
-//! - `journals`: the steps of the commits that requests wait for
-//! - `threads`: what the threads of open requests do
-//! - `phases`: what the time of a request went to
-//! - `bios`: bios that the file system reports, by address
-//! - `files`: which file the page cache in a bio is of
-//! - `ends`: ends of requests without an id
-//! - `origins`: bios of threads that may be in a sync without a start
-//! - `lost_bios`: what shows that events of bios were lost
-//! - `damaged`: events whose id is not that of the request that their thread is in
-//! - `block_layer`: bios that only the block layer reports, by sector
-//! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
-//! - `flushes`: flushes of their own
-//! - `block_requests`: requests of the block layer whose bios are not in the log
-//! - `torn`: lines that are not whole
-//! - `write_waits`: waits of threads that write to files
-//! - `writes`: calls that write, for the table of writes. It is a pairer of its own, and uses nothing of the others
+//! `stores/` holds what is kept, and what each store can do on its own. The `Pairer` owns the stores. A rule works on several of them, in the
+//! file of its name:
+//!
+//! | store | holds | who changes it |
+//! |---|---|---|
+//! | `tasks` | threads, and the calls and requests of each | rules of calls and requests; `behind`, `lone_calls`, `origins`, `torn` |
+//! | `requests` | sync requests, by id and by thread | all rules but `flushes`, `marks` and `write_waits` |
+//! | `bios` | bios, by address and by place | `bios`, `probe_bios`, `block_layer`, `block_requests`, `flushes`; `lost_bios` and `torn` doubt them |
+//! | `queues` | what the block layer has in flight | `block_layer`, `block_requests`; `bios` takes out what it gives up |
+//! | `flushes` | flushes in flight, by device | `flushes` |
+//! | `block_requests` | what devices report, and rows that are held back | `block_layer`, `block_requests`, `flushes` |
+//! | `probes`, `probe_bios` | what probes report, and bios that they fill | `probes`, `probe_bios` |
+//! | `commits`, `journals` | commits and their waiters, the steps of commits | `commits`, `probes`, `waits`, and this file |
+//! | `files` | paths and writers of files | `probes` and `requests`; `bios` and `write_waits` ask it |
+//! | `threads` | states of threads, and which phases the inputs show | `threads`; others note what they see |
+//! | `seen` | what the inputs report | the rule of each kind of event; all ask it |
+//! | `lost_bios` | completions of unknown bios | rules of bios; `requests` asks it |
+//! | `ends`, `lone_calls`, `marks`, `origins`, `torn`, `waits`, `write_waits`, `behind`, `damaged`, `block_layer` | | the rule of the same name |
+//!
+//! `phases` and `parts` are rules that need no store. `names_in_use` visits all stores. `writes` is a pairer of its own, for the table of writes.
 
 mod behind;
 mod bios;
@@ -81,14 +73,16 @@ use self::stores::lost_bios::Orphans;
 use self::stores::marks::Marks;
 use self::stores::origins::WaitingOrigins;
 use self::stores::probes::Probes;
+use self::stores::queues::BlockQueues;
 use self::stores::requests::Requests;
+use self::stores::seen::Seen;
 use self::stores::slots::{BioSlot, RequestSlot};
 use self::stores::tasks::{Exits, Tasks};
 use self::stores::threads::{CpuBefore, FileCompletions, PhasesSeen};
 use self::stores::torn::TornLines;
 use self::stores::write_waits::WriteWaits;
 use crate::block::devices_below::DevicesBelow;
-use crate::block::queue::{BlockQueue, Completion, Decided};
+use crate::block::queue::{Completion, Decided};
 use crate::collections::Map;
 use crate::dedup::Provenance;
 use crate::error::Result;
@@ -122,12 +116,7 @@ pub struct Pairer {
     tasks: Tasks,
     requests: Requests,
     bios: Bios,
-    /// Bios that write, by device and sector. `BioSlot::NONE` is a bio that another event has reported.
-    block_queue: BlockQueue<BioSlot>,
-    /// Those that read.
-    read_queue: BlockQueue<BioSlot>,
-    /// All others, such as discards.
-    other_queue: BlockQueue<BioSlot>,
+    queues: BlockQueues,
     flushes: Flushes,
     torn_lines: TornLines,
     /// Devices whose bios are queued once more after a remap: as copies, on the devices below.
@@ -147,12 +136,9 @@ pub struct Pairer {
     /// Address and time of the last completion by an address.
     last_complete: Option<(u64, i64)>,
     files: Files,
+    seen: Seen,
     phases_seen: PhasesSeen,
     cpu_before: CpuBefore,
-    /// The file system's own events report bios.
-    sees_bios: bool,
-    /// The block layer reports the submits of writes.
-    sees_block_submits: bool,
     probes: Probes,
     write_waits: WriteWaits,
     background: BackgroundIds,
@@ -165,15 +151,9 @@ pub struct Pairer {
     held_exits: Vec<HeldExit>,
     /// Threads with a request that waits for their next call, and when it began.
     awaiting: VecDeque<(i64, u32)>,
-    /// The inputs record entries of calls.
-    sees_calls: bool,
     exits: Exits,
     /// What is known of processes.
     processes: Map<u32, Process>,
-    /// The inputs report waits.
-    has_waits: bool,
-    /// Two events report the start of a sync, one with an id and one without.
-    sees_nested_starts: bool,
     next_call_id: u64,
     /// Time of the first event.
     first_ts: i64,
@@ -206,9 +186,7 @@ impl Pairer {
             tasks: Tasks::new(ids_are_processes),
             requests: Requests::new(),
             bios: Bios::new(),
-            block_queue: BlockQueue::new(),
-            read_queue: BlockQueue::new(),
-            other_queue: BlockQueue::new(),
+            queues: BlockQueues::new(),
             flushes: Flushes::default(),
             torn_lines: TornLines::default(),
             queues_below: HashSet::default(),
@@ -224,10 +202,9 @@ impl Pairer {
             orphans: Orphans::default(),
             last_complete: None,
             files,
+            seen: Seen::default(),
             phases_seen: PhasesSeen::default(),
             cpu_before: CpuBefore::default(),
-            sees_bios: false,
-            sees_block_submits: false,
             probes: Probes::default(),
             write_waits: WriteWaits::default(),
             background: BackgroundIds::default(),
@@ -236,11 +213,8 @@ impl Pairer {
             replayed: None,
             held_exits: Vec::new(),
             awaiting: VecDeque::new(),
-            sees_calls: false,
             exits: Exits::default(),
             processes,
-            has_waits: false,
-            sees_nested_starts: false,
             next_call_id: 1,
             first_ts: i64::MAX,
             now: i64::MIN,
@@ -291,7 +265,7 @@ impl Pairer {
                 self.add_folio(event, id, bio, (offset, len), (dev, ino), out)
             }
             Kind::BioSubmit { id, bio, sector, dev, background, bytes, flags } => {
-                self.sees_bios = true;
+                self.seen.bios = true;
                 self.release_requests(out)?;
                 if background {
                     self.mark_background(event, id);
@@ -430,11 +404,10 @@ impl Pairer {
     /// Takes the bios that the block layer queued before a time and that are not complete.
     fn take_queued_before(&mut self, ts: i64, out: &mut Out<'_>) -> Result<Vec<BioSlot>> {
         let mut taken = Vec::new();
-        let queues = [&mut self.block_queue, &mut self.read_queue, &mut self.other_queue];
-        for Decided { completed, lost } in queues.map(|queue| queue.take_older(ts)) {
+        for Decided { completed, lost } in self.queues.each().map(|queue| queue.take_older(ts)) {
             self.end_decided(Decided { completed, lost: Vec::new() }, out)?;
             for queued in lost.iter().filter(|queued| queued.bio.is_some()) {
-                self.note_queued(queued);
+                self.bios.note_queued(queued);
                 taken.push(queued.bio);
             }
         }

@@ -28,15 +28,6 @@ fn forget_origin(row: &mut Bio) {
 }
 
 impl Pairer {
-    /// Whether a thread may be in a sync whose request is not in the log: it is in a call whose file system reports none, or whose start was
-    /// lost, or a torn line may have been the begin of either.
-    pub(super) fn may_be_in_sync(&self, task_id: u32) -> bool {
-        let task = self.tasks.by_id.get(&task_id);
-        let last = task.and_then(|task| task.groups.back());
-        let is_in_call = self.tasks.is_in_call(task_id) && last.is_some_and(|last| last.requests.is_empty());
-        is_in_call || task.is_some_and(|task| task.torn.may_be_begin())
-    }
-
     /// Notes that a thread begins a request or a call, or ends one. `was_in_sync`: nothing in the log has said that it was in the one that ends.
     pub(super) fn decide_origins(&mut self, task_id: u32, was_in_sync: bool, out: &mut Out<'_>) -> Result<()> {
         let next = self.bios.next_bio_id();
@@ -80,9 +71,9 @@ impl Pairer {
         // request that the thread is in may be lost: that is known when it ends.
         let is_other_kind = row.address == 0
             && direction == Direction::Write
-            && (self.sees_bios || self.probes.sees_bios)
+            && (self.seen.bios || self.probes.sees_bios)
             && self.tasks.open_request(task_id).is_none();
-        let (comm, shows_syncs) = (out.names.get(row.comm), self.sees_calls || self.requests.has_been_any());
+        let (comm, shows_syncs) = (out.names.get(row.comm), self.seen.calls || self.requests.has_been_any());
         let has_begun = self.tasks.by_id.get(&task_id).is_some_and(|task| task.has_begun);
         let is_writer = shows_syncs && !has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer));
         row.origin_unknown &= !is_other_kind && (!is_writer || bio.is_doubtful);

@@ -242,7 +242,7 @@ impl Pairer {
         if fillers.is_empty() {
             fillers.push(self.tasks.id_of(e));
         }
-        let is_unknown = request.is_none() && fillers.iter().any(|&task| self.may_be_in_sync(task));
+        let is_unknown = request.is_none() && fillers.iter().any(|&task| self.tasks.may_be_in_sync(task));
         let slot = self.open_bio_of(e, NO_ID, address, request);
         let bio = &mut self.bios[slot];
         bio.by_probe = true;
@@ -421,7 +421,9 @@ impl Pairer {
     /// The sync for which a flusher thread works, if it is the only one of its file system.
     fn request_of_work(&self, task: u32) -> Option<RequestSlot> {
         match self.probes.work.get(&task) {
-            Some(&(dev, true)) => self.only_open(|open, state| state.is_whole_fs() && open.row.dev == dev),
+            Some(&(dev, true)) => {
+                self.probes.only_open(&self.requests, |open, state| state.is_whole_fs() && open.row.dev == dev)
+            }
             _ => None,
         }
     }
@@ -459,7 +461,7 @@ impl Pairer {
     fn request_of_worker(&self, folios: &[Folio], names: &Names) -> Option<RequestSlot> {
         let is_open = |open: &OpenRequest| names.get(open.row.fs) == b"btrfs";
         let writes_log = |open: &OpenRequest| open.open_waits.is_waiting(WaitKind::Commit);
-        self.only_open(|open, state| {
+        self.probes.only_open(&self.requests, |open, state| {
             is_open(open)
                 && folios.iter().all(|folio| match folio.ino {
                     // Compressed data are no page cache of an inode.

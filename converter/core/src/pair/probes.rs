@@ -2,7 +2,6 @@
 //! threads, `probe_bios` the bios.
 
 use super::stores::probe_request::{Left, ProbeRequest, SyncFunction};
-use super::stores::requests::OpenRequest;
 use super::stores::slots::RequestSlot;
 use super::stores::threads::add;
 use super::{Out, Pairer};
@@ -118,7 +117,7 @@ impl Pairer {
                 }
                 None if open.row.start.is_some() => {
                     *self.probes.ignored.entry(task).or_default() += 1;
-                    self.sees_nested_starts = true;
+                    self.seen.nested_starts = true;
                     self.count(Reason::Duplicate, e.ts, self.location(), || "the sync function's start".to_owned());
                     return Ok(());
                 }
@@ -203,20 +202,10 @@ impl Pairer {
         self.end_request(e, slot, ret, out)
     }
 
-    /// The open request that probes report and that fulfils a condition, if it is the only one.
-    pub(super) fn only_open(&self, condition: impl Fn(&OpenRequest, &ProbeRequest) -> bool) -> Option<RequestSlot> {
-        let open = self.probes.open.iter().filter(|&&(slot, id)| self.requests.is_open(slot, id));
-        let mut fitting = open.map(|&(slot, _)| slot).filter(|&slot| {
-            let open = &self.requests[slot];
-            open.probe.as_ref().is_some_and(|state| condition(open, state))
-        });
-        fitting.next().filter(|_| fitting.next().is_none())
-    }
-
     /// A file system sends a flush, and waits for it later.
     pub(super) fn probe_flush(&mut self, e: &Event, task: u32, address: u64) {
         let Some(slot) = self.probe_request(task) else { return };
-        self.has_waits = true;
+        self.seen.waits = true;
         self.begin_wait(e, slot, WaitKind::Flush, 0);
         self.probes.flushes.insert(address, (slot, self.requests[slot].row.sync_id));
     }
@@ -226,14 +215,14 @@ impl Pairer {
         if wait == WaitKind::Metadata {
             self.phases_seen.metadata_waits = true;
         } else {
-            self.has_waits = true;
+            self.seen.waits = true;
         }
         let Some(slot) = self.probe_request(self.tasks.id_of(e)) else { return };
         let dev = self.requests[slot].row.dev;
         if wait == WaitKind::Metadata && of != dev {
             return;
         }
-        let others_commit = wait == WaitKind::FastCommit && self.is_in_fast_commit(dev);
+        let others_commit = wait == WaitKind::FastCommit && self.probes.is_in_fast_commit(&self.requests, dev);
         let open = &mut self.requests[slot];
         if let Some(fs) = site.file_system()
             && !open.row.fs.is_some()
@@ -252,15 +241,6 @@ impl Pairer {
             state.ends_before = self.probes.unknown_ends;
         }
         self.begin_wait(e, slot, wait, transaction);
-    }
-
-    /// Whether a request of a device is in a fast commit.
-    fn is_in_fast_commit(&self, dev: Dev) -> bool {
-        let mut open = self.probes.open.iter().filter(|&&(slot, id)| self.requests.is_open(slot, id));
-        open.any(|&(slot, _)| {
-            let open = &self.requests[slot];
-            open.row.dev == dev && open.open_waits.is_waiting(WaitKind::FastCommit)
-        })
     }
 
     fn probe_wait_end(&mut self, e: &Event, site: WaitSite, out: &mut Out<'_>) -> Result<()> {

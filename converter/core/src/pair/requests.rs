@@ -10,9 +10,8 @@ use super::stores::threads::add;
 use super::waits::{reported_waits, tear};
 use super::{Out, Pairer, first_event_of, of_request};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
+use crate::event::{Event, Kind, NO_ID, WaitKind};
 use crate::losses::Reason;
-use crate::names::NameId;
 use crate::rows::{Bio, Call, CallOf, Confidence, Request};
 
 impl Pairer {
@@ -89,7 +88,7 @@ impl Pairer {
             return false;
         }
         task.has_nested_start = true;
-        self.sees_nested_starts = true;
+        self.seen.nested_starts = true;
         if row.id == NO_ID {
             row.start = None;
             self.requests.in_flight -= 1;
@@ -119,7 +118,7 @@ impl Pairer {
             }
             // It is counted as late.
             Some(slot) if id == NO_ID && self.requests[slot].row.start > Some(e.ts) => return Ok(()),
-            Some(slot) if id != NO_ID || self.may_be_of(slot, fs, (dev, ino)) => slot,
+            Some(slot) if id != NO_ID || self.requests[slot].may_be_of(fs, (dev, ino)) => slot,
             None if self.requests.has_ended(task, id)
                 || id == NO_ID && self.tasks.has_just_ended(task, (e.ts, dev, ino)) =>
             {
@@ -138,14 +137,6 @@ impl Pairer {
             self.tasks.by_id.entry(task).or_default().ended = Some((e.ts, dev, ino));
         }
         Ok(())
-    }
-
-    /// Whether the end of a sync function may be that of an open request without an id: both are of one file, as far as that is recorded.
-    fn may_be_of(&self, slot: RequestSlot, fs: NameId, (dev, ino): (Dev, u64)) -> bool {
-        let row = &self.requests[slot].row;
-        let is_same_dev = row.dev == dev || !row.dev.is_known() || !dev.is_known();
-        let is_same_ino = row.ino == ino || row.ino == 0 || ino == 0;
-        row.fs == fs && is_same_dev && is_same_ino
     }
 
     /// Whether an end without an id is that of a request that the thread has, or has just had, with an id. The start without an id may have been
@@ -197,7 +188,7 @@ impl Pairer {
         let may_lack_a_bio = self.may_lack_a_bio(slot);
         let open = &mut self.requests[slot];
         open.row.bio_lost |= may_lack_a_bio;
-        if self.sees_nested_starts && open.row.id == NO_ID && open.row.start.is_some() && open.row.ino != 0 {
+        if self.seen.nested_starts && open.row.id == NO_ID && open.row.start.is_some() && open.row.ino != 0 {
             // The start and the end with an id were lost, which are some microseconds apart from these.
             open.row.confidence = open.row.confidence.max(Confidence::Inferred);
         }
@@ -386,10 +377,10 @@ impl Pairer {
             // Some of its bios may be those of others of them, on the device below.
             false
         } else {
-            let has_requests = self.block_requests.sees_inserts && !self.sees_bios && !self.probes.sees_bios;
+            let has_requests = self.block_requests.sees_inserts && !self.seen.bios && !self.probes.sees_bios;
             // What was merged into a request of somebody else is in no event of the thread, and a device below may be all that is recorded.
             let sees_none = self.block_requests.sees_submits_of(row.dev);
-            self.sees_block_submits && (row.bios > 0 || sees_none)
+            self.seen.block_submits && (row.bios > 0 || sees_none)
                 // Probes may still report bios, and then the requests of the block layer are no rows.
                 || has_requests && row.bios > 0 && open.probe.is_none()
                 || open.probe.is_some() && self.probes.sees_bios
@@ -454,7 +445,7 @@ impl Pairer {
 
     /// Keeps the waits that have both ends and are inside of the request. Returns the others, by their starts.
     fn settle_waits(&mut self, slot: RequestSlot) -> Vec<(WaitKind, i64)> {
-        let has_waits = self.has_waits;
+        let has_waits = self.seen.waits;
         // A flush of btrfs is known by its bio.
         let lacks_flushes = |probe: &ProbeRequest| probe.flushes_are_bios && !self.probes.sees_bios;
         let lacks_flushes = self.requests[slot].probe.as_ref().is_some_and(lacks_flushes);

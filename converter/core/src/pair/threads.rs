@@ -20,18 +20,18 @@ impl Pairer {
         match thread {
             ThreadEvent::Switch { from, is_runnable, to } => {
                 self.phases_seen.states = true;
-                if let Some(slot) = self.watched(from, e.ts) {
+                if let Some(slot) = self.tasks.watched(from, e.ts) {
                     self.requests[slot].watch.has_switched = true;
                     let next = if is_runnable { State::Runnable } else { State::Blocked };
                     if self.requests[slot].watch.state == State::Running {
                         self.leave_state(slot, e.ts, next);
                     } else if self.phases_seen.switches_in {
-                        self.lose_state(slot, e.ts, next);
+                        self.requests[slot].lose_state(e.ts, next);
                     } else {
                         self.requests[slot].watch.is_doubtful = true;
                     }
                 }
-                if let Some(slot) = self.watched(to, e.ts) {
+                if let Some(slot) = self.tasks.watched(to, e.ts) {
                     self.phases_seen.switches_in = true;
                     let watch = &mut self.requests[slot].watch;
                     watch.has_switched = true;
@@ -44,7 +44,7 @@ impl Pairer {
                         self.cpu_before.add(from, name, e.ts - since);
                     }
                     if self.requests[slot].watch.state == State::Running || self.requests[slot].watch.is_doubtful {
-                        self.lose_state(slot, e.ts, State::Running);
+                        self.requests[slot].lose_state(e.ts, State::Running);
                     } else {
                         self.leave_state(slot, e.ts, State::Running);
                     }
@@ -78,14 +78,6 @@ impl Pairer {
         }
     }
 
-    /// The open request of a thread whose states are recorded.
-    fn watched(&mut self, thread: u32, ts: i64) -> Option<RequestSlot> {
-        // Threads that have only submitted bios until now are tasks, too.
-        let task = self.tasks.get_mut(thread).filter(|task| task.has_begun)?;
-        task.watched_from.get_or_insert(ts);
-        task.open_request
-    }
-
     /// A thread passes to another state.
     fn leave_state(&mut self, slot: RequestSlot, ts: i64, next: State) {
         let open = &mut self.requests[slot];
@@ -103,19 +95,10 @@ impl Pairer {
         }
     }
 
-    /// A thread has a state that it cannot have after the one before: an event in between was lost, and nobody knows when it came.
-    fn lose_state(&mut self, slot: RequestSlot, ts: i64, next: State) {
-        let open = &mut self.requests[slot];
-        let start = open.row.start.unwrap_or(open.row.first_event);
-        let (_, since) = open.watch.change_state(ts, next, start);
-        open.watch.is_doubtful = false;
-        add(&mut open.evidence.unseen, (since, ts));
-    }
-
-    /// A request ends, so its thread runs. If the log has recorded no event of a kind until now, it does not record that kind, and has lost none.
+    /// A request ends, so its thread runs. What the log has not recorded until now it does not record, and has not lost.
     pub(super) fn end_states(&mut self, slot: RequestSlot, end: i64) {
         if self.phases_seen.switches_in && self.requests[slot].watch.state != State::Running {
-            self.lose_state(slot, end, State::Running);
+            self.requests[slot].lose_state(end, State::Running);
         }
         let has_ends = self.phases_seen.folio_wait_ends;
         let open = &mut self.requests[slot];
@@ -174,7 +157,7 @@ impl Pairer {
     /// The names of the phases that the inputs can show, for `syncline_meta`.
     pub fn phases_seen(&self) -> String {
         let seen = self.phases_seen;
-        let sees_bios = self.sees_bios || self.probes.sees_bios || self.block_queue.has_seen(None);
+        let sees_bios = self.seen.bios || self.probes.sees_bios || self.queues.writes.has_seen(None);
         let groups: [(bool, &[PhaseKind]); 7] = [
             (sees_bios, &[PhaseKind::BeforeSubmit, PhaseKind::Writeback, PhaseKind::AfterCompletion]),
             (sees_bios && seen.issues, &[PhaseKind::Queue, PhaseKind::Device]),
@@ -182,19 +165,19 @@ impl Pairer {
             (seen.folio_waits, &[PhaseKind::EarlierWriteback]),
             (seen.states, &[PhaseKind::CpuWait]),
             (seen.locks, &[PhaseKind::LockWait]),
-            (self.has_waits && seen.commits, &[PhaseKind::EarlierCommit, PhaseKind::CommitStart]),
+            (self.seen.waits && seen.commits, &[PhaseKind::EarlierCommit, PhaseKind::CommitStart]),
         ];
         let waits = WaitKind::ALL.map(|wait| PhaseKind::Wait(wait).name());
         // A flush is a bio of the block layer too.
-        let sees_flushes = self.block_queue.has_seen(None);
+        let sees_flushes = self.queues.writes.has_seen(None);
         let is_seen = |name: &&str| match *name {
             // Few recordings have its events, and few syncs wait so.
             name if name == WaitKind::Metadata.name() => seen.metadata_waits,
-            name => self.has_waits || sees_flushes && name == WaitKind::Flush.name(),
+            name => self.seen.waits || sees_flushes && name == WaitKind::Flush.name(),
         };
         let waits = waits.into_iter().filter(is_seen);
         let steps = STEPS.map(|step| PhaseKind::CommitStep(step).name());
-        let steps = steps.into_iter().filter(|_| self.has_waits && seen.commit_steps);
+        let steps = steps.into_iter().filter(|_| self.seen.waits && seen.commit_steps);
         let others =
             groups.iter().filter(|(is_seen, _)| *is_seen).flat_map(|(_, kinds)| *kinds).map(|kind| kind.name());
         others.chain(waits).chain(steps).collect::<Vec<_>>().join(", ")

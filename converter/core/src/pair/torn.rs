@@ -8,7 +8,6 @@ use super::parts::MAX_WITHOUT_CALL;
 use super::stores::slots::{BioSlot, RequestSlot};
 use super::stores::torn::TornTask;
 use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
-use crate::rows::Confidence;
 
 impl Pairer {
     /// Takes a torn line. Its id, the address of its bio and its thread say what it was about, as far as they are known.
@@ -87,7 +86,7 @@ impl Pairer {
         for &slot in &of_call {
             self.requests[slot].may_have_returned = true;
         }
-        of_call.iter().chain(&without_call).for_each(|&slot| self.infer_request(slot));
+        of_call.iter().chain(&without_call).for_each(|&slot| self.requests[slot].infer());
         for slot in without_call {
             self.lose_call(slot, None);
         }
@@ -114,7 +113,7 @@ impl Pairer {
 
     fn tear_bio(&mut self, slot: BioSlot) {
         self.bios[slot].lacks_folios = true;
-        self.infer_bio(slot);
+        self.bios[slot].tear();
         let request = self.bios[slot].request;
         if request.is_some() {
             self.tear_request(request, TornFact::Pages);
@@ -122,22 +121,11 @@ impl Pairer {
     }
 
     fn tear_request(&mut self, slot: RequestSlot, fact: TornFact) {
-        self.infer_request(slot);
+        self.requests[slot].infer();
         if matches!(fact, TornFact::Pages | TornFact::Any) {
             let extent = &mut self.requests[slot].row.extent;
             (extent.of_bios, extent.offsets_unknown) = (true, true);
         }
-    }
-
-    fn infer_bio(&mut self, slot: BioSlot) {
-        let bio = &mut self.bios[slot];
-        bio.is_torn = true;
-        bio.row.confidence = bio.row.confidence.max(Confidence::Inferred);
-    }
-
-    fn infer_request(&mut self, slot: RequestSlot) {
-        let row = &mut self.requests[slot].row;
-        row.confidence = row.confidence.max(Confidence::Inferred);
     }
 
     /// A bio is opened. Torn lines may have been of it.
@@ -152,7 +140,7 @@ impl Pairer {
         if is_torn && id != NO_ID {
             self.tear_bio(slot);
         } else if is_torn || has_torn_request {
-            self.infer_bio(slot);
+            self.bios[slot].tear();
         }
     }
 
@@ -175,16 +163,9 @@ impl Pairer {
         if !task.torn.call {
             return;
         }
-        self.infer_request(slot);
-        if self.sees_calls && !may_overlap {
+        self.requests[slot].infer();
+        if self.seen.calls && !may_overlap {
             self.lose_call(slot, None);
-        }
-    }
-
-    /// A call of a task begins or ends, so a torn line was not of the next one.
-    pub(super) fn end_torn_call(&mut self, task_id: u32) {
-        if let Some(task) = self.tasks.get_mut(task_id) {
-            task.torn = TornTask::default();
         }
     }
 }

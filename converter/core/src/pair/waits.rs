@@ -38,7 +38,7 @@ impl Pairer {
         transaction: u64,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        self.has_waits = true;
+        self.seen.waits = true;
         let task = self.tasks.id_of(e);
         let Some(slot) = self.find_own_request(task, id).or_else(|| self.adopt_id(task, id)) else {
             if wait == WaitKind::Commit {
@@ -68,7 +68,7 @@ impl Pairer {
             confidence: Confidence::Exact,
         });
         if wait == WaitKind::CommitWait && transaction != 0 {
-            self.add_waiter(transaction, Waiter { start: e.ts, sync_id, at }, slot);
+            self.commits.add_waiter(transaction, Waiter { start: e.ts, sync_id, at }, slot, &self.requests);
         }
     }
 
@@ -111,7 +111,7 @@ impl Pairer {
         transaction: u64,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        self.has_waits = true;
+        self.seen.waits = true;
         let task = self.tasks.id_of(e);
         let Some(slot) = self.find_own_request(task, id).or_else(|| self.adopt_id(task, id)) else {
             if wait == WaitKind::Commit {

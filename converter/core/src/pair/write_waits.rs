@@ -127,7 +127,7 @@ impl Pairer {
 
     /// Whether a thread may be one that writes to a file: it is in no sync, is no flusher thread at work, and commits nothing.
     fn is_writer(&self, task: u32) -> bool {
-        if self.tasks.are_processes || self.probes.work.contains_key(&task) || self.is_committing(task) {
+        if self.tasks.are_processes || self.probes.work.contains_key(&task) || self.commits.is_committing(task) {
             return false;
         }
         self.tasks.by_id.get(&task).is_none_or(|task| {

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut, Range};
 
 use super::files::PagesOf;
 use super::slots::{BioSlot, RequestSlot};
-use crate::block::queue::{self, Issue};
+use crate::block::queue::{self, Completed, Issue};
 use crate::collections::Map;
 use crate::collections::by_device::ByDevice;
 use crate::dedup::LogSet;
@@ -83,6 +83,12 @@ pub(in crate::pair) struct EarlyComplete {
 }
 
 impl OpenBio {
+    /// A line that said something of it may be torn.
+    pub(in crate::pair) fn tear(&mut self) {
+        self.is_torn = true;
+        self.row.confidence = self.row.confidence.max(Confidence::Inferred);
+    }
+
     pub(in crate::pair) fn is_redirected(&self) -> bool {
         self.is_redirected
     }
@@ -172,6 +178,14 @@ impl IndexMut<BioSlot> for Bios {
 }
 
 impl Bios {
+    /// Notes what the block layer's queue knows of a bio that is not complete.
+    pub(in crate::pair) fn note_queued(&mut self, queued: &Completed<BioSlot>) {
+        let below = self[queued.bio].issue;
+        let row = &mut self[queued.bio].row;
+        row.error = queued.error;
+        set_issue(row, queued.issue.or(below));
+    }
+
     pub(in crate::pair) fn new() -> Self {
         Self {
             slab: Vec::new(),
@@ -501,4 +515,12 @@ impl Bios {
 /// Whether a bio is in flight, and still the one with this `bio_id`.
 fn is_open(bio: &OpenBio, bio_id: u64) -> bool {
     bio.row.bio_id == bio_id && bio.row.complete.is_none()
+}
+
+/// Says of a bio when it was handed to the driver, and how often.
+pub(in crate::pair) fn set_issue(row: &mut Bio, issue: Option<Issue>) {
+    row.issue = issue.map(|issue| issue.ts);
+    if let Some(issue) = issue {
+        (row.requeue_ns, row.requeues, row.parts) = (issue.ts - issue.first_ts, issue.requeues, issue.parts);
+    }
 }

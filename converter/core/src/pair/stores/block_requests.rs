@@ -10,6 +10,7 @@ use crate::event::Dev;
 use crate::event::bio_flags::{BioFlags, Traffic};
 use crate::event::place::Place;
 use crate::location::Location;
+use crate::names::NameId;
 use crate::rows::Bio;
 
 /// Ends of writes that are kept.
@@ -50,6 +51,24 @@ pub(in crate::pair) struct HeldRequest {
 }
 
 impl BlockRequests {
+    /// Notes that the log records submits to a device.
+    pub(in crate::pair) fn note_submits(&mut self, dev: Dev, flags: BioFlags) {
+        self.submits.insert((dev, flags.traffic()));
+        if flags.is_write() {
+            self.drivers.insert(dev.major());
+        }
+    }
+
+    /// Notes that a bio has completed that was submitted in the log.
+    pub(in crate::pair) fn note_completed(&mut self, dev: Dev, flags: BioFlags) {
+        self.completed.insert((dev, flags.traffic()));
+    }
+
+    /// Visits every name of the rows that are held back.
+    pub(in crate::pair) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        self.held.iter().flat_map(|held| [held.row.path, held.row.request_file.0]).for_each(f);
+    }
+
     /// Whether bios of a file system on this device would be in the log. Those of a disk may be those of its partitions, so the driver counts.
     pub(in crate::pair) fn sees_submits_of(&self, dev: Dev) -> bool {
         dev.major() == 0 || self.drivers.contains(&dev.major())

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::requests::Requests;
 use super::slots::RequestSlot;
 use crate::collections::Map;
 use crate::event::probe::WriteWaitKind;
 use crate::event::{Dev, FastCommitReason};
 use crate::rows::{Commit, StartedBy};
 
+/// How many waiters are kept before those that no longer wait are removed.
+const MIN_SWEEP: usize = 64;
 /// Journals that are kept.
 const MAX_JOURNALS: usize = 4096;
 
@@ -74,6 +77,65 @@ pub(in crate::pair) struct Waiter {
 }
 
 impl Commits {
+    /// A request begins to wait for a transaction.
+    pub(in crate::pair) fn add_waiter(
+        &mut self,
+        transaction: u64,
+        waiter: Waiter,
+        slot: RequestSlot,
+        requests: &Requests,
+    ) {
+        if self.waiter_count >= self.sweep_at.max(MIN_SWEEP) {
+            self.waiters.retain(|_, waiters| {
+                waiters.retain(|waiter, slot| requests.is_open(*slot, waiter.sync_id));
+                !waiters.is_empty()
+            });
+            self.waiter_count = self.waiters.values().map(BTreeMap::len).sum();
+            self.sweep_at = 2 * self.waiter_count;
+        }
+        if self.waiters.entry(transaction).or_default().insert(waiter, slot).is_none() {
+            self.waiter_count += 1;
+        }
+    }
+
+    /// The request that was the first to wait for a transaction, of those that still do.
+    pub(in crate::pair) fn first_waiter(&mut self, dev: Dev, transaction: u64, requests: &Requests) -> Option<u64> {
+        let waiters = self.waiters.get_mut(&transaction)?;
+        while let Some(first) = waiters.first_entry() {
+            if requests.is_open(*first.get(), first.key().sync_id) {
+                break;
+            }
+            first.remove();
+            self.waiter_count -= 1;
+        }
+        let mut open = waiters.iter().filter(|(waiter, slot)| requests.is_open(**slot, waiter.sync_id));
+        open.find(|(_, slot)| fits(requests[**slot].row.dev, dev)).map(|(waiter, _)| waiter.sync_id)
+    }
+
+    /// Removes and returns the requests that wait for a transaction.
+    pub(in crate::pair) fn take_waiters(
+        &mut self,
+        dev: Dev,
+        transaction: u64,
+        requests: &Requests,
+    ) -> Vec<(Waiter, RequestSlot)> {
+        let Some(waiters) = self.waiters.remove(&transaction) else { return Vec::new() };
+        self.waiter_count -= waiters.len();
+        let is_open = |(waiter, slot): &(Waiter, RequestSlot)| requests.is_open(*slot, waiter.sync_id);
+        let open = waiters.into_iter().filter(is_open);
+        let (taken, others): (Vec<_>, Vec<_>) = open.partition(|(_, slot)| fits(requests[*slot].row.dev, dev));
+        if !others.is_empty() {
+            self.waiter_count += others.len();
+            self.waiters.insert(transaction, others.into_iter().collect());
+        }
+        taken
+    }
+
+    /// Whether a thread is in a commit.
+    pub(in crate::pair) fn is_committing(&self, task: u32) -> bool {
+        self.open.contains_key(&task)
+    }
+
     /// The timer of a journal expires. It is not recorded which one.
     pub(in crate::pair) fn timer_expired(&mut self, ts: i64) {
         self.timer = Some(ts);
@@ -141,4 +203,9 @@ impl Commits {
         self.count += 1;
         self.count
     }
+}
+
+/// Whether two devices may be the same. One that is not recorded fits any.
+pub(in crate::pair) fn fits(a: Dev, b: Dev) -> bool {
+    a == b || !a.is_known() || !b.is_known()
 }

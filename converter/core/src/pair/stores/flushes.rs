@@ -1,6 +1,8 @@
 //! The flushes in flight, by device.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+
+use foldhash::fast::FixedState;
 
 use super::slots::BioSlot;
 use crate::collections::Map;
@@ -130,6 +132,24 @@ pub(in crate::pair) struct Flushes {
 }
 
 impl Flushes {
+    /// Moves flushes to the device that they were redirected to, if the device above never reports that they are queued there.
+    pub(in crate::pair) fn take_redirected(&mut self, dev: Dev, queues_below: &HashSet<Dev, FixedState>) {
+        let Some(device) = self.by_device.get_mut(&dev).filter(|device| !device.redirected.is_empty()) else {
+            return;
+        };
+        for from in std::mem::take(&mut device.redirected) {
+            let is_copied = queues_below.contains(&from);
+            let upper = self.by_device.get_mut(&from).filter(|_| !is_copied && from != dev);
+            let moved = upper.and_then(|upper| upper.in_flight.pop_front());
+            if let Some(device) = self.by_device.get_mut(&dev) {
+                device.in_flight.extend(moved);
+                if is_copied {
+                    device.redirected.push_back(from);
+                }
+            }
+        }
+    }
+
     pub(in crate::pair) fn add(
         &mut self,
         Place { dev, sector }: Place,

@@ -2,9 +2,10 @@
 
 use super::probe_bios::FillingBios;
 use super::probe_request::ProbeRequest;
+use super::requests::{OpenRequest, Requests};
 use super::slots::RequestSlot;
 use crate::collections::Map;
-use crate::event::Dev;
+use crate::event::{Dev, WaitKind};
 
 /// Bios that are no rows and whose ends are awaited.
 const MAX_APART: usize = 65_536;
@@ -41,6 +42,29 @@ pub(in crate::pair) struct Probes {
 }
 
 impl Probes {
+    /// The open request that probes report and that fulfils a condition, if it is the only one.
+    pub(in crate::pair) fn only_open(
+        &self,
+        requests: &Requests,
+        condition: impl Fn(&OpenRequest, &ProbeRequest) -> bool,
+    ) -> Option<RequestSlot> {
+        let open = self.open.iter().filter(|&&(slot, id)| requests.is_open(slot, id));
+        let mut fitting = open.map(|&(slot, _)| slot).filter(|&slot| {
+            let open = &requests[slot];
+            open.probe.as_ref().is_some_and(|state| condition(open, state))
+        });
+        fitting.next().filter(|_| fitting.next().is_none())
+    }
+
+    /// Whether a request of a device is in a fast commit.
+    pub(in crate::pair) fn is_in_fast_commit(&self, requests: &Requests, dev: Dev) -> bool {
+        let mut open = self.open.iter().filter(|&&(slot, id)| requests.is_open(slot, id));
+        open.any(|&(slot, _)| {
+            let open = &requests[slot];
+            open.row.dev == dev && open.open_waits.is_waiting(WaitKind::FastCommit)
+        })
+    }
+
     /// Notes the submit of a bio that is no row.
     pub(in crate::pair) fn keep_apart(&mut self, address: u64) {
         if self.apart.len() >= MAX_APART {

@@ -7,15 +7,17 @@ use super::journals::EndedCommit;
 use super::lost_bios::Orphans;
 use super::probe_request::ProbeRequest;
 use super::slots::{BioSlot, RequestSlot};
-use super::threads::Watch;
+use super::threads::{State, Watch, add};
 use super::waits::OpenWaits;
 use crate::collections::Map;
 use crate::collections::recent::Recent;
+use crate::event::bio_flags::Direction;
 use crate::event::{Dev, NO_ID};
 use crate::location::Location;
+use crate::names::NameId;
 use crate::pair::lingering::{LINGER_NS, MAX_LINGERING};
 use crate::pair::phases::Evidence;
-use crate::rows::{CallOf, Ranges, Request};
+use crate::rows::{Bio, CallOf, Confidence, Ranges, Request};
 
 /// Ends that are remembered, to distinguish a line that is there twice from a lost start.
 const MAX_ENDED_IDS: usize = 4096;
@@ -79,6 +81,27 @@ pub(in crate::pair) struct OpenRequest {
 }
 
 impl OpenRequest {
+    /// Not everything that is said of it is certain.
+    pub(in crate::pair) fn infer(&mut self) {
+        self.row.confidence = self.row.confidence.max(Confidence::Inferred);
+    }
+
+    /// A thread has a state that it cannot have after the one before: an event in between was lost, and nobody knows when it came.
+    pub(in crate::pair) fn lose_state(&mut self, ts: i64, next: State) {
+        let start = self.row.start.unwrap_or(self.row.first_event);
+        let (_, since) = self.watch.change_state(ts, next, start);
+        self.watch.is_doubtful = false;
+        add(&mut self.evidence.unseen, (since, ts));
+    }
+
+    /// Whether the end of a sync function may be its own, which has no id either: both are of one file, as far as that is recorded.
+    pub(in crate::pair) fn may_be_of(&self, fs: NameId, (dev, ino): (Dev, u64)) -> bool {
+        let row = &self.row;
+        let is_same_dev = row.dev == dev || !row.dev.is_known() || !dev.is_known();
+        let is_same_ino = row.ino == ino || row.ino == 0 || ino == 0;
+        row.fs == fs && is_same_dev && is_same_ino
+    }
+
     /// Extends the slice of the request to an event of it. Events that come after its end do not count.
     pub(in crate::pair) fn extend_to(&mut self, ts: i64) {
         if !self.over {
@@ -145,6 +168,18 @@ impl IndexMut<RequestSlot> for Requests {
 }
 
 impl Requests {
+    /// A request of the block layer has no row, so it is no bio of its request either.
+    pub(in crate::pair) fn take_back(&mut self, request: RequestSlot, bio: &Bio) {
+        if request.is_none() || bio.direction() != Direction::Write {
+            return;
+        }
+        let open = &mut self[request];
+        if bio.sync_id == Some(open.row.sync_id) && !open.settled {
+            open.row.bios -= 1;
+            open.row.extent.bytes -= bio.extent.bytes;
+        }
+    }
+
     pub(in crate::pair) fn new() -> Self {
         Self {
             slab: Vec::new(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::origins::Origins;
+use super::requests::Requests;
 use super::slots::{BioSlot, RequestSlot};
 use super::torn::TornTask;
 use crate::collections::Map;
@@ -48,6 +49,25 @@ pub(in crate::pair) struct OpenGroup {
 }
 
 impl OpenGroup {
+    /// Whether the call of the group may return now: it does not before its sync function has.
+    pub(in crate::pair) fn may_return(&self, op: Op, ts: i64, requests: &Requests) -> bool {
+        self.call_open
+            && self.call.as_ref().is_some_and(|call| call.op == op && call.enter <= ts)
+            && self.requests.iter().all(|&slot| requests[slot].over)
+    }
+
+    /// Gives the requests that were made in one call the number of the first one. Without its exit, a call may have returned before the later
+    /// ones, which are then of durable writes: only calls that make several requests are known to have made them.
+    pub(in crate::pair) fn join_requests(&self, requests: &mut Requests) {
+        let Some(call) = &self.call else { return };
+        let Some(first) = self.requests.first().map(|&slot| requests[slot].row.sync_id) else { return };
+        if call.exit.is_some() || call.untimed || call.op.makes_several() {
+            for &slot in &self.requests {
+                requests[slot].row.call_sync_id = first;
+            }
+        }
+    }
+
     pub(in crate::pair) fn of_call(
         call: Call,
         (location, log): (Location, usize),
@@ -236,6 +256,30 @@ pub(in crate::pair) struct Tasks {
 }
 
 impl Tasks {
+    /// Whether a thread may be in a sync whose request is not in the log: it is in a call whose file system reports none, or whose start was
+    /// lost, or a torn line may have been the begin of either.
+    pub(in crate::pair) fn may_be_in_sync(&self, task_id: u32) -> bool {
+        let task = self.by_id.get(&task_id);
+        let last = task.and_then(|task| task.groups.back());
+        let is_in_call = self.is_in_call(task_id) && last.is_some_and(|last| last.requests.is_empty());
+        is_in_call || task.is_some_and(|task| task.torn.may_be_begin())
+    }
+
+    /// The open request of a thread whose states are recorded.
+    pub(in crate::pair) fn watched(&mut self, thread: u32, ts: i64) -> Option<RequestSlot> {
+        // Threads that have only submitted bios until now are tasks, too.
+        let task = self.get_mut(thread).filter(|task| task.has_begun)?;
+        task.watched_from.get_or_insert(ts);
+        task.open_request
+    }
+
+    /// A call of a task begins or ends, so a torn line was not of the next one.
+    pub(in crate::pair) fn end_torn_call(&mut self, task_id: u32) {
+        if let Some(task) = self.get_mut(task_id) {
+            task.torn = TornTask::default();
+        }
+    }
+
     pub(in crate::pair) fn new(are_processes: bool) -> Self {
         Self { by_id: Map::default(), are_processes, overlapping: BTreeSet::new() }
     }
