@@ -1,4 +1,4 @@
-//! Columns that hold a field of their row as it is. One line says both ways: the value that a field is, and the field that a value makes when
+//! Columns that hold one field of their row, unchanged. One line says both ways: the value that a field is, and the field that a value makes when
 //! a trace is read.
 
 use super::Value;
