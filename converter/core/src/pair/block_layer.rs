@@ -338,7 +338,7 @@ impl Pairer {
     /// Whether the log of the current event says what becomes of the bios in a range of sectors.
     fn is_authoritative_at(&mut self, dev: Dev, sector: i64, bytes: u64, flags: BioFlags) -> bool {
         let is_write = flags.is_write();
-        let queued = self.queues.of(flags).find(dev, sector, bytes, |slot| slot.is_some());
+        let queued = self.queues.of(flags).find(dev, sector, bytes, BioSlot::is_some);
         // The file system's own event may have reported the bio.
         let of_file_system = || self.bios.oldest_in_flight_at(Place { dev, sector }).filter(|_| is_write);
         let flush = || self.flushes.oldest(dev).filter(|_| bytes == 0);

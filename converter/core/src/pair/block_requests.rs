@@ -47,7 +47,7 @@ impl Pairer {
             return;
         }
         // What was merged into a request may be of anybody, but most often is of the thread that began it.
-        let known = self.queues.of(flags).find(dev, sector, bytes, |slot| slot.is_some());
+        let known = self.queues.of(flags).find(dev, sector, bytes, BioSlot::is_some);
         let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {
             let slot = self.open_request_row(e, Place { dev, sector }, bytes, (flags, stage, may_be_of_thread));

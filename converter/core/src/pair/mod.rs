@@ -111,7 +111,7 @@ fn of_request(id: u64) -> String {
     if id == NO_ID { String::new() } else { format!(" id {id}") }
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
+/// All that is open, and what is known of the inputs.
 pub struct Pairer {
     tasks: Tasks,
     requests: Requests,
