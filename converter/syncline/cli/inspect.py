@@ -145,7 +145,7 @@ def _joint(
         }
     files = [file for one in found for file in one["inputs_read"]]
     try:
-        join_recordings([read_recording(path) for path in paths])
+        join_recordings([one.recording for one in inputs])
         interruptible.call(lambda: _core.check_compatible(files, reading.pid_is))
     except InputError as error:
         return joint | {"text": error.message}

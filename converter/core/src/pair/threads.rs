@@ -95,7 +95,7 @@ impl Pairer {
         }
     }
 
-    /// A request ends, so its thread runs. What the log has not recorded until now it does not record, and has not lost.
+    /// A request ends, so its thread runs. If the log has recorded no event of a kind until now, it does not record that kind, and has lost none.
     pub(super) fn end_states(&mut self, slot: RequestSlot, end: i64) {
         if self.phases_seen.switches_in && self.requests[slot].watch.state != State::Running {
             self.requests[slot].lose_state(end, State::Running);

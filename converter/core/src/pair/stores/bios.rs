@@ -323,7 +323,7 @@ impl Bios {
                 slot = older;
             }
             let bio = &mut slab[slot.index()];
-            // What was redirected is issued elsewhere. What the block layer has completed only waits for its own end, which may be lost.
+            // A redirected bio is issued elsewhere. One that the block layer has completed only waits for its own end, which may be lost.
             if !bio.is_redirected && bio.done.is_none() && logs.contains(bio.log) {
                 Issue::update(&mut bio.issue, ts, &sectors);
             }
@@ -359,8 +359,8 @@ impl Bios {
         }
     }
 
-    /// Redirects a bio in flight from a place on a device to one on the device below. What is issued there is issued for it. `submitted`: the
-    /// bio that was submitted to that place, unless another one was redirected there. Of copies only the first one counts.
+    /// Redirects a bio in flight from a place on a device to one on the device below, where a request is then issued for it. `submitted`: the
+    /// bio that was submitted to that place, unless another one was redirected there. If it has copies, only the first one counts.
     /// Returns whether a bio was there.
     pub(in crate::pair) fn redirect(&mut self, from: Place, to: Place, submitted: Option<BioSlot>) -> bool {
         let redirected = self.below.remove(&from).filter(|&(slot, bio_id)| is_open(&self[slot], bio_id));
