@@ -57,7 +57,7 @@ impl Pairer {
         let count = if is_whole { &mut task.whole_without_call } else { &mut task.without_call };
         *count = count.saturating_add(1);
         if task.without_call > MAX_WITHOUT_CALL || task.whole_without_call as usize > MAX_IN_CALL {
-            return self.release_awaiting(task_id, i64::MAX, out);
+            return self.release_awaiting(task_id, out);
         }
         // Until the first exit, nothing says whether the log has any.
         if let Some(group) = task.groups.back_mut()
@@ -83,7 +83,7 @@ impl Pairer {
         if let Some(slot) = first {
             self.lose_call(slot, None);
         }
-        self.release_awaiting(task_id, i64::MAX, out)
+        self.release_awaiting(task_id, out)
     }
 
     /// A thread leaves a call whose entry is not in the log. Returns whether the requests in it are known.
@@ -107,7 +107,7 @@ impl Pairer {
             let row = &mut self.requests[slot].row;
             row.call_sync_id = first.unwrap_or(row.sync_id);
         }
-        self.release_awaiting(task_id, i64::MAX, out)?;
+        self.release_awaiting(task_id, out)?;
         Ok(!inside.is_empty())
     }
 
@@ -119,7 +119,7 @@ impl Pairer {
             }
             self.awaiting.pop_front();
             self.lose_first_call(task_id, out.names);
-            self.release_awaiting(task_id, ts, out)?;
+            self.release_awaiting_since(task_id, ts, out)?;
         }
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Pairer {
     pub(super) fn finish_awaiting(&mut self, out: &mut Out<'_>) -> Result<()> {
         for task_id in self.tasks.in_order() {
             self.lose_first_call(task_id, out.names);
-            self.release_awaiting(task_id, i64::MAX, out)?;
+            self.release_awaiting(task_id, out)?;
         }
         Ok(())
     }
@@ -167,11 +167,29 @@ impl Pairer {
         inside
     }
 
-    fn release_awaiting(&mut self, task_id: u32, until: i64, out: &mut Out<'_>) -> Result<()> {
+    fn release_awaiting(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<()> {
         let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
         let mut has_released = false;
-        for group in task.groups.iter_mut().filter(|group| group.since <= until) {
+        for group in &mut task.groups {
             has_released |= std::mem::take(&mut group.awaits_exit);
+        }
+        if has_released { self.flush(task_id, out) } else { Ok(()) }
+    }
+
+    /// Releases what has waited since a time. What waited longer has been released before. It may still wait for its bios, and not be passed
+    /// over again for each request.
+    fn release_awaiting_since(&mut self, task_id: u32, since: i64, out: &mut Out<'_>) -> Result<()> {
+        let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
+        let from = task.groups.partition_point(|group| group.since < since);
+        let mut has_released = false;
+        for group in task.groups.range_mut(from..).take_while(|group| group.since <= since) {
+            has_released |= std::mem::take(&mut group.awaits_exit);
+        }
+        if !has_released {
+            // A call that was found out later is not in its place among the groups.
+            for group in task.groups.iter_mut().filter(|group| group.since <= since) {
+                has_released |= std::mem::take(&mut group.awaits_exit);
+            }
         }
         if has_released { self.flush(task_id, out) } else { Ok(()) }
     }
