@@ -102,7 +102,8 @@ fn has_line_numbers<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
         ends.then_some(number)
     };
     let numbers: Vec<Option<u64>> = lines.map(number).collect();
-    numbers.len() >= 3 && numbers.windows(2).all(|pair| pair[0].is_some() && pair[1] == pair[0].map(|n| n + 1))
+    numbers.len() >= 3
+        && numbers.windows(2).all(|pair| pair[0].is_some() && pair[1] == pair[0].and_then(|n| n.checked_add(1)))
 }
 
 /// `[  512.100000] wl-262 [000] ..... 20.500000: sys_fsync(fd: 3)`
