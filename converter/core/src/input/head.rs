@@ -80,7 +80,7 @@ fn parse(source: &'static dyn Source, path: &str, text: Vec<u8>, options: &Sourc
     let ends_within_line = text.last() != Some(&b'\n');
     let mut reader = source.open(Input::from_bytes(path, text).ok()?, options).ok()?;
     let has_date = !reader.facts.iter().any(|(key, value)| *key == "clock" && CLOCKS_WITHOUT_DATE.contains(&&**value));
-    let (mut chunk, mut far_times, mut events) = (Chunk::default(), FarTimes::default(), Vec::new());
+    let (mut chunk, mut far_times, mut events) = (Chunk::default(), FarTimes::of(&reader), Vec::new());
     while reader.chunks.next(&mut chunk).is_ok_and(|has_more| has_more) {
         let mut batch = Box::new(Batch::default());
         reader.parse.parse(chunk.bytes(), &mut batch);

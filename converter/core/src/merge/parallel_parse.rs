@@ -102,14 +102,14 @@ impl Stream {
     /// Starts the worker threads, as many as there are cores if `workers` is 0; none if the input `is_small`.
     pub fn start(reader: Reader, workers: usize, count_other_events: bool, is_small: bool) -> Self {
         let empty_batch = || empty_batch(count_other_events);
+        let far_times = FarTimes::of(&reader);
         let Reader { chunks, parse, stateful_pass, .. } = reader;
         let batches = if is_small {
             Batches::Here(Box::new(Here { chunks, parse, chunk: Chunk::default(), free: empty_batch() }))
         } else {
             Batches::OfThreads(OfThreads::start(chunks, parse, workers, empty_batch))
         };
-        let (torn_times, far_times) = (TornTimes::default(), FarTimes::default());
-        Self { batches, stateful_pass, torn_times, far_times, count_other_events }
+        Self { batches, stateful_pass, torn_times: TornTimes::default(), far_times, count_other_events }
     }
 
     /// Returns the next batch in the order of the input.

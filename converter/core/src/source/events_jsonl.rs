@@ -18,8 +18,8 @@ use super::tracepoints::{Field, Fields, Tracepoint, of_print};
 use super::values::device;
 use super::write_events::WriteEventName;
 use super::{
-    Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
-    SourceOptions, TORN_LINE, bpftrace_json, perf_data, perf_script, strace, torn, trace_dat,
+    Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, SOURCES, Source,
+    SourceOptions, TORN_LINE, bpftrace_json, by_name, perf_data, perf_script, strace, torn, trace_dat,
 };
 use crate::error::{Error, Refused, Result};
 use crate::event::probe::Probe;
@@ -43,6 +43,10 @@ impl Source for EventsJsonl {
          neither does a loss that the format of the recording (`source`) would not show."
     }
 
+    fn may_have_far_times(&self) -> bool {
+        false
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         let Some(line) = head.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty()) else { return false };
         let has = |key: &[u8]| memchr::memmem::find(line, key).is_some();
@@ -63,7 +67,8 @@ impl Source for EventsJsonl {
             let hint = "convert the recordings themselves, all in one command, so that duplicates are removed";
             return Err(Error::Read { path: input.path, source: Refused::error(message, hint) });
         }
-        Ok(Reader::of_lines(self, input, options))
+        let may_have_far_times = may_have_far_times(input.head());
+        Ok(Reader { may_have_far_times, ..Reader::of_lines(self, input, options) })
     }
 
     fn explain(&self, problem: Problem) -> Option<Explanation> {
@@ -79,6 +84,15 @@ fn ids_are_processes(head: &[u8]) -> Option<bool> {
         events.any(|line| memchr::memmem::find(line, key).is_some())
     };
     if has(b"\"tid\":") { Some(false) } else { has(b"\"pid\":").then_some(true) }
+}
+
+/// Whether the format that the events were read from says so. Its jumps of time are no damage if it does not.
+fn may_have_far_times(head: &[u8]) -> bool {
+    const SOURCE: &[u8] = br#""source":""#;
+    let begin = memchr::memmem::find(head, SOURCE).map(|at| &head[at + SOURCE.len()..]);
+    let name = begin.and_then(|begin| begin.split(|&byte| byte == b'"').next());
+    let name = name.and_then(|name| std::str::from_utf8(name).ok());
+    name.and_then(|name| by_name(SOURCES, name).ok()).is_some_and(|source| source.may_have_far_times())
 }
 
 impl Lines for EventsJsonl {

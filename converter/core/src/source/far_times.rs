@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::Reader;
 use super::batch::{Batch, NoteKind, TORN_LINE};
 use crate::event::probe::Probe;
 use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
@@ -21,8 +22,9 @@ const FAR_AT_END_NS: u64 = 24 * FAR_NS;
 const MAX_WAITING: usize = 16;
 
 /// Finds these lines, in the order of an input.
-#[derive(Default)]
 pub struct FarTimes {
+    /// Only lines of a text can be torn.
+    is_text: bool,
     /// Time of the last line that is not damaged.
     last: Option<i64>,
     /// Batches in the order of the input, each with the bytes that had been read up to its end.
@@ -30,9 +32,19 @@ pub struct FarTimes {
     /// How many of these have been looked at, and how many events of the next one. The rest waits for the line after it.
     done: usize,
     from: usize,
+    /// Damaged lines of that batch: the indexes of their events.
+    torn: Vec<Range<usize>>,
 }
 
 impl FarTimes {
+    pub fn of(reader: &Reader) -> Self {
+        Self::new(reader.may_have_far_times)
+    }
+
+    fn new(is_text: bool) -> Self {
+        Self { is_text, last: None, batches: VecDeque::new(), done: 0, from: 0, torn: Vec::new() }
+    }
+
     /// Adds the next batch of the input. Returns whether it waits for another one.
     pub fn add(&mut self, batch: Box<Batch>, consumed_bytes: u64) -> bool {
         self.batches.push_back((batch, consumed_bytes));
@@ -54,6 +66,8 @@ impl FarTimes {
     fn look(&mut self, has_ended: bool) {
         while self.done < self.batches.len() {
             let Some(line) = self.next_suspect(self.done) else {
+                leave_out_extras(&mut self.batches[self.done].0, &self.torn);
+                self.torn.clear();
                 (self.done, self.from) = (self.done + 1, 0);
                 continue;
             };
@@ -68,7 +82,8 @@ impl FarTimes {
             if is_damaged(ts, self.last, next, after) {
                 let near = self.last.or(next).unwrap_or(ts);
                 let (batch, _) = &mut self.batches[self.done];
-                tear(batch, line, near);
+                tear(batch, line.clone(), near);
+                self.torn.push(line);
             } else {
                 self.last = Some(ts);
             }
@@ -77,7 +92,7 @@ impl FarTimes {
 
     /// Goes on to the first line of a batch that is far from the one before it, and returns the range of its events.
     fn next_suspect(&mut self, batch: usize) -> Option<Range<usize>> {
-        let events = &self.batches[batch].0.events;
+        let events = if self.is_text { &*self.batches[batch].0.events } else { &[] };
         for (at, event) in events.iter().enumerate().skip(self.from).filter(|(_, event)| has_time(event)) {
             if self.last.is_some_and(|last| !is_far(event.ts, last)) {
                 self.last = Some(event.ts);
@@ -101,9 +116,9 @@ impl FarTimes {
     }
 }
 
-/// Binary formats have no lines, and events that no report uses are kept for the low-level log only.
+/// Events that no report uses are kept for the low-level log only.
 fn has_time(event: &Event) -> bool {
-    event.line != 0 && event.kind != Kind::Other
+    event.kind != Kind::Other
 }
 
 fn is_far(ts: i64, other: i64) -> bool {
@@ -140,7 +155,6 @@ fn tear(batch: &mut Batch, range: Range<usize>, near: i64) {
         let note = NoteKind::unparsed(text.as_bytes(), "its time is far from those of the lines before and after it");
         batch.insert_note_before(first, u64::from(line), note);
     }
-    batch.extras.retain(|extra| !range.contains(&(extra.event as usize)));
     let torn_line = if batch.event_names.is_empty() { NameId::NONE } else { batch.names.intern(TORN_LINE) };
     for at in range {
         let event = &mut batch.events[at];
@@ -158,6 +172,16 @@ fn tear(batch: &mut Batch, range: Range<usize>, near: i64) {
     }
 }
 
+/// What else a damaged line said is not used either. All at once, because a batch may have many extras and many such lines.
+fn leave_out_extras(batch: &mut Batch, torn: &[Range<usize>]) {
+    if !torn.is_empty() {
+        let is_torn = |event: usize| {
+            torn[..torn.partition_point(|line| line.start <= event)].last().is_some_and(|line| line.contains(&event))
+        };
+        batch.extras.retain(|extra| !is_torn(extra.event as usize));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +190,7 @@ mod tests {
 
     /// The times in s, and how many lines a batch has. Returns the times of the lines that are not damaged.
     fn kept(times: &[i64], of_batch: usize) -> Vec<i64> {
-        let mut far = FarTimes::default();
+        let mut far = FarTimes::new(true);
         let mut found = Vec::new();
         for times in times.chunks(of_batch) {
             let mut batch = Batch::default();

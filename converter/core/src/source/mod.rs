@@ -75,6 +75,11 @@ pub trait Source: Sync {
         None
     }
 
+    /// Whether the time of an event may be damaged, because a line of the text was torn or joined to another one. See `FarTimes`.
+    fn may_have_far_times(&self) -> bool {
+        true
+    }
+
     /// Returns whether an input looks like this format.
     ///
     /// `head` is the first 64 KiB of the decompressed input, or more if its first line is longer. It is not empty and may end within a record.
@@ -200,6 +205,8 @@ pub struct Reader {
     pub piece_options: Option<SourceOptions>,
     /// The input says that its recorder follows the syncs of some file system, even if there is none in it.
     pub records_requests: bool,
+    /// Its lines may be torn, so a time may have lost digits, or have those of two lines: see `FarTimes`.
+    pub may_have_far_times: bool,
 }
 
 /// Cuts an input into chunks. It runs on one thread at a time.

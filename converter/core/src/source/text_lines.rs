@@ -87,6 +87,14 @@ impl Reader {
         input: Input,
     ) -> Self {
         let chunks = Box::new(LineChunks { cut: Box::new(cut), reader: ChunkReader::new(input) });
-        Self { chunks, parse, stateful_pass: None, facts: Vec::new(), piece_options: None, records_requests: false }
+        Self {
+            chunks,
+            parse,
+            stateful_pass: None,
+            facts: Vec::new(),
+            piece_options: None,
+            records_requests: false,
+            may_have_far_times: true,
+        }
     }
 }

@@ -17,7 +17,7 @@ use syncline_core::sink::jsonl::Jsonl;
 use syncline_core::sink::perf_script::PerfScript;
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::samples::{By, Weight};
-use syncline_core::source::{Batch, SOURCES, SourceOptions, TornTimes};
+use syncline_core::source::{Batch, FarTimes, SOURCES, SourceOptions, TornTimes};
 use syncline_core::summary::Summary;
 
 pub(super) fn run(data: &[u8]) {
@@ -98,12 +98,11 @@ fn read(options: &Options, text: &[u8]) -> Option<Read> {
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
     let OpenInput { input, source, .. } = open(options, input)?;
     let mut reader = source.open(input, &options.source_options).ok()?;
-    let (mut chunk, mut batch) = (Chunk::default(), Batch::default());
-    let mut torn_times = TornTimes::default();
+    let (mut chunk, mut far_times, mut torn_times) = (Chunk::default(), FarTimes::of(&reader), TornTimes::default());
     let mut read = Read { events: Vec::new(), others: 0, late: false };
     let mut watermark = None;
     while reader.chunks.next(&mut chunk).ok()? {
-        batch.clear();
+        let mut batch = Box::new(Batch::default());
         reader.parse.parse(chunk.bytes(), &mut batch);
         if let Some(pass) = &mut reader.stateful_pass {
             pass.apply(&mut batch);
@@ -112,6 +111,10 @@ fn read(options: &Options, text: &[u8]) -> Option<Read> {
         // A damaged file has events that are older than its watermark.
         read.late |= watermark.is_some_and(|watermark| batch.events.iter().any(|event| event.ts < watermark));
         watermark = chunk.watermark;
+        far_times.add(batch, 0);
+    }
+    far_times.end();
+    while let Some((batch, _)) = far_times.take() {
         read.events.extend_from_slice(&batch.events);
         read.others += batch.dropped_events;
     }

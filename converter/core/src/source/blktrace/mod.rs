@@ -50,6 +50,10 @@ impl Source for Blktrace {
          files of CPUs that are missing at the end, and a mask that left actions out leave none."
     }
 
+    fn may_have_far_times(&self) -> bool {
+        false
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         Shape::of(head).is_some()
     }
@@ -71,7 +75,15 @@ impl Source for Blktrace {
         facts.extend(recording.realtime_offset_ns().map(|offset| ("realtime_offset_ns", offset.to_string())));
         let parse = Arc::new(Records { names: Arc::clone(&recording.names), keep_extras: options.keep_extras });
         let chunks = Box::new(recording);
-        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None, records_requests: false })
+        Ok(Reader {
+            chunks,
+            parse,
+            stateful_pass: None,
+            facts,
+            piece_options: None,
+            records_requests: false,
+            may_have_far_times: false,
+        })
     }
 
     fn explain(&self, problem: Problem) -> Option<Explanation> {

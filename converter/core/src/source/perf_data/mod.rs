@@ -56,6 +56,10 @@ impl Source for PerfData {
          although not which events or whose."
     }
 
+    fn may_have_far_times(&self) -> bool {
+        false
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         file::is_perf_data(head)
     }
@@ -103,7 +107,15 @@ impl Source for PerfData {
             lost_samples: 0,
             has_ended: false,
         });
-        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None, records_requests })
+        Ok(Reader {
+            chunks,
+            parse,
+            stateful_pass: None,
+            facts,
+            piece_options: None,
+            records_requests,
+            may_have_far_times: false,
+        })
     }
 
     fn explain(&self, problem: Problem) -> Option<Explanation> {

@@ -53,6 +53,10 @@ impl Source for TraceDatSource {
          dynamic event missed are not in the file; `syncline record` adds their number."
     }
 
+    fn may_have_far_times(&self) -> bool {
+        false
+    }
+
     fn sniff(&self, head: &[u8]) -> bool {
         file::is_trace_dat(head)
     }
@@ -77,7 +81,15 @@ impl Source for TraceDatSource {
         let records_requests = file.formats.iter().any(Format::is_of_requests);
         let chunks = Box::new(Pages::new(store, &file, path.clone()).map_err(fail)?);
         let parse = Arc::new(Records::new(file, options));
-        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None, records_requests })
+        Ok(Reader {
+            chunks,
+            parse,
+            stateful_pass: None,
+            facts,
+            piece_options: None,
+            records_requests,
+            may_have_far_times: false,
+        })
     }
 
     fn explain(&self, problem: Problem) -> Option<Explanation> {
