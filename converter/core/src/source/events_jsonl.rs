@@ -92,7 +92,7 @@ fn may_have_far_times(head: &[u8]) -> bool {
     let begin = memchr::memmem::find(head, SOURCE).map(|at| &head[at + SOURCE.len()..]);
     let name = begin.and_then(|begin| begin.split(|&byte| byte == b'"').next());
     let name = name.and_then(|name| std::str::from_utf8(name).ok());
-    name.and_then(|name| by_name(SOURCES, name).ok()).is_some_and(|source| source.may_have_far_times())
+    name.and_then(|name| by_name(SOURCES, name).ok()).is_some_and(Source::may_have_far_times)
 }
 
 impl Lines for EventsJsonl {
