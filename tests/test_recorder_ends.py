@@ -374,14 +374,16 @@ def test_what_strace_says_is_known_until_its_last_line_was_written(tmp_path: Pat
 
 def test_a_tracer_that_is_stopped_is_no_failure(tmp_path: Path) -> None:
     # It has no probes, so it counts as drained when it is idle.
-    program = ["sh", "-c", "trap 'echo last; exit 0' INT; while :; do sleep 0.1; done"]
+    program = ["sh", "-c", "trap 'echo last; exit 0' INT; echo ready; while :; do sleep 0.1; done"]
     made = tracer.Tracer("x", program, tmp_path / "events.log")
     recorders = Recorders(tracers=[(made, "bpftrace")])
-    time.sleep(0.2)
+    # Before its trap is set, the interrupt would end it.
+    while not made.log.read_text():
+        time.sleep(0.02)
     recorders.stop(lambda _: None)
     assert recorders.failure() is None
     assert "failure" not in recorders.inputs[0]
-    assert (tmp_path / "events.log").read_text() == "last\n"
+    assert made.log.read_text() == "ready\nlast\n"
 
 
 def test_what_a_killed_recorder_leaves_in_the_kernel_is_removed(tmp_path: Path) -> None:

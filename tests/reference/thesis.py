@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.reference import torn
+from tests.reference import far_times, torn
 
 SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
@@ -345,8 +345,10 @@ def torn_events(line: bytes, unit_ns: int) -> list[Event]:
     task = _unsigned(words[1], I32) if len(words) > 1 else None
     rest = words[2:]
     if time is None or time * unit_ns > I64 or task is None:
-        # It ends within its time or its thread. Any other line is the text of a program, or lacks its begin.
+        # It ends within its time or its thread, or has lost what follows a time of 9 digits or more. Any
+        # other line is the text of a program, or lacks its begin.
         is_cut = not rest and re.fullmatch(rb"[0-9 ]*", line) is not None
+        is_cut |= re.match(rb"[0-9]{9,}[A-Za-z]", line) is not None
         return [_torn_event(None, None, "any")] if is_cut else []
     ts = time * unit_ns
     # The last number of a line may lack digits.
@@ -575,6 +577,8 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
     if lines[-1] == b"":
         lines.pop()
     events: list[Event] = []
+    unparsed: list[tuple[int, bytes]] = []
+    lost_events: list[tuple[int, int, bytes, int]] = []  # events before it, number, line, count
     call: Event | None = None  # the entry to which the next stack lines belong
     in_map = False
     for number, line in enumerate(lines, 1):
@@ -585,7 +589,7 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
             if call is not None:
                 call.frames.append(line)
             elif not in_map:
-                losses.add("unparsed_line", number, line, None)
+                unparsed.append((number, line))
             continue
         call = None
         if _MAP.match(line):
@@ -597,22 +601,30 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
         lost = _LOST.fullmatch(line)
         if lost is not None and int(lost[1]) <= U64:
             if int(lost[1]):
-                # The line has no time; use that of the event before it.
-                before = next((e.ts for e in reversed(events) if e.kind != "torn"), None)
-                losses.add("lost_by_tracer", number, line, before, int(lost[1]))
+                lost_events.append((len(events), number, line, int(lost[1])))
             continue
         if any(pattern.fullmatch(line) for pattern in _TRACER_LINES):
             continue
         event = parse_line(line, unit_ns)
         call = event if event is not None and event.kind == "call" else None
         if event is None:
-            losses.add("unparsed_line", number, line, None)
+            unparsed.append((number, line))
             if line[:1].isdigit():
-                events.extend(torn_events(line, unit_ns))
+                events.extend(replace(one, line=number) for one in torn_events(line, unit_ns))
         else:
             event.line = number
             events.append(event)
-    return give_torn_times(events), len(lines)
+    events = give_torn_times(events)
+    for number, ts in far_times.tear(events, lambda near: _torn_event(near, None, "any")):
+        second, ns = divmod(ts, 10**9)
+        unparsed.append((number, f"an event at {second}.{ns:09} s".encode()))
+    for number, line in sorted(unparsed, key=lambda one: one[0]):
+        losses.add("unparsed_line", number, line, None)
+    for count_before, number, line, count in lost_events:
+        # The line has no time; use that of the event before it.
+        before = next((e.ts for e in reversed(events[:count_before]) if e.kind != "torn"), None)
+        losses.add("lost_by_tracer", number, line, before, count)
+    return events, len(lines)
 
 
 # ---------------------------------------------------------------- pairing
