@@ -50,7 +50,8 @@
 -- Both need the right owner of each bio, and take for granted that a device
 -- works for nobody who has no recorded bio there. Reads that are not recorded,
 -- or the cleaning up of a device after earlier writes, may therefore cost more
--- than high_ns.
+-- than high_ns. If they slowed down even the fastest of the syncs that met
+-- nobody, too much is left out of high_ns.
 --
 -- If the neighbour was quiet for a while, its cost is found in a second way:
 -- the others' syncs while nobody but it was active are compared with their

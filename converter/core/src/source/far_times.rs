@@ -172,7 +172,7 @@ fn tear(batch: &mut Batch, range: Range<usize>, near: i64) {
     }
 }
 
-/// What else a damaged line said is not used either. All at once, because a batch may have many extras and many such lines.
+/// Drops the further fields of damaged lines. One pass drops all of a batch, because it may have many fields and many such lines.
 fn leave_out_extras(batch: &mut Batch, torn: &[Range<usize>]) {
     if !torn.is_empty() {
         let is_torn = |event: usize| {

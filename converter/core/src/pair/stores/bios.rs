@@ -118,7 +118,7 @@ struct AtSector {
     newest: BioSlot,
 }
 
-/// What is in flight on a device, as far as is known.
+/// The bios in flight on a device, without those that the log does not show.
 #[derive(Default)]
 struct Load {
     pub(in crate::pair) bios: u32,

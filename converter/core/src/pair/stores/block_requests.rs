@@ -1,4 +1,4 @@
-//! What is known of the requests of each device, and rows that are held back.
+//! The requests that each device has reported, and the rows of requests that wait until it is known whether a bio has them.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ pub(in crate::pair) struct BlockRequests {
     pub(in crate::pair) requests: HashSet<Dev, FixedState>,
     /// Where writes have ended lately. One with a flush ends once more.
     ended: HashSet<Place, FixedState>,
-    /// Those of them on which a bio has completed that was submitted in the log.
+    /// Devices, and kinds of traffic, of which both the submit and the completion of a bio are in the log.
     pub(in crate::pair) completed: HashSet<(Dev, Traffic), FixedState>,
     /// The first log that reports requests of a device without their bios, by device and kind. Others report the same ones.
     pub(in crate::pair) logs: HashMap<(Dev, Traffic), usize, FixedState>,

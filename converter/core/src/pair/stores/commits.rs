@@ -48,7 +48,7 @@ pub(in crate::pair) struct Ended {
     pub(in crate::pair) end: Option<i64>,
 }
 
-/// What is known of the journal of a device.
+/// The state of a device's journal: who has asked for its next commit, and whether a fast one can do.
 #[derive(Debug, Default)]
 pub(in crate::pair) struct Journal {
     /// A commit has begun, so all requests for the next one are recorded.

@@ -65,7 +65,7 @@ pub(in crate::pair) struct OpenRequest {
     pub(in crate::pair) evidence: Evidence,
     /// The commit of its file system that had ended last at its end, if its source records no waits.
     pub(in crate::pair) last_commit: Option<EndedCommit>,
-    /// What is known of it only because probes report it.
+    /// Facts that only probes report.
     pub(in crate::pair) probe: Option<ProbeRequest>,
     /// The completions of unknown bios when it was opened.
     pub(in crate::pair) orphans_at_start: Orphans,

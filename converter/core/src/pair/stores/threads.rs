@@ -23,7 +23,7 @@ pub(in crate::pair) enum State {
     Blocked,
 }
 
-/// What is open of the thread of a request.
+/// The state of a request's thread, and the wait that the thread is in.
 #[derive(Debug, Default)]
 pub(in crate::pair) struct Watch {
     pub(in crate::pair) state: State,
