@@ -24,9 +24,9 @@ step() {
 if [ "${1:-}" = --fix ]; then
   cargo fmt --manifest-path converter/Cargo.toml --all
   cargo fmt --manifest-path converter/fuzz/Cargo.toml --all
-  "$BIN/ruff" check -q --fix converter tests setup.py
-  "$BIN/ruff" format -q converter tests setup.py
-  "$BIN/python" tests/sqlfmt.py
+  "$BIN/ruff" check -q --fix converter tests tools setup.py
+  "$BIN/ruff" format -q converter tests tools setup.py
+  "$BIN/python" tools/sqlfmt.py
 fi
 
 step rustfmt cargo fmt --manifest-path converter/Cargo.toml --all --check
@@ -41,11 +41,11 @@ else
     echo "lint: clippy-fuzz: skipped, no C++ compiler (apt-get install g++)"
   fi
 fi
-step ruff-check "$BIN/ruff" check converter tests setup.py
-step ruff-format "$BIN/ruff" format --check converter tests setup.py
+step ruff-check "$BIN/ruff" check converter tests tools setup.py
+step ruff-format "$BIN/ruff" format --check converter tests tools setup.py
 step imports "$BIN/python" -m tests.lint.imports
 step notices "$BIN/python" -m tests.lint.notices
-step sql "$BIN/python" tests/sqlfmt.py --check
+step sql "$BIN/python" tools/sqlfmt.py --check
 if command -v shellcheck >/dev/null; then
   step shellcheck shellcheck -x tests/*.sh tests/kernel/*.sh tests/kernel/jobs/*.sh .ci/run
 else

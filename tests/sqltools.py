@@ -21,8 +21,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
-from tests.columns import TYPES, load
 from tests.reference import phases
+from tools.columns import TYPES, load
 
 Row = dict[str, Any]
 

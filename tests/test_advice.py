@@ -16,12 +16,13 @@ from syncline.advice.needs import NAMED
 from syncline.inputs import Reading, opened
 from syncline.report import run_report
 
-from tests import alarms, known_truth
+from tests import known_truth
 from tests.coretools import ROOT, tables
 from tests.known_truth import Case
 from tests.reference import advice as reference
 from tests.test_commands import fails, ok
 from tests.test_sql import RUNS, Both, opened_runs
+from tools import alarms
 
 Row = dict[str, Any]
 DATA = ROOT / "tests" / "data"
@@ -823,5 +824,5 @@ def test_a_bad_input_does_not_keep_the_others_from_being_read(tmp_path: Path) ->
 
 
 def test_the_page_says_how_often_the_findings_are_true(tmp_path: Path) -> None:
-    """`python -m tests.alarms` writes the table. A finding in a new recording needs a line in alarms.tsv."""
+    """`python -m tools.alarms` writes the table. A finding in a new recording needs a line in alarms.tsv."""
     assert alarms.table(tmp_path) in alarms.PAGE.read_text()

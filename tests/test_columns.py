@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import columns
+from tools import columns
 
 
 def test_generated_files_are_up_to_date() -> None:
     assert [str(path.relative_to(columns.ROOT)) for path in columns.stale()] == [], (
-        "python -m tests.columns"
+        "python -m tools.columns"
     )
 
 

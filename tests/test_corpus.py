@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import corpus
+from tools import corpus
 
 DATA = Path(__file__).parent / "data"
 TOOLS = {"tracecmd": "trace-cmd", "blktrace": "blkparse"}

@@ -10,7 +10,7 @@ from syncline.errors import InputError
 from syncline.reading import Reading
 
 from tests import coretools, invariants
-from tests.alarms import recordings
+from tools.alarms import recordings
 
 
 def test_the_rules_hold_for_every_recording(tmp_path: Path) -> None:

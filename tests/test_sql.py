@@ -1286,7 +1286,7 @@ def test_the_head_comment_describes_the_report(both, name: str) -> None:
 
 def test_the_sql_is_formatted() -> None:
     pytest.importorskip("syntaqlite")
-    from tests import sqlfmt
+    from tools import sqlfmt
 
     assert [complaint for file in sqlfmt.files() for complaint in sqlfmt.complaints(file)] == []
 

@@ -141,7 +141,7 @@ def prose(path: str, text: str) -> Lines:
     if ending == "rs":
         return c_like(text, messages="/fuzz/" not in path, tests=r"^#\[cfg\(test\)\]")
     if ending == "py":
-        return python(text, messages=not path.startswith("tests/"))
+        return python(text, messages=not path.startswith(("tests/", "tools/")))
     if (
         ending in ("js", "mjs", "bt", "css")
         or name.endswith(".bt.in")

@@ -1,6 +1,6 @@
 """The columns of the files that DuckDB and Spark read as tables, with their types in DuckDB. docs/reference/tables.md describes them.
 
-A file may lack a column, which is then null, or a whole table, which is then empty. Generated from sql/columns.toml by `python -m tests.columns`.
+A file may lack a column, which is then null, or a whole table, which is then empty. Generated from sql/columns.toml by `python -m tools.columns`.
 """
 
 FILE_COLUMNS = {

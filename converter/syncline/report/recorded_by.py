@@ -1,4 +1,4 @@
-"""What records the columns of requests. Generated from sql/columns.toml by `python -m tests.columns`."""
+"""What records the columns of requests. Generated from sql/columns.toml by `python -m tools.columns`."""
 
 GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
     (

@@ -4,7 +4,7 @@
 -- have a time before the first bio and after the last one. The other columns
 -- are those of syncline_sync.
 --
--- Generated from sql/columns.toml by `python -m tests.columns`.
+-- Generated from sql/columns.toml by `python -m tools.columns`.
 SELECT
   COUNT(dur_ns) AS dur_ns,
   COUNT(tid) AS tid,

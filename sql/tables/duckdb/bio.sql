@@ -1,5 +1,5 @@
 -- Block I/O. The columns are those of sql/tables/perfetto/bio.sql. Generated
--- from sql/columns.toml by `python -m tests.columns`.
+-- from sql/columns.toml by `python -m tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_bio AS
 SELECT

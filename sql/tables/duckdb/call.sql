@@ -1,5 +1,5 @@
 -- Sync calls. The columns are those of sql/tables/perfetto/call.sql. Generated
--- from sql/columns.toml by `python -m tests.columns`.
+-- from sql/columns.toml by `python -m tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_call AS
 SELECT

@@ -1,6 +1,6 @@
 -- Commits of journals. The columns are those of
 -- sql/tables/perfetto/journal.sql. Generated from sql/columns.toml by `python
--- -m tests.columns`.
+-- -m tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_journal AS
 SELECT

@@ -1,6 +1,6 @@
 -- Phases of sync requests. The columns are those of
 -- sql/tables/perfetto/phase.sql. Generated from sql/columns.toml by `python -m
--- tests.columns`.
+-- tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_phase AS
 SELECT sync_id, number, phase, ts_ns, dur_ns, run FROM _syncline_file_phase;

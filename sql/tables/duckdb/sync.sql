@@ -1,5 +1,5 @@
 -- Sync requests. The columns are those of sql/tables/perfetto/sync.sql.
--- Generated from sql/columns.toml by `python -m tests.columns`.
+-- Generated from sql/columns.toml by `python -m tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_sync AS
 SELECT

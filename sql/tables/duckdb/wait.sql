@@ -1,6 +1,6 @@
 -- Waits of sync requests. The columns are those of
 -- sql/tables/perfetto/wait.sql. Generated from sql/columns.toml by `python -m
--- tests.columns`.
+-- tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_wait AS
 SELECT

@@ -1,5 +1,5 @@
 -- Waits of writes. The columns are those of sql/tables/perfetto/write_wait.sql.
--- Generated from sql/columns.toml by `python -m tests.columns`.
+-- Generated from sql/columns.toml by `python -m tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_write_wait AS
 SELECT

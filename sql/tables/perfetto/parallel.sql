@@ -5,7 +5,7 @@
 -- waited.
 --
 -- The subquery is flight_edges!() of sql/macros/, written out by `python -m
--- tests.columns`.
+-- tools.columns`.
 
 INCLUDE PERFETTO MODULE dev.syncline.sync_call;
 

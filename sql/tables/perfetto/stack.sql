@@ -1,7 +1,7 @@
 -- User stacks, split into frames.
 --
 -- The subquery is stack_frames!() of sql/macros/, written out by `python -m
--- tests.columns`.
+-- tools.columns`.
 
 INCLUDE PERFETTO MODULE dev.syncline.call;
 

@@ -4,7 +4,7 @@
 -- a person counts and waits for is the call.
 --
 -- The subquery is sync_calls!() of sql/macros/, written out by `python -m
--- tests.columns`.
+-- tools.columns`.
 
 INCLUDE PERFETTO MODULE dev.syncline.sync;
 

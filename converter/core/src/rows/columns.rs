@@ -1,4 +1,4 @@
-//! The columns of the tables, in their order. Generated from sql/columns.toml by `python -m tests.columns`.
+//! The columns of the tables, in their order. Generated from sql/columns.toml by `python -m tools.columns`.
 
 use super::Type;
 

@@ -1,6 +1,6 @@
 """How often each finding of `syncline advise` is true in the recordings of tests/data: the table in docs/reference/advice.md.
 
-`python -m tests.alarms` writes it again. Whether a finding is true is in alarms.tsv, with the reason.
+`python -m tools.alarms` writes it again. Whether a finding is true is in alarms.tsv, with the reason.
 """
 
 from __future__ import annotations

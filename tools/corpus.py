@@ -1,4 +1,4 @@
-"""Compares conversions of a folder of logs with other tools: `python -m tests.corpus FOLDER [--csv FILE]`.
+"""Compares conversions of a folder of logs with other tools: `python -m tools.corpus FOLDER [--csv FILE]`.
 
 The folder holds logs that the project may not copy: downloaded ones, or a user's. Nothing of them
 is kept. Each log is converted to its low-level log, which has a line for each event, and to a trace.

@@ -1,4 +1,4 @@
-"""Writes the declarations of columns from sql/columns.toml: `python -m tests.columns`, with `--check` only to name stale files.
+"""Writes the declarations of columns from sql/columns.toml: `python -m tools.columns`, with `--check` only to name stale files.
 
 The head comment of sql/columns.toml lists the files and says how to add a column.
 """
@@ -16,11 +16,11 @@ from pathlib import Path
 
 from syncline.engine.expanded import expanded
 
-from tests import sqlfmt
+from tools import sqlfmt
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "sql" / "columns.toml"
-NOTE = "Generated from sql/columns.toml by `python -m tests.columns`."
+NOTE = "Generated from sql/columns.toml by `python -m tools.columns`."
 WIDTH = 80  # of SQL
 RUST_WIDTH = 120  # converter/rustfmt.toml
 
@@ -385,7 +385,7 @@ def main() -> int:
         return 1
     if "--check" in sys.argv[1:]:
         for path in found:
-            print(f"{path.relative_to(ROOT)}: stale (python -m tests.columns)")
+            print(f"{path.relative_to(ROOT)}: stale (python -m tools.columns)")
         return 1 if found else 0
     for path, text in found.items():
         path.parent.mkdir(exist_ok=True)

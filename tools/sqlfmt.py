@@ -1,4 +1,4 @@
-"""Formats the SQL files in place: `python tests/sqlfmt.py`. With `--check` it only reports.
+"""Formats the SQL files in place: `python tools/sqlfmt.py`. With `--check` it only reports.
 
 syntaqlite parses SQLite; its PerfettoSQL is a plugin that must be built together with Perfetto. So
 this script formats only each SELECT, and leaves the statements around it (CREATE OR REPLACE ... AS,
@@ -156,7 +156,7 @@ def complaints(file: Path) -> list[str]:
         if len(line) > WIDTH
     ]
     if formatted(text, report=is_report(file)) != text:
-        errors.append(f"{file}: not formatted (python tests/sqlfmt.py)")
+        errors.append(f"{file}: not formatted (python tools/sqlfmt.py)")
     return errors
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference/reports.md from the head comments of sql/reports/: `python -m tests.reports_page`."""
+"""Writes docs/reference/reports.md from the head comments of sql/reports/: `python -m tools.reports_page`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from syncline.report import catalogue
 from syncline.report.catalogue import UNITS, Report
 
-from tests.columns import in_cell
+from tools.columns import in_cell
 
 # Reports with a page of their own.
 MORE = {"groups": "Groups", "phases": "Phases", "slow-writes": "Slow writes"}
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "reports.md"
 HEAD = """\
-<!-- Generated from sql/reports/ by `python -m tests.reports_page`. -->
+<!-- Generated from sql/reports/ by `python -m tools.reports_page`. -->
 
 # Reports
 
