@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -417,6 +418,25 @@ def test_a_busy_tracer_is_attached(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(tracer, "_READY_WITHIN_S", 1.0)
         with pytest.raises(RecordError, match="has not attached"):
             program.wait_until_attached()
+    finally:
+        program.kill()
+
+
+@pytest.mark.timeout(60)
+def test_a_tracer_that_ignores_the_interrupt_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is busy all the time, so nothing else would end the wait for it."""
+    monkeypatch.setattr(tracer, "_DRAINED_WITHIN_S", 0.1)
+    monkeypatch.setattr(tracer, "_EXIT_WITHIN_S", 0.5)
+    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); print(1, flush=True)\nwhile True: pass"
+    log = tmp_path / "x.log"
+    program = tracer.Tracer("busy", [sys.executable, "-c", code], log)
+    try:
+        until = time.monotonic() + 30
+        while not (log.exists() and log.read_bytes()) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert program.stop() == -signal.SIGKILL
     finally:
         program.kill()
 

@@ -24,6 +24,8 @@ _READY_WITHIN_S = 300.0
 _DRAINED_WITHIN_S = 300.0
 # A tracer that has got SIGINT is killed if it makes no progress for this long.
 _STOP_IDLE_S = 60.0
+# One that works on, as if the signal were lost, is killed after this time.
+_EXIT_WITHIN_S = 300.0
 # Pages of the perf buffer of each CPU. bpftrace's default of 64 fills up within a few syncs.
 _ENVIRONMENT = {"BPFTRACE_PERF_RB_PAGES": "2048"}
 
@@ -217,13 +219,14 @@ class Tracer:
         return 0
 
     def _wait_for_exit(self) -> None:
-        """Waits until the tracer has exited. Kills it if it makes no progress."""
+        """Waits until the tracer has exited. Kills it if it makes no progress, and if it takes too long."""
         idle_since, before = time.monotonic(), (-1, -1)
+        until = time.monotonic() + _EXIT_WITHIN_S
         while self._process.poll() is None:
             now = (self._cpu_ticks(), self.log.stat().st_size)
             if now != before:
                 idle_since, before = time.monotonic(), now
-            elif time.monotonic() - idle_since > _STOP_IDLE_S:
+            if time.monotonic() > min(until, idle_since + _STOP_IDLE_S):
                 self._process.kill()
                 self._process.wait()
                 return
