@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from syncline.diff import sides
-from syncline.diff.find_runs import Named
-from syncline.diff.run import Run, Side
+from syncline.comparison import sides
+from syncline.comparison.find_runs import Named
+from syncline.comparison.run import Run, Side
 from syncline.inputs import Reading
 
 from tests.reference import loggen

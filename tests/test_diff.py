@@ -19,14 +19,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from syncline.diff import baseline, output
-from syncline.diff.compare import compare
-from syncline.diff.comparison import CUT_OFF, Comparison, Row
-from syncline.diff.find_runs import runs_of
-from syncline.diff.metrics import GROUP_METRICS, Tolerance, bounds, figure, grows, total
-from syncline.diff.policy import read
-from syncline.diff.rules import Policy, PolicyError
-from syncline.diff.run import Figure, Query, Run
+from syncline.comparison import baseline, output
+from syncline.comparison.compare import compare
+from syncline.comparison.comparison import CUT_OFF, Comparison, Row
+from syncline.comparison.find_runs import runs_of
+from syncline.comparison.metrics import GROUP_METRICS, Tolerance, bounds, figure, grows, total
+from syncline.comparison.policy import read
+from syncline.comparison.rules import Policy, PolicyError
+from syncline.comparison.run import Figure, Query, Run
 from syncline.engine import EngineError
 from syncline.errors import InputError
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from syncline import _core
-from syncline.diff.answer import Answer, Change
-from syncline.diff.contributors import changed_most
-from syncline.diff.output import answer as rendered
-from syncline.diff.run import Run, Side
+from syncline.comparison.answer import Answer, Change
+from syncline.comparison.contributors import changed_most
+from syncline.comparison.output import answer as rendered
+from syncline.comparison.run import Run, Side
 from syncline.report.answer import UNKNOWN
 
 from tests.coretools import ROOT, tables

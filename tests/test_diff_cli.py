@@ -11,8 +11,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from syncline.diff.comparability import differences
-from syncline.diff.run import Run, Side
+from syncline.comparison.comparability import differences
+from syncline.comparison.run import Run, Side
 
 from tests.coretools import DATA
 from tests.difftools import Source

@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from syncline.diff.statistics import (
+from syncline.comparison.statistics import (
     Permutations,
     adjusted,
     autocorrelation,

@@ -27,7 +27,7 @@ from typing import Any
 
 import pytest
 from syncline import _core, interruptible, render, scratch
-from syncline.diff import baseline, policy
+from syncline.comparison import baseline, policy
 from syncline.engine import EngineError, SqlError
 from syncline.engine.columns import ColumnsEngine, open_columns
 from syncline.errors import InputError
@@ -709,9 +709,9 @@ def test_a_run_directory_names_no_other_files(tmp_path: Path) -> None:
 
 
 def test_a_damaged_baseline_is_compared_or_refused(tmp_path: Path) -> None:
-    from syncline.diff.compare import compare
-    from syncline.diff.output import render as render_diff
-    from syncline.diff.policy import Policy
+    from syncline.comparison.compare import compare
+    from syncline.comparison.output import render as render_diff
+    from syncline.comparison.policy import Policy
 
     from tests.difftools import collect
 

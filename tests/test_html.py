@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from syncline.cli import errors
 from syncline.cli.group import cli
-from syncline.diff.comparability import differences
+from syncline.comparison.comparability import differences
 from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened
 from syncline.report import html, run_report, sql_root

@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from syncline.comparison.rules import Policy
 from syncline.dataset import index, ingest, layout
 from syncline.dataset.store import open_store
-from syncline.diff.rules import Policy
 from syncline.kinds import resolve
 from syncline.reading import Reading
 

@@ -24,9 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "converter")]
 
-from syncline.diff.compare import Comparison, compare  # noqa: E402
-from syncline.diff.policy import Policy  # noqa: E402
-from syncline.diff.run import Run  # noqa: E402
+from syncline.comparison.compare import Comparison, compare  # noqa: E402
+from syncline.comparison.policy import Policy  # noqa: E402
+from syncline.comparison.run import Run  # noqa: E402
 
 from tests.difftools import READING, Source, collect, draw, side  # noqa: E402
 

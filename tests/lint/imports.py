@@ -81,7 +81,7 @@ PYTHON = [
     ["inputs"],
     ["render"],
     ["flamegraph"],
-    ["diff"],
+    ["comparison"],
     ["trend"],
     ["record"],
     ["ui"],

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syncline.diff.answer import answer as changes
-from syncline.diff.comparability import glance
-from syncline.diff.output import answer as words_of_changes
+from syncline.comparison.answer import answer as changes
+from syncline.comparison.comparability import glance
+from syncline.comparison.output import answer as words_of_changes
 from syncline.inputs import Reading, opened
 from syncline.render import human
 from syncline.render.answer import sentences

@@ -57,7 +57,7 @@ def save(
     INPUT is anything that `diff` accepts. The file holds figures but no events: a few kB a run. `diff`
     accepts the file as a side, like the runs themselves.
     """
-    from syncline.diff import baseline
+    from syncline.comparison import baseline
 
     max_loss = checked_limit(reading)
     parsed_queries = read_queries(queries)

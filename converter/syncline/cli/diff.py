@@ -24,8 +24,8 @@ from syncline.reading import Reading
 from syncline.recordings import Filter
 
 if TYPE_CHECKING:
-    from syncline.diff.compare import Comparison
-    from syncline.diff.sides import Side
+    from syncline.comparison.compare import Comparison
+    from syncline.comparison.sides import Side
 
 _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
 
@@ -117,10 +117,10 @@ def command(
     Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
     those of all commands (2 wrong use, 3 unreadable input, 4 more losses than --max-loss allows).
     """
-    from syncline.diff import output
-    from syncline.diff.compare import compare
-    from syncline.diff.metrics import KINDS
-    from syncline.diff.policy import PolicyError
+    from syncline.comparison import output
+    from syncline.comparison.compare import compare
+    from syncline.comparison.metrics import KINDS
+    from syncline.comparison.policy import PolicyError
 
     sides = [[*([base] if base else []), *more_base], [*([new] if new else []), *more_new]]
     if base and not new and more_base and not more_new:

@@ -18,8 +18,8 @@ from syncline.cli.types import FILE
 from syncline.reading import Reading
 
 if TYPE_CHECKING:
-    from syncline.diff.find_runs import Named
-    from syncline.diff.sides import Query, Side
+    from syncline.comparison.find_runs import Named
+    from syncline.comparison.sides import Query, Side
 
 
 def side_options(function: Any) -> Any:
@@ -52,7 +52,7 @@ def checked_limit(reading: Reading) -> str | None:
 
 def read_queries(paths: tuple[str, ...]) -> list[Query]:
     """Reads the files of `--query`."""
-    from syncline.diff.sides import Query
+    from syncline.comparison.sides import Query
 
     found = []
     for path in paths:
@@ -66,7 +66,7 @@ def read_queries(paths: tuple[str, ...]) -> list[Query]:
 
 def named(inputs: Sequence[str], reading: Reading, where: str | None = None) -> Named:
     """Returns a side by what names it. `where` is added to the condition of `--where`."""
-    from syncline.diff.find_runs import Named
+    from syncline.comparison.find_runs import Named
 
     conditions = [condition for condition in (reading.where, where) if condition is not None]
     both = " AND ".join(f"({condition})" for condition in conditions) or None
@@ -83,7 +83,7 @@ def read_side(
     blocks: bool | None = None,
 ) -> Side:
     """Reads the runs of a side."""
-    from syncline.diff.sides import collect
+    from syncline.comparison.sides import collect
 
     # A limit of losses applies to the verdict, not to the conversion.
     reading = dataclasses.replace(reading, max_loss=None, given=reading.given - {"max_loss"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from syncline.cli.errors import Failure, say
 
 if TYPE_CHECKING:
-    from syncline.diff.policy import Policy
+    from syncline.comparison.policy import Policy
 
 
 def read_policy(path: str | None) -> Policy:
@@ -17,7 +17,7 @@ def read_policy(path: str | None) -> Policy:
     Raises:
         Failure: the file is not a policy.
     """
-    from syncline.diff import policy
+    from syncline.comparison import policy
 
     try:
         if path is not None:

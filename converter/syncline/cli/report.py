@@ -211,9 +211,9 @@ def _write_page(
     reading: Reading,
 ) -> None:
     """Writes one HTML page of one input or of two."""
-    from syncline.diff.answer import answer as changes
-    from syncline.diff.comparability import differences, glance
-    from syncline.diff.output import answer as words_of_changes
+    from syncline.comparison.answer import answer as changes
+    from syncline.comparison.comparability import differences, glance
+    from syncline.comparison.output import answer as words_of_changes
     from syncline.render.answer import sentences
     from syncline.report import html
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from math import comb
 from typing import Any
 
+from syncline.comparison.comparison import Row
+from syncline.comparison.policy import Policy
+from syncline.comparison.verdicts import judge_all
 from syncline.dataset.layout import Entry
-from syncline.diff.comparison import Row
-from syncline.diff.policy import Policy
-from syncline.diff.verdicts import judge_all
 from syncline.engine import EngineError
 from syncline.errors import InputError
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from syncline.diff.comparison import CANT_TELL
+from syncline.comparison.comparison import CANT_TELL
 from syncline.printable import printable
 from syncline.render.human import count, text
 from syncline.report import Column, Report, Table

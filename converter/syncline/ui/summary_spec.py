@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from syncline.diff.metrics import NO_DIRECTION
+from syncline.comparison.metrics import NO_DIRECTION
 from syncline.engine.expanded import expanded
 from syncline.report import Column, Report, load
 

@@ -38,7 +38,9 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
         ("method", wording.method(comparison)),
     ):
         ElementTree.SubElement(properties, "property", name=name, value=_xml_text(value))
-    overall = ElementTree.SubElement(suite, "testcase", classname="syncline.diff", name="verdict")
+    overall = ElementTree.SubElement(
+        suite, "testcase", classname="syncline.comparison", name="verdict"
+    )
     if comparison.lost:
         ElementTree.SubElement(overall, "error", message=_xml_text(wording.headline(comparison)))
     elif comparison.verdict == CANT_TELL:
@@ -59,7 +61,7 @@ def _add_case(suite: ElementTree.Element, row: Row) -> None:
     case = ElementTree.SubElement(
         suite,
         "testcase",
-        classname=f"syncline.diff.{row.kind or 'summary'}",
+        classname=f"syncline.comparison.{row.kind or 'summary'}",
         name=_xml_text(row.metric if row.name in ("all", "") else f"{row.metric} of {row.name}"),
     )
     if row.verdict in ("no change", "improvement"):
