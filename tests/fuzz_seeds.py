@@ -80,6 +80,7 @@ SEPARATOR = b"\n----\n"
 # The formats in the order in which the target round_trip counts them.
 FORMATS = (
     "trace-dat",
+    "perf-data",
     "blktrace",
     "bpftrace-json",
     "events-jsonl",
@@ -89,7 +90,7 @@ FORMATS = (
     "blkparse",
     "bpftrace",
 )
-# Options at the end of a seed: how the target reads and splits the text, or which output it writes. See converter/fuzz/targets.
+# Options at the end of a seed: how the target reads and splits the text, or which output it writes. See converter/fuzz/src/targets.
 SUFFIXES = {
     "source_bpftrace": (b"\x04\x50", b"\x07\x00"),
     "source_events_jsonl": (b"\x04\x50",),

@@ -1,4 +1,4 @@
-"""Measures one run: computes its figures, groups and blocks of time with the SQL of sql/reports and sql/diff."""
+"""Measures one run: computes its figures, groups and blocks of time with the SQL of sql/reports and sql/commands/diff."""
 
 from __future__ import annotations
 

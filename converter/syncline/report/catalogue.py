@@ -92,7 +92,7 @@ class Report:
 
 @functools.cache
 def sql_root() -> Path:
-    """Returns the folder with perfetto/, duckdb/ and reports/, in the package or in the checkout."""
+    """Returns the folder with tables/, reports/ and the rest of sql/, in the package or in the checkout."""
     return folder("sql", "reports")
 
 

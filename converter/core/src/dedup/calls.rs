@@ -283,7 +283,7 @@ impl ThreadCalls {
         }
     }
 
-    /// The place of the pending call of a log that has not returned. It is among the last ones, before which there may be any number.
+    /// The place of a log's pending call that has not returned. It is searched from the end, because any number of returned ones may precede it.
     fn find_unreturned(&self, log: usize) -> Option<usize> {
         if self.unreturned == 0 {
             return None;
@@ -341,14 +341,14 @@ impl ThreadCalls {
         }
     }
 
-    /// No exit will come that those of logs without authority are duplicates of.
+    /// Counts the unused exits as superseded, because the exit of the authoritative log, whose duplicates they would be, will not come.
     fn supersede_exits(&mut self, outcome: &mut Outcome) {
         let unused = self.unused_exits.drain(..).map(|exit| (exit.location, exit_of(exit.op)));
         outcome.superseded.extend(unused);
     }
 
-    /// A log reports an exit whose entry it lacks: it began within the call, or lost the entry. So it will not report the call that waits for
-    /// its report, and that call begins.
+    /// Takes an exit of a log that has not reported the entry, because the log began within the call or lost the entry. A pending call of another
+    /// log that waits for this entry would wait for nothing, so it begins now.
     fn begin_pending_call_of(
         &mut self,
         exit: &Event,

@@ -76,7 +76,7 @@ fn are_parts(a: &OpenInput, b: &OpenInput) -> bool {
     let may_be_by_thread = a.traits.is_part_of_recording && b.traits.is_part_of_recording;
     let (head, other) = (&a.head_events, &b.head_events);
     have_different_cpus
-        || may_be_by_thread && (head.kinds.is_disjoint(&other.kinds) || head.follows(other) == Some(true))
+        || may_be_by_thread && (head.kinds.is_disjoint(&other.kinds) || head.are_consecutive(other) == Some(true))
 }
 
 /// Returns whether the inputs form more than one group.

@@ -6,7 +6,7 @@ use crate::event::{Event, Kind};
 use crate::input_file::{Chunk, Input};
 use crate::source::{Batch, FarTimes, InputTraits, Source, SourceOptions};
 
-/// Clocks whose times do not show which of two pieces comes first.
+/// Clocks that begin again each day or with each log, so their times do not show which of two pieces comes first.
 const CLOCKS_WITHOUT_DATE: [&str; 2] = ["time_of_day", "relative"];
 
 /// The events at the ends of an input.
@@ -22,9 +22,9 @@ pub struct HeadEvents {
 }
 
 impl HeadEvents {
-    /// Whether the input follows another one in time, like the next piece of a text: they have at most a hundredth of the shorter one's
-    /// time in common. `None` if it is not known.
-    pub(super) fn follows(&self, other: &Self) -> Option<bool> {
+    /// Whether one of two inputs comes after the other, whichever is first, like the pieces of a text: they have at most a hundredth of the
+    /// shorter one's time in common. `None` if it is not known.
+    pub(super) fn are_consecutive(&self, other: &Self) -> Option<bool> {
         let (first, second) = if self.start <= other.start { (self, other) } else { (other, self) };
         let ((from, to), (next, end)) = (first.start.zip(first.end)?, second.start.zip(second.end)?);
         let shorter = to.saturating_sub(from).min(end.saturating_sub(next));
@@ -60,7 +60,7 @@ pub(super) fn read_head(
         .filter(|event| !matches!(event.kind, Kind::BioComplete { .. } | Kind::BlockComplete { .. } | Kind::Other));
     found.kinds = kinds.map(|event| (event.tid, event.kind.index())).collect();
     if traits.is_part_of_recording && traits.is_standalone && head.has_date {
-        // The first of its lines may be the rest of one.
+        // The tail may begin within a line, so its first line is left out.
         let tail = input.tail().map(|tail| tail.splitn(2, |&b| b == b'\n').last().unwrap_or_default().to_vec());
         let tail = tail.and_then(|tail| parse(source, &input.path, tail, options));
         found.end = tail.and_then(|tail| tail.events.iter().map(|event| event.ts).max());

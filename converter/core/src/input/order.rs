@@ -1,4 +1,5 @@
-//! The order in which the inputs of a command are used. It depends on what they hold, not on the order in which the user names them.
+//! The order in which the inputs of a command are used. It depends on what they hold. The order in which the user names them decides only
+//! where that is not enough: for pieces without times, and for which of several logs a piece belongs to.
 //!
 //! A piece follows the piece that began before it. Logs are sorted by their formats, then by their times, then by their sizes and
 //! their bytes.
@@ -92,7 +93,7 @@ pub fn arrange(inputs: Vec<OpenInput>, sources: &[&'static dyn Source], options:
 fn compare_logs(a: &Log, b: &Log) -> Ordering {
     let (first, second) = (&a.inputs[0], &b.inputs[0]);
     // A log that is not standalone continues the lane of the one before it, so it must not follow one with a header.
-    // An excerpt of a log may begin with the same event. It comes after the log, which then counts for what only the log holds.
+    // An excerpt of a log may begin with the same event as the log. The larger input comes first, so that what both hold is taken from the log.
     let key = |open: &OpenInput| {
         let start = open.head_events.start;
         (open.traits.is_standalone, start.is_none(), start, Reverse(open.input.estimated_bytes()))

@@ -110,11 +110,12 @@ impl Simultaneous {
     }
 }
 
-/// The events of inputs that hold some of the same: one of each, in an order that is that of every input.
+/// The events of inputs that have some events in common: each event once, in an order that agrees with every one of the inputs.
 type Queue = VecDeque<Waiting>;
 
-/// Puts the events of one time into queues, those of an input that repeats events of another one into the queue of that one. The inputs are
-/// in order. An event that several inputs of a log hold is in the queue of the first one, as often as the input has it that has it most often.
+/// Puts the events of one time into queues. `group` is sorted by input. An input that repeats an event of an input before it, of the same log,
+/// shares the queue of that one; any other has a queue of its own. An event that several inputs of a log hold is queued as often as the
+/// input holds it that holds it most often, because one input may hold several equal ones.
 fn queues_of<E>(
     group: &[Waiting],
     log_of: &[usize],
@@ -206,7 +207,8 @@ fn sort_by_cause(mut queues: Vec<Queue>, sorted: &mut Vec<Waiting>) {
     }
 }
 
-/// The lower rank comes first. The kernel frees a bio at its completion and may use its address at once.
+/// The place of an event among those of equal times: causes come before effects. Completions come first, because the kernel frees a bio at its
+/// completion, and the next bio may have its address.
 fn rank(kind: &Kind) -> u8 {
     match kind {
         Kind::BioComplete { .. }

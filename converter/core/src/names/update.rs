@@ -1,4 +1,4 @@
-//! The names that one `Names` has and a copy of it lacks.
+//! Updates, which bring a copy of a `Names` up to date: the names that the original has and the copy lacks.
 
 use super::Names;
 use super::passing::FIRST_ID;
@@ -23,7 +23,8 @@ impl Default for Copied {
 pub struct Update {
     lasting: Table,
     passing: Table,
-    /// The original has forgotten names: all that it still has are here. `kept` are the ids of the first ones, the others follow from `first_new` on.
+    /// The original has forgotten passing names, so `passing` holds all that it still has and replaces those of the copy. The first of them have
+    /// the ids in `kept`, the others the ids from `first_new` on.
     replaces: bool,
     kept: Vec<u32>,
     first_new: u32,
@@ -40,7 +41,8 @@ impl Update {
 }
 
 impl Names {
-    /// Whether names were forgotten since. Rows that refer to them must reach the copy before the next update does.
+    /// Whether names were forgotten since the last update. The next one removes them from the copy, so rows that refer to them must be written
+    /// before it is applied.
     #[inline]
     pub fn has_forgotten(&self, copied: &Copied) -> bool {
         self.passing.forgotten != copied.forgotten

@@ -17,7 +17,8 @@ const MAX_LINKS: usize = 40;
 /// How a folder is opened in which names are looked up: it need not be readable.
 const OPEN: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Returns the final path of a file. A symbolic link is followed, so that it is kept. The folder must exist.
+/// Returns the path that a file is written to. If `path` is a symbolic link, that is its target, because a rename to the link itself would
+/// replace it. The folder must exist.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     refuse_foreign_links(path)?;
     let path = follow(path)?;
@@ -30,7 +31,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
 
 /// Returns what a path leads to, which need not exist: a link that leads nowhere yet is kept, too.
 pub fn follow(path: &Path) -> Result<PathBuf> {
-    // With a slash at its end, a link would be its target already.
+    // `components` drops a slash at the end, with which `read_link` would look at the target of a link instead of the link.
     let mut at = path.components().as_path().to_owned();
     for _ in 0..=MAX_LINKS {
         match at.read_link() {
@@ -49,7 +50,8 @@ pub fn folder(path: &Path) -> &Path {
 
 /// As root, refuses a path with a symbolic link that another user made, who could thereby choose which file root overwrites.
 ///
-/// It says so before anything is made. Later parts are reached by `open_above`, because a link may be put there meanwhile.
+/// This check gives the error before anything is created. It does not protect what follows, because a link may be put there after it, so
+/// files are then created through `open_above`.
 pub fn refuse_foreign_links(path: &Path) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -60,7 +62,7 @@ pub fn refuse_foreign_links(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns whether root may follow the links of a user: root, or who has called sudo.
+/// Returns a test whether root may follow the links of a user. It passes for root, and for the user who called sudo.
 fn trusted() -> impl Fn(u32) -> bool {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse::<u32>().ok());
     move |uid| uid == 0 || Some(uid) == caller

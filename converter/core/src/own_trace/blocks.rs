@@ -31,6 +31,7 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) fn start<'scope>(scope: &'scope Scope<'scope, '_>, input: Input) -> Result<Self, Error> {
         let (send, full) = sync_channel(WAITING);
+        // Besides those that wait, one block is being filled and one is being read.
         let (empty, reused) = sync_channel(WAITING + 2);
         let work = move || {
             let mut out = Out { full: &send, empty: &reused };
@@ -69,7 +70,7 @@ impl Out<'_> {
     }
 }
 
-/// Sends the packets of a trace. Fails with `None` if nobody reads on.
+/// Sends the packets of a trace. Fails with `None` if the receiver is gone, which is no error of the trace.
 fn read(input: Input, out: &mut Out<'_>) -> Result<(), Option<Stop>> {
     let mut chunks = ChunkReader::new(input);
     let mut chunk = Chunk::default();

@@ -38,7 +38,7 @@ pub(super) struct Event<'a> {
     pub(super) data: &'a [u8],
 }
 
-/// What the arguments of a slice say that are no columns.
+/// The arguments of a slice that are not columns of its table.
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct Singles {
@@ -94,7 +94,7 @@ pub(super) struct OpenWait {
     values: [Value; columns::WAIT.len()],
     wait: WaitKind,
     ts: i64,
-    /// Up to where slices inside of it, or phases without a slice, say its phases.
+    /// Up to here, its phases are known: from slices inside of it, or because the time between two of them is the phase of the wait itself.
     reached: i64,
 }
 
@@ -558,7 +558,7 @@ impl Reader<'_> {
                     annotation::UINT_VALUE => found = Some(Value::UInt(value.int()?)),
                     annotation::INT_VALUE => found = Some(Value::Int(value.int()? as i64)),
                     annotation::POINTER_VALUE => found = Some(Value::Address(whole_address(value.int()?))),
-                    // For people.
+                    // Only people read inline texts: those of columns are interned.
                     annotation::STRING_VALUE => found = Some(Value::Null),
                     annotation::STRING_VALUE_IID => text = Some(value.int()?),
                     _ => return Err(Stop::FOREIGN),
@@ -584,7 +584,8 @@ impl Reader<'_> {
     }
 }
 
-/// Phases of the request that is open on a track. A wait is a phase where no slice is inside of it. The residue is what no phase is.
+/// Phases of the request that is open on a track. Where no slice is inside of a wait, the wait itself is a phase. The residue is the time that no
+/// phase covers, so it is not stored.
 impl Track<Open> {
     fn open_request(&mut self) -> Result<&mut OpenRequest, Stop> {
         let open = self.open.iter_mut().rev().find_map(|open| match open {
@@ -681,7 +682,7 @@ fn duration(start: i64, end: i64) -> Result<i64, Stop> {
     end.checked_sub(start).filter(|&ns| ns >= 0).ok_or(Stop::DAMAGED)
 }
 
-/// Sets the times of a request, which its slice and its call say.
+/// Sets the times of a request, as its slice and its call have them.
 fn set_times(
     values: &mut [Value; columns::SYNC.len()],
     (start, end): (i64, i64),

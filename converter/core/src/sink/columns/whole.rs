@@ -23,7 +23,8 @@ pub(super) fn placeholder() -> KeyValue {
     KeyValue::new(KEY.to_owned(), ZEROS.to_owned())
 }
 
-/// The key and the header of its value, as the metadata hold them: a field of text, and its length.
+/// The key and the header of its value, as Thrift's compact protocol writes them in the metadata: 0x18 is the next field, with bytes in it, and
+/// their number follows.
 fn marker() -> Vec<u8> {
     [KEY.as_bytes(), &[0x18, ZEROS.len() as u8]].concat()
 }
@@ -43,7 +44,8 @@ pub(super) fn seal(mut crc: flate2::Crc, metadata: &mut [u8]) {
     metadata[place].copy_from_slice(format!("{:08x}", crc.sum()).as_bytes());
 }
 
-/// Returns whether a Parquet file differs from what Syncline has written. A file without a checksum, or that another program has written, does not.
+/// Returns whether a Parquet file differs from what Syncline has written. False for a file without a checksum, and for one that another program
+/// has written, because nobody knows what they should hold.
 pub fn is_damaged(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
