@@ -43,6 +43,7 @@ else
 fi
 step ruff-check "$BIN/ruff" check converter tests tools setup.py
 step ruff-format "$BIN/ruff" format --check converter tests tools setup.py
+step types "$BIN/mypy"
 step imports "$BIN/python" -m tests.lint.imports
 step notices "$BIN/python" -m tests.lint.notices
 step sql "$BIN/python" tools/sqlfmt.py --check

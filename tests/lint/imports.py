@@ -52,7 +52,7 @@ RUST = [
 
 PYTHON_ROOT = ROOT / "converter" / "syncline"
 PYTHON = [
-    ["_core", "errors", "__init__"],
+    ["_core", "errors"],
     [
         "health",
         "folders",
@@ -71,6 +71,7 @@ PYTHON = [
         "student",
     ],
     ["engine"],
+    ["problems"],
     ["report"],
     ["advice", "model"],
     # What a write should cost.
@@ -86,6 +87,9 @@ PYTHON = [
     ["record"],
     ["ui"],
     ["doctor"],
+    # What `import syncline` offers.
+    ["api"],
+    ["__init__"],
     ["cli"],
 ]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import io
-import resource
 import signal
 import sys
 import traceback
@@ -26,12 +24,11 @@ CANNOT_TELL = 5
 INTERNAL_ERROR = 70
 INTERRUPTED = 128 + signal.SIGINT
 
-# By the class of a `syncline._core.CoreError`.
-_CORE_CODES = {
+# By the kind of a `syncline.problems.Problem`.
+_CODES = {
     "usage": WRONG_USE,
     "output": OUTPUT_ERROR,
     "input": BAD_INPUT,
-    "foreign": BAD_INPUT,
     "loss": TOO_MUCH_LOST,
     "interrupted": INTERRUPTED,
     # The reader of standard output has ended: it has what it wanted.
@@ -75,66 +72,14 @@ def code_of(error: Exception) -> int | None:
 
     Returns None for any other error, and prints nothing.
     """
-    from syncline._core import CoreError
-    from syncline.engine import EngineError, SqlError
-    from syncline.errors import InputError
+    from syncline.problems import described
 
-    if isinstance(error, CoreError):
-        message, hint, kind = error.args
-        if kind != "closed":
-            say(f"error: {message}", hint)
-        return _CORE_CODES[kind]
-    if isinstance(error, EngineError | InputError):
-        # SQL and its errors have lines.
-        say(f"error: {error.message}", error.hint, lines=isinstance(error, EngineError))
-        return WRONG_USE if isinstance(error, SqlError) else BAD_INPUT
-    if isinstance(error, OSError) and error.errno is not None:
-        where = f": {error.filename}" if error.filename else ""
-        reason = (error.strerror or str(error)).lower()
-        say(f"error: {reason}{where}", _os_hint(error))
-        return OUTPUT_ERROR
-    if isinstance(error, RuntimeError) and "start new thread" in str(error):
-        say(
-            "error: no thread can be started: the limit on processes is reached",
-            "raise it: ulimit -u, or pids.max of the control group",
-        )
-        return OUTPUT_ERROR
-    if isinstance(error, UnicodeDecodeError):
-        say("error: the input is damaged: a name in it is not UTF-8", "convert the log again")
-        return BAD_INPUT
-    if isinstance(error, UnicodeEncodeError):
-        say(
-            f"error: the name {error.object} is not UTF-8",
-            "rename it; or connect a log to standard input: syncline ... - < FILE",
-        )
-        return WRONG_USE
-    if isinstance(error, MemoryError) and len(error.args) == 2:
-        say(f"error: {error.args[0]}", error.args[1])
-        return OUTPUT_ERROR
-    if isinstance(error, MemoryError):
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        is_limited = limit != resource.RLIM_INFINITY
-        say(
-            f"error: not enough memory: the address space is limited to {limit >> 10:,} kB (ulimit -v)"
-            if is_limited
-            else "error: not enough memory",
-            "ulimit -v unlimited"
-            if is_limited
-            else "close other programs, or use a larger machine",
-        )
-        return OUTPUT_ERROR
-    return None
-
-
-def _os_hint(error: OSError) -> str | None:
-    """Returns what to do about an error of the system."""
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return "allow more open files: ulimit -n 1024"
-    if error.errno == errno.EAGAIN:
-        return "the limit on processes may be reached: ulimit -u"
-    if error.errno == errno.ENAMETOOLONG:
-        return "a name has at most 255 bytes, and a path 4,095"
-    return "temporary files are in TMPDIR, or else in /tmp"
+    problem = described(error)
+    if problem is None:
+        return None
+    if problem.kind != "closed":
+        say(f"error: {problem.message}", problem.hint, lines=problem.has_lines)
+    return _CODES[problem.kind]
 
 
 def reported(error: Exception, before: int) -> int:

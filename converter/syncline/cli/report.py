@@ -23,8 +23,7 @@ from syncline.reading import Reading
 from syncline.render import human
 
 if TYPE_CHECKING:
-    from syncline.kinds import Kind
-    from syncline.report import Report, Table
+    from syncline.report import Report
 
 # Longer outputs than this are kept in a file until they are complete. In characters.
 _IN_MEMORY = 1 << 24
@@ -92,7 +91,7 @@ def command(
         )
     from syncline import render
     from syncline.render import answer as rendered
-    from syncline.report import answer, catalogue
+    from syncline.report import answer, catalogue, neighbours
     from syncline.report.inspect import statements as statements_of_why
     from syncline.report.inspect import why_empty
     from syncline.report.run import caveats, run_report, statements
@@ -134,11 +133,15 @@ def command(
         ):
             others = None
             if wants_answer or "neighbours" in names:
-                others = _neighbours(found_input, reading, engine, open_engine)
+                others = neighbours.of_filtered(found_input, reading, engine, open_engine)
             stdout_preface, stderr_preface = render.preface(
                 form, caveats(open_engine, says_failures=not wants_answer)
             )
-            found = answer.read(open_engine, others and others.as_dicts()) if wants_answer else None
+            found = (
+                answer.read(open_engine, others.as_dicts() if others else None)
+                if wants_answer
+                else None
+            )
             if found:
                 out.write(rendered.render_failures(found))
             out.write(stdout_preface)
@@ -165,19 +168,6 @@ def command(
         out.seek(0)
         while text := out.read(_IN_MEMORY):
             show(text)
-
-
-def _neighbours(input: Kind, reading: Reading, engine: str, filtered: Any) -> Table | None:
-    """Returns the report `neighbours` of the syncs that a filter keeps, among all others. None without a filter, or
-    if the input cannot be read a second time without it.
-    """
-    from syncline.report import answer, neighbours
-
-    if not (input.can_be_read_whole and answer.is_filtered(filtered)):
-        return None
-    syncs = neighbours.meant(filtered)
-    with input.open(replace(reading, is_whole=True), engine) as whole:
-        return neighbours.of_meant(whole, syncs)
 
 
 def _write_in_parts(

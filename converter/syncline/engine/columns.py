@@ -114,6 +114,28 @@ class ColumnsEngine:
             columns, rows = interruptible.call(lambda: self._run(sql), cancel=self._db.interrupt)
         return Result(columns, [tuple(map(_plain, row)) for row in rows])
 
+    def fetch(self, sql: str, how: Callable[[duckdb.DuckDBPyRelation], _Found]) -> _Found | None:
+        """Runs SQL, and returns the result of its last statement as `how` converts it: to Arrow, or a frame. None if it has no rows.
+
+        No row becomes a value of Python on the way. The errors are those of `query`.
+        """
+        sql = expanded(sql, "duckdb")
+
+        def run() -> _Found | None:
+            *before, last = self._statements(sql)
+            for statement in before:
+                self._db.execute(statement)
+            try:
+                relation = self._db.sql(last)
+            except import_duckdb().Error:
+                # This error says the line too.
+                self._db.execute(last)
+                raise
+            return None if relation is None else how(relation)
+
+        with self._open(sql):
+            return interruptible.call(lambda: self._work(run), cancel=self._db.interrupt)
+
     def batches(self, sql: str, *, each_run: bool = False) -> Iterator[Result]:
         """Yields the rows of one statement in batches, at least one, so that they need not fit the memory.
 
@@ -233,7 +255,7 @@ class ColumnsEngine:
         """
 
         def run() -> tuple[list[str], list[tuple[Any, ...]]]:
-            statements = [sql] if self._allow_files else allowed_statements(self._db, sql)
+            statements = self._statements(sql)
             for statement in statements:
                 self._db.execute(statement)
             columns = [column[0] for column in self._db.description or ()] if statements else []
@@ -244,6 +266,9 @@ class ColumnsEngine:
             return columns, self._db.fetchmany(max_rows)
 
         return self._work(run)
+
+    def _statements(self, sql: str) -> list[Any]:
+        return [sql] if self._allow_files else [*allowed_statements(self._db, sql)]
 
     def _work(self, work: Callable[[], _Found]) -> _Found:
         self._working = True

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from . import catalogue
+from dataclasses import replace
+
+from syncline.input import Input
+from syncline.reading import Reading
+
+from . import answer, catalogue
 from .run import Table, check_trace, run_query
 from .tables import SqlEngine
 
-__all__ = ["Syncs", "meant", "of_meant"]
+__all__ = ["of_filtered", "of_meant"]
 
 # What selects the syncs whose wait is meant, and what takes its place.
 _ALL = "meant AS (SELECT run, sync_id FROM syncline_sync)"
 _SOME = "meant AS (SELECT '' AS run, sync_id FROM syncline_sync WHERE sync_id IN ({}))"
-# Numbers that a list can hold.
-Syncs = list[int]
 
 
-def meant(engine: SqlEngine) -> Syncs:
-    """Returns the syncs of an input, by which another reading of it knows them."""
-    return [row[0] for row in run_query(engine, "SELECT sync_id FROM syncline_sync").rows]
+def of_filtered(input: Input, reading: Reading, engine: str, filtered: SqlEngine) -> Table | None:
+    """Runs the report for the syncs that a filter keeps, among all others.
+
+    None without a filter, or if the input cannot be read a second time without it.
+
+    Args:
+        filtered: the engine that has the input with the filter.
+
+    Raises:
+        InputError, CoreError, EngineError.
+    """
+    if not (input.can_be_read_whole and answer.is_filtered(filtered)):
+        return None
+    syncs = [row[0] for row in run_query(filtered, "SELECT sync_id FROM syncline_sync").rows]
+    with input.open(replace(reading, is_whole=True), engine) as whole:
+        return of_meant(whole, syncs)
 
 
-def of_meant(engine: SqlEngine, syncs: Syncs) -> Table:
+def of_meant(engine: SqlEngine, syncs: list[int]) -> Table:
     """Runs the report for some syncs of one run; the neighbours are those of all.
 
     Raises:

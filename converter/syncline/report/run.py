@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from syncline import losses
 from syncline.engine import DAMAGED, EngineError, SqlError, Value
@@ -20,6 +21,7 @@ __all__ = [
     "Table",
     "caveats",
     "check_trace",
+    "fetch",
     "include",
     "keep",
     "read_failures",
@@ -28,6 +30,8 @@ __all__ = [
     "run_report_in_batches",
     "statements",
 ]
+
+_Fetched = TypeVar("_Fetched")
 
 _NUMBERS = (
     "SELECT key, SUM(CAST(value AS BIGINT)) FROM syncline_meta"
@@ -81,15 +85,36 @@ def run_query(engine: SqlEngine, sql: str, *, is_of_user: bool = False) -> Table
         SqlError: the SQL is not valid; has a hint.
         EngineError: the input is damaged.
     """
-    try:
+    with _explained(engine, sql, is_of_user):
         include(engine, sql)
         result = engine.query(sql)
+    return Table(result.columns, result.rows)
+
+
+def fetch(
+    engine: ColumnsEngine,
+    sql: str,
+    how: Callable[[Any], _Fetched],
+    *,
+    is_of_user: bool = False,
+) -> _Fetched | None:
+    """Runs any SQL with DuckDB, and returns its rows as `how` converts them: to Arrow, or a frame. None for SQL without rows.
+
+    The errors are those of `run_query`.
+    """
+    with _explained(engine, sql, is_of_user):
+        return engine.fetch(sql, how)
+
+
+@contextmanager
+def _explained(engine: SqlEngine, sql: str, is_of_user: bool) -> Iterator[None]:
+    try:
+        yield
     except SqlError as error:
         if error.is_of_values and not is_of_user:
             raise _damaged(engine, error) from None
         error.hint = error.hint or hint(engine, sql, error.reason)
         raise
-    return Table(result.columns, result.rows)
 
 
 def keep(engine: SqlEngine, table: str, sql: str) -> None:

@@ -1,0 +1,95 @@
+"""The answer, as data, as text, and as a notebook shows it."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from syncline.render import answer as rendered
+from syncline.render import preface
+from syncline.report import answer, catalogue
+
+__all__ = ["Answer"]
+
+
+class Answer:
+    """Who waited, for what, for which file, and who else was there.
+
+    `str(answer)` is what `syncline report` prints; a notebook shows it with its bar.
+    """
+
+    def __init__(self, found: answer.Answer, caveats: list[str]) -> None:
+        """Takes the figures. Use `Run.answer`."""
+        self._found = found
+        self._caveats = caveats
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The figures as plain values: times in ns, None for what is not known. `phases_ns` is by phase, the longest first."""
+        found = dataclasses.asdict(self._found)
+        return {
+            "caveats": [*self._caveats],
+            "phases_ns": found.pop("phases"),
+            **{name: _plain(value) for name, value in found.items()},
+        }
+
+    @property
+    def sentences(self) -> dict[str, Any]:
+        """Its sentences by their subject: `cause`, `total`, `phases`, `worst`, `slowest`, `neighbours`, ... One without figures is absent."""
+        return rendered.sentences(self._found)
+
+    def __str__(self) -> str:
+        warnings, _ = preface("table", self._caveats)
+        answer = rendered.render(self._found, catalogue.names())
+        return rendered.render_failures(self._found) + warnings + answer
+
+    def __repr__(self) -> str:
+        return f"<syncline.Answer: {self.sentences['total']}>"
+
+    def _repr_html_(self) -> str:
+        said = self.sentences
+        parts = [*(f"<p><b>{html.escape(one)}</b></p>" for one in said.get("failed", []))]
+        parts += [f"<p>⚠ {html.escape(caveat)}</p>" for caveat in self._caveats]
+        parts += [f"<p><b>{html.escape(said['cause'])}</b></p>"] if "cause" in said else []
+        parts += [
+            f"<p>{html.escape(said[name])}</p>"
+            for name in ("runs", "total", "devices", "phases")
+            if name in said
+        ]
+        parts.append(_bar(self._found.phases))
+        if "worst" in said:
+            rows = "".join(f"<li>{html.escape(row)}</li>" for row in said["worst"])
+            parts.append(f"<p>{html.escape(said['worst_title'])}</p><ol>{rows}</ol>")
+        parts += [
+            f"<p>{html.escape(said[name])}</p>"
+            for name in ("slowest", "neighbours")
+            if name in said
+        ]
+        return "".join(parts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _bar(phases: dict[str, int]) -> str:
+    """Draws the phases to scale, with their names where a pointer rests and where there is room."""
+    whole = sum(phases.values())
+    if not whole:
+        return ""
+    colours = json.loads((catalogue.sql_root() / "phase_colours.json").read_text(encoding="utf-8"))
+    boxes = []
+    for phase, ns in phases.items():
+        share = ns / whole
+        name = html.escape(rendered.phase_name(phase))
+        style = f"width:{share:.3%};background:{colours.get(phase, '#999999')}"
+        label = name if share > 0.08 else ""
+        boxes.append(
+            f'<div title="{name}: {share:.1%}" style="{style};overflow:hidden;white-space:nowrap;padding:2px 0;text-indent:3px;color:#fff">{label}</div>'
+        )
+    return f'<div style="display:flex;height:1.6em;max-width:60em">{"".join(boxes)}</div>'
