@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from syncline import _core
 
+from tests import once
 from tests.reference import thesis
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +32,7 @@ def recording(name: str) -> bytes:
 def tables(folder: Path) -> dict[str, Rows]:
     """Reads the tables that the core wrote to a folder."""
     result = {}
-    with duckdb.connect() as db:
+    with once.database() as db:
         for table in (*KEYS, "wait", "phase", "journal", "write_wait", "mark", "meta"):
             cursor = db.execute(f"SELECT * FROM '{folder}/syncline_{table}.parquet'")
             columns = [column[0] for column in cursor.description]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     BUILTIN_CLOCK_BOOTTIME,
     TracePacket,
@@ -21,6 +20,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
+from tests import once
 from tests.reference import phases
 from tools.columns import TYPES, load
 
@@ -129,9 +129,9 @@ def write_parquet(run: Run, folder: Path, tables: Iterable[str] = tuple(FILES)) 
 def write_file(rows: list[Row], types: dict[str, str], path: Path) -> Path:
     """Writes rows as Parquet, CSV or JSON lines, by the file name's ending."""
     formats = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".jsonl": "JSON"}
-    with duckdb.connect() as db:
+    with once.database() as db:
         columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
-        db.execute(f"CREATE TABLE t ({columns})")
+        db.execute(f"CREATE TEMP TABLE t ({columns})")
         if rows:
             marks = ", ".join("?" * len(types))
             db.executemany(

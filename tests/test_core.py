@@ -9,13 +9,12 @@ import json
 import random
 from pathlib import Path
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from syncline import _core
 
-from tests import coretools, invariants
+from tests import coretools, invariants, once
 from tests.coretools import RECORDINGS, SMALL, assert_same, convert, core, recording
 from tests.reference import badinputs, loggen, thesis
 
@@ -211,7 +210,7 @@ def test_csv_jsonl_and_parquet_hold_the_same_rows(name: str, tmp_path: Path) -> 
     expected = sorted(core(tmp_path, recording(name))["sync"], key=lambda row: row["sync_id"])
     for ending in ("csv", "jsonl", "parquet"):
         out = convert(tmp_path, recording(name), f"rows.{ending}")
-        with duckdb.connect() as db:
+        with once.database() as db:
             cursor = db.execute(f"SELECT * FROM '{out}' ORDER BY sync_id")
             columns = [column[0] for column in cursor.description]
             rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]

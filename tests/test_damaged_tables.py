@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import duckdb
 import pytest
 from syncline import _core
+
+from tests import once
 
 DATA = Path(__file__).parent / "data/thesis"
 SYNCLINE = Path(sys.executable).parent / "syncline"
@@ -74,7 +75,7 @@ def test_a_damaged_file_is_no_input(name: str, files: Path) -> None:
 def test_what_others_have_written_is_read_as_it_is(files: Path) -> None:
     """With the keys of Syncline's metadata, which the checksum does not fit any more, and without."""
     file, copy = files / "requests.parquet", files / "copy.parquet"
-    with duckdb.connect() as db:
+    with once.database() as db:
         for metadata in ("", ", KV_METADATA {'syncline.checksum': '12345678'}"):
             db.execute(f"COPY (FROM '{file}') TO '{copy}' (FORMAT parquet{metadata})")
             done = run("query", copy, "SELECT COUNT(*) AS n FROM syncline_sync", "--format", "csv")

@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from syncline import _core
 from syncline.dataset import index, ingest, layout
@@ -34,6 +33,7 @@ from syncline.render import exporter, streamed
 from syncline.report import Table, caveats, load, names, run_report, sql_root
 from syncline.report.catalogue import EACH_RUN
 
+from tests import once
 from tests.coretools import DATA
 from tests.sqltools import same
 from tests.test_commands import run
@@ -120,7 +120,7 @@ def test_a_partition_holds_its_run_and_is_a_folder_of_tables(dataset: Path) -> N
     log = ok("report", DATA / "parallel4.log", "summary", "--format", "csv").stdout
     assert ok("report", one, "summary", "--format", "csv").stdout == log
     # Other readers of Hive partitions see the runs too.
-    with duckdb.connect() as db:
+    with once.database() as db:
         found = db.execute(
             "SELECT host, day, COUNT(*) FROM read_parquet(?, hive_partitioning = true) GROUP BY ALL ORDER BY 1",
             [f"{dataset}/*/*/*/syncline_sync.parquet"],
@@ -330,7 +330,7 @@ def test_a_column_that_older_runs_lack_is_null_and_named(changed: Path) -> None:
     one = partition(changed, "parallel4")
     entry_file = next((changed / "_runs").glob("parallel4-*"))
     entry = json.loads(entry_file.read_bytes())
-    with duckdb.connect() as db:
+    with once.database() as db:
         db.execute(f"COPY (SELECT * EXCLUDE (fs, other_ns) FROM '{one}/syncline_sync.parquet') TO '{changed}/new.parquet'")  # fmt: skip
     (changed / "new.parquet").rename(one / "syncline_sync.parquet")
     (one / "syncline_phase.parquet").unlink()
@@ -638,7 +638,7 @@ def test_a_changed_file_is_found_by_its_checksum(what: str, changed: Path) -> No
     file = partition(changed, "parallel4") / "syncline_sync.parquet"
     good = file.read_bytes()
     truth = rows(changed, "scatter", "--where", "name != 'parallel4.log'")
-    with duckdb.connect() as db:
+    with once.database() as db:
         starts = db.execute(
             "SELECT COALESCE(dictionary_page_offset, data_page_offset) FROM parquet_metadata(?)",
             [str(file)],

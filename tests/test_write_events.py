@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from syncline import _core
 from syncline.errors import InputError
@@ -21,6 +20,7 @@ from syncline.recordings import Filter
 from syncline.write_model import recording
 from syncline.write_model.probe_events import _NOT_USED
 
+from tests import once
 from tests.coretools import ROOT
 from tests.reference import write_events as reference
 from tests.test_commands import ok
@@ -40,7 +40,7 @@ def table(path: Path, folder: Path, **options: Any) -> list[Row]:
     """Returns the core's rows in their order."""
     output = folder / "writes.parquet"
     Reading().convert([str(path)], str(output), to="writes", **options)
-    with duckdb.connect() as connection:
+    with once.database() as connection:
         rows = connection.read_parquet(str(output), file_row_number=True).order("file_row_number")
         return [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
 
