@@ -56,3 +56,50 @@ AS
   FROM _seen
   WHERE _is_moment = 1
 );
+
+-- Engine: duckdb. A window by the number of the group takes 1.2 GB for the
+-- 10^6 syncs of `durability`, and 1.7 GB by its columns.
+CREATE PERFETTO MACRO latest_until(
+  moments TableOrSubquery,
+  facts TableOrSubquery,
+  keys ColumnNameList,
+  groups ColumnNameList
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _moment AS (SELECT $groups, $keys, at_ns FROM $moments),
+    _fact AS NOT MATERIALIZED (
+      SELECT $groups, at_ns, value_ns FROM $facts WHERE at_ns IS NOT NULL
+    ),
+    _group AS MATERIALIZED (
+      SELECT $groups, CAST(ROW_NUMBER() OVER () AS INTEGER) AS _number
+      FROM (SELECT DISTINCT $groups FROM _fact) AS _known
+    ),
+    _point AS (
+      SELECT
+        _moment.*,
+        _group._number,
+        TRUE AS _is_moment,
+        CAST(NULL AS BIGINT) AS _value_ns
+      FROM _moment
+      LEFT JOIN _group ON same!(_group, _moment, ($groups))
+      UNION ALL
+      SELECT
+        of!(_none, ($groups, $keys)),
+        _fact.at_ns, _group._number, FALSE, value_ns
+      FROM _fact
+      JOIN _group ON same!(_group, _fact, ($groups))
+      LEFT JOIN (SELECT $groups, $keys FROM _moment LIMIT 0) AS _none ON TRUE
+    ),
+    _seen AS (
+      SELECT
+        *,
+        MAX(CASE WHEN NOT _is_moment THEN at_ns END) OVER _until AS fact_ns,
+        MAX(_value_ns) OVER _until AS value_ns
+      FROM _point
+      WINDOW _until AS (PARTITION BY _number ORDER BY at_ns)
+    )
+  SELECT $groups, $keys, at_ns, fact_ns, value_ns FROM _seen WHERE _is_moment
+);

@@ -72,19 +72,20 @@ AS
       WHERE dur_ns > 0
     ),
     _group AS (
-      SELECT $groups, ROW_NUMBER() OVER () AS _number
+      SELECT $groups, CAST(ROW_NUMBER() OVER () AS INTEGER) AS _number
       FROM _interval
       GROUP BY $groups
     ),
-    _numbered AS MATERIALIZED (
-      SELECT _group._number, of!(_interval, (ts_ns, dur_ns, _weight))
+    _side(_sign) AS (VALUES (1), (-1)),
+    _step AS (
+      SELECT
+        _group._number,
+        CASE _sign WHEN 1 THEN ts_ns ELSE ts_ns + dur_ns END AS ts_ns,
+        CAST(_sign AS TINYINT) AS _opened,
+        _sign * _weight AS _weight
       FROM _interval
       JOIN _group ON same!(_group, _interval, ($groups))
-    ),
-    _step AS (
-      SELECT _number, ts_ns, 1 AS _opened, _weight FROM _numbered
-      UNION ALL
-      SELECT _number, ts_ns + dur_ns, -1, -_weight FROM _numbered
+      CROSS JOIN _side
     ),
     _swept AS (
       SELECT
