@@ -54,8 +54,8 @@ _LARGE = {"allocator_bulk_deallocation_flush_threshold": "1MB"}
 # The memory that DuckDB may use, such as 2G.
 MEMORY_VARIABLE = "SYNCLINE_MEMORY"
 _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
-# In bytes.
-_MEMORY_LIMIT = 4 << 30
+# In bytes. DuckDB counts what its operators hold, and the process has about 0.25 GB more, so it stays within 4 GB.
+_MEMORY_LIMIT = 3_500_000_000
 # Tables whose files may lack rows, or the values of columns.
 _ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait")
 # Engines that have the tables from the start. The others build each table from a trace when it is first used.
@@ -318,7 +318,7 @@ def open_columns(
         path: an output of `syncline convert`: `DIR/`, `X.parquet`, `X.csv`, `X.jsonl` (the last two
             also compressed), or a folder of these. Each of them is a run.
         sql: the folder `sql/tables/duckdb`.
-        memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
+        memory_limit: bytes; by default half of the machine's memory, at most 3.5 GB.
         allow_files: SQL may read and write other files too, and load extensions of DuckDB.
         named: the files hold only these tables and columns, as `reads` returns them; None if they hold all.
         runs: the files of the runs, if they are known; by default they are looked for.
