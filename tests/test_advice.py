@@ -813,6 +813,33 @@ def test_what_cannot_be_done_is_an_error(tmp_path: Path) -> None:
         load("nothing")
 
 
+def test_fail_on_makes_a_finding_an_error(tmp_path: Path) -> None:
+    from tests.test_commands import run
+
+    log = DATA / "thesis" / "empty.log"
+    for names_, code, said in (
+        # Of 51 syncs of this log, 50 are empty. It has no journal, and no recording has reads.
+        ("empty", 1, f"empty is found in {log}"),
+        (" reads , empty", 1, f"empty is found in {log}"),
+        ("small-files", 0, ""),
+        ("small-files,commit,reads", 5, f"reads is not checked in {log}; commit is not"),
+    ):
+        done = run("advise", log, "--fail-on", names_)
+        assert done.returncode == code, names_
+        assert said in done.stderr
+        assert "46 of 51" in done.stdout
+    # A finding in one of several inputs is enough, and an input that cannot be read is no pass.
+    assert run("advise", DATA / "thesis" / "small4.log", log, "--fail-on", "empty").returncode == 1
+    bad = tmp_path / "bad.log"
+    bad.write_text("no log\n")
+    assert run("advise", log, bad, "--fail-on", "small-files").returncode == 3
+    message = fails(2, "advise", log, "--fail-on", "empty,emtpy")
+    assert "Did you mean empty?" in message
+    assert all(name in message for name in names())
+    assert "names no finding" in fails(2, "advise", log, "--fail-on", ",")
+    assert "no effect" in fails(2, "advise", log, "--fail-on", "empty", "--evidence", "empty")
+
+
 def test_a_bad_input_does_not_keep_the_others_from_being_read(tmp_path: Path) -> None:
     bad = tmp_path / "bad.log"
     bad.write_text("no log\n")

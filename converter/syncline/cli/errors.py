@@ -14,6 +14,8 @@ from syncline.printable import printable
 
 OK = 0
 REGRESSION = 1
+# The same code for another gate: a finding of `advise --fail-on`.
+FOUND = 1
 WRONG_USE = 2
 # The same code: the caller chose the output.
 OUTPUT_ERROR = 2
