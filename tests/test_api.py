@@ -17,6 +17,7 @@ from tests import known_truth
 from tests.coretools import ROOT
 from tests.test_commands import fails, ok
 from tests.test_commands import run as command
+from tools import notebook
 
 LOG = str(ROOT / "tests" / "data" / "thesis" / "small4.log")
 DIFF = ROOT / "tests" / "data" / "diff"
@@ -351,3 +352,12 @@ except KeyboardInterrupt:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout == "interrupted 100\n", done.stderr
+
+
+def test_the_guide_and_its_notebook_are_up_to_date(tmp_path: Path) -> None:
+    page, made = notebook.made(tmp_path)
+    assert page == notebook.PAGE.read_text(encoding="utf-8"), "python -m tools.notebook"
+    assert made == notebook.NOTEBOOK.read_text(encoding="utf-8"), "python -m tools.notebook"
+    # A cell without an output would be an example that shows nothing.
+    assert page.count("```text\n```") == 0
+    assert page.count("```python") == len(notebook.CELL.findall(page))
