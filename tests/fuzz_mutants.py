@@ -3,6 +3,9 @@
 Writes COUNT inputs for each target, each a seed with a few changes. The inputs are the same on every
 run and machine, so a run over them fails only because of a change in the code. Another SEED gives
 other inputs.
+
+OUT/TARGET holds all inputs of a target, each after its length in four bytes, least significant first,
+because making a file for each would take longer than making the inputs.
 """
 
 from __future__ import annotations
@@ -137,16 +140,16 @@ CHANGES: tuple[Change, ...] = (lines, number, binary_number, insert, cut, copy, 
 def main() -> int:
     seeds, out, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     seed = "".join(sys.argv[4:])
+    out.mkdir(parents=True)
     for folder in sorted(path for path in seeds.iterdir() if path.is_dir()):
         rng = random.Random(folder.name + seed)
         texts = [path.read_bytes() for path in sorted(folder.iterdir())]
-        target = out / folder.name
-        target.mkdir(parents=True)
-        for i in range(count):
-            text = texts[i % len(texts)]
-            for _ in range(rng.randint(1, MAX_CHANGES)):
-                text = rng.choice(CHANGES)(rng, text, texts)
-            (target / f"{i:05}").write_bytes(text)
+        with (out / folder.name).open("wb") as file:
+            for i in range(count):
+                text = texts[i % len(texts)]
+                for _ in range(rng.randint(1, MAX_CHANGES)):
+                    text = rng.choice(CHANGES)(rng, text, texts)
+                file.write(len(text).to_bytes(4, "little") + text)
     return 0
 
 

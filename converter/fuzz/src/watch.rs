@@ -1,28 +1,41 @@
 //! Ends the program if a target takes too long on an input.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Clock ticks of a second in `/proc/self/stat`, on every architecture that Linux has today.
 const TICKS: u64 = 100;
 
-/// What the target runs on, and the CPU time of this process when it began. A busy machine makes the time of day meaningless.
-#[derive(Clone, Default)]
-pub struct Watch(Arc<Mutex<Option<(PathBuf, Duration)>>>);
+/// What the target runs on.
+pub struct Watch<T>(Arc<Mutex<Current<T>>>);
 
-impl Watch {
+struct Current<T> {
+    /// How many inputs have begun, by which the thread sees that the input is another one.
+    begun: u64,
+    input: Option<Arc<T>>,
+}
+
+impl<T: Send + Sync + 'static> Watch<T> {
     /// Starts the thread that watches. `on_slow` is called with the input that takes longer than `limit`, and then the program ends.
-    pub fn start(limit: Duration, on_slow: impl Fn(&PathBuf) + Send + 'static) -> Self {
-        let watch = Self::default();
-        let watched = watch.clone();
+    ///
+    /// The limit is one of CPU time, because a busy machine makes the time of day meaningless. It counts from the moment when the thread first
+    /// sees an input, up to half a second late: most inputs take less than reading the CPU time of the process would.
+    pub fn start(limit: Duration, on_slow: impl Fn(&T) + Send + 'static) -> Self {
+        let watched = Arc::new(Mutex::new(Current { begun: 0, input: None }));
+        let watch = Self(Arc::clone(&watched));
         std::thread::spawn(move || {
+            let (mut seen, mut since) = (0, Duration::ZERO);
             loop {
                 std::thread::sleep(Duration::from_millis(500));
-                if let Some((path, since)) = &*watched.0.lock().unwrap_or_else(PoisonError::into_inner)
-                    && cpu_time().saturating_sub(*since) > limit
+                let current = watched.lock().unwrap_or_else(PoisonError::into_inner);
+                let now = cpu_time();
+                if current.begun != seen {
+                    (seen, since) = (current.begun, now);
+                }
+                if let Some(input) = &current.input
+                    && now.saturating_sub(since) > limit
                 {
-                    on_slow(path);
+                    on_slow(input);
                     std::process::exit(2);
                 }
             }
@@ -30,16 +43,18 @@ impl Watch {
         watch
     }
 
-    pub fn begin(&self, path: PathBuf) {
-        self.set(Some((path, cpu_time())));
+    pub fn begin(&self, input: &Arc<T>) {
+        let mut current = self.current();
+        current.begun += 1;
+        current.input = Some(Arc::clone(input));
     }
 
     pub fn end(&self) {
-        self.set(None);
+        self.current().input = None;
     }
 
-    fn set(&self, to: Option<(PathBuf, Duration)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = to;
+    fn current(&self) -> MutexGuard<'_, Current<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

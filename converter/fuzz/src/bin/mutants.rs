@@ -32,20 +32,20 @@ fn main() -> io::Result<ExitCode> {
     // The watching thread writes the current input if it is slow.
     let current = Arc::new(Mutex::new(Vec::new()));
     let slow = Arc::clone(&current);
-    let watch = Watch::start(LIMIT, move |path| {
+    let watch = Watch::start(LIMIT, move |path: &PathBuf| {
         let _ = std::fs::write(path, &*slow.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = writeln!(io::stderr(), "{}: took more than 2 s", path.display());
     });
     let (begun, mut random, mut executions, mut failed) = (Instant::now(), Random::new(seed), 0, false);
-    let mut mutant = Vec::new();
+    let (mut mutant, artifact) = (Vec::new(), Arc::new(artifact));
     while !failed && begun.elapsed() < Duration::from_secs(seconds) {
-        watch.begin(artifact.clone());
+        watch.begin(&artifact);
         for _ in 0..STEP {
             mutate(&inputs, LONGEST[usize::from(random.below(16) == 0)], &mut random, &mut mutant);
             current.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&mutant);
             executions += 1;
             if catch_unwind(AssertUnwindSafe(|| target(&mutant))).is_err() {
-                std::fs::write(&artifact, &mutant)?;
+                std::fs::write(&*artifact, &mutant)?;
                 writeln!(io::stderr(), "{}: panicked", artifact.display())?;
                 failed = true;
                 break;

@@ -18,7 +18,8 @@ mod source_strace;
 mod source_trace_dat;
 mod writes;
 
-type Target = fn(&[u8]);
+/// Runs on the bytes of an input.
+pub type Target = fn(&[u8]);
 
 const TARGETS: &[(&str, Target)] = &[
     ("convert", convert::run),
