@@ -9,8 +9,14 @@ import duckdb
 
 @cache
 def _instance() -> duckdb.DuckDBPyConnection:
-    # One thread, because the rows are few: handing them to others would cost more than reading them.
-    return duckdb.connect(config={"threads": 1})
+    return duckdb.connect(
+        config={
+            # The rows are few: handing them to other threads would cost more than reading them.
+            "threads": 1,
+            # Tests write other tables to the same path, which must not be answered from memory.
+            "enable_external_file_cache": False,
+        }
+    )
 
 
 def database() -> duckdb.DuckDBPyConnection:
