@@ -882,6 +882,25 @@ def test_flushes(tmp_path: Path) -> None:
     assert rows(tmp_path, sql) == [("device", "A", 5, 9), ("file system", "P", 20, 24)]
 
 
+def test_latest_flush(tmp_path: Path) -> None:
+    # Flushes of the device A begin at 5 and at 6, and the later one ends first. One of B begins before the sync and ends after it.
+    bios = table(
+        ("r", "A", 5, 9, True), ("r", "A", 6, 8, True), ("r", "A", 7, 8, False), ("r", "B", 8, 12, True), ("s", "C", 1, 2, True),
+        columns="run dev ts_ns end_ns has_flush",
+    )  # fmt: skip
+    waits = table(("r", 2, "flush", 20, 4), ("r", 2, "log", 25, 4), columns="run sync_id wait ts_ns dur_ns")  # fmt: skip
+    data = table(
+        ("r", 1, "A", "A", 10), ("r", 1, "B", "A", 10), ("r", 2, "C", "P", 30), ("r", 3, None, None, 30),
+        columns="run sync_id dev file_system sync_end_ns",
+    )  # fmt: skip
+    sql = (
+        f"WITH syncline_wait AS {waits}, syncline_sync AS (SELECT 'r' AS run, 2 AS sync_id, 'P' AS dev)"
+        f" SELECT sync_id, dev, begin_ns, end_ns FROM latest_flush!({data}, {bios}) ORDER BY sync_id, dev"
+    )
+    # The file system on A flushed nothing itself, so the data on B have no flush. The one of C is in another run.
+    assert rows(tmp_path, sql) == [(1, "A", 6, 9), (1, "B", None, None), (2, "C", 20, 24), (3, None, None, None)]  # fmt: skip
+
+
 def test_lost_before(tmp_path: Path) -> None:
     # The file 7 loses a sector at 10, which is written again at 50; the file 8 loses one that never is; 9 loses none.
     bios = table(

@@ -62,6 +62,7 @@
 --   sync_id    id     That request.
 --   run        text   Name of the run, if the input holds several.
 WITH
+  -- The requests whose time is known, from the slowest one on.
   complete AS (
     SELECT
       run, sync_id, dev, ino,
@@ -82,7 +83,8 @@ WITH
       CASE WHEN rwbs LIKE '%M%' THEN 0 ELSE ino END AS data_ino
     FROM bio_times!()
   ),
-  -- Without a known device, nothing is known of bystanders.
+  -- The slowest ones, which the report is about. Without a known device,
+  -- nothing is known of bystanders.
   slow AS (
     SELECT run, sync_id, dev, ino, ts_ns, dur_ns, ts_ns + dur_ns AS end_ns
     FROM complete
@@ -107,6 +109,7 @@ WITH
     WHERE journal.dur_ns IS NOT NULL
     GROUP BY slow.run, slow.sync_id, slow.ino, journal.commit_id
   ),
+  -- The bios of these commits, while the requests waited for them.
   commit_bio AS (
     SELECT
       *,
@@ -130,9 +133,11 @@ WITH
     UNION
     SELECT run, sync_id, dev FROM slow WHERE dev IS NOT NULL
   ),
+  -- Devices, and those below to which their bios were redirected.
   redirected AS (
     SELECT DISTINCT run, dev, below FROM bio WHERE below IS NOT NULL
   ),
+  -- Where bios of each request may have been issued.
   own_place AS (
     SELECT run, sync_id, dev AS place FROM own_device
     UNION
@@ -153,6 +158,7 @@ WITH
       issue_ns, dev, place
     FROM commit_bio
   ),
+  -- The bios of others that were ahead of each request, and when.
   ahead AS (
     SELECT found.*
     FROM ahead_at_device!(
@@ -208,6 +214,7 @@ WITH
     ) AS journal USING (run, tid)
     LEFT JOIN syncline_sync AS sync USING (run, sync_id)
   ),
+  -- When each bystander was ahead, and when requests waited for own bios.
   delay AS (
     SELECT
       of!(ahead, (run, sync_id)),
@@ -220,7 +227,8 @@ WITH
     SELECT run, sync_id, kind, NULL, NULL, NULL, NULL, NULL, ts_ns, dur_ns
     FROM waiting
   ),
-  -- Each instant counts once for a request and a bystander.
+  -- How long each bystander delayed each request: an instant counts once. The
+  -- request that it delayed the longest has place 1.
   ranked AS (
     SELECT
       *,
@@ -233,6 +241,7 @@ WITH
       (run, sync_id, kind, comm, process, cgroup, writers, path)
     )
   ),
+  -- What each bystander cost, summed over the requests.
   cost AS (
     SELECT
       of!(ranked, (run, kind, comm, process, cgroup, writers, path)),
@@ -243,6 +252,7 @@ WITH
     FROM ranked
     GROUP BY run, kind, comm, process, cgroup, writers, path
   ),
+  -- The bios of each bystander, and those that the requests waited for.
   each_bio AS (
     SELECT *, CAST(NULL AS BIGINT) AS of_others FROM bystander
     UNION ALL
@@ -256,6 +266,7 @@ WITH
     SELECT run, bio_id, 'itself', NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM own_bio
   ),
+  -- How many these are, and how much they wrote or read.
   amount AS (
     SELECT
       of!(each_bio, (run, kind, comm, process, cgroup, writers, path)),

@@ -105,6 +105,7 @@ WITH
     FROM bio
     CROSS JOIN part
   ),
+  -- The bios of each part of a device, and their sums.
   amount AS (
     SELECT
       run, dev, part, of_comm,
@@ -122,6 +123,7 @@ WITH
     FROM part_bio
     GROUP BY run, dev, part, of_comm
   ),
+  -- The first one of the bios that took the longest.
   longest AS (
     SELECT of!(amount, (run, dev, part, of_comm)), MIN(bio_id) AS bio_id
     FROM amount
@@ -130,7 +132,8 @@ WITH
       AND same!(part_bio, amount, (run, dev, part, of_comm))
     GROUP BY amount.run, amount.dev, amount.part, amount.of_comm
   ),
-  -- Bios of one request are on one island of sectors.
+  -- The requests of the block layer that the bios of each part made. Bios of
+  -- one request are on one island of sectors.
   request AS (
     SELECT
       run, dev,
@@ -147,6 +150,7 @@ WITH
     CROSS JOIN part
     GROUP BY run, dev, 3, 4, issue_ns, direction, done, unmerged_id, island
   ),
+  -- How many requests these are, and how often they were requeued.
   made AS (
     SELECT
       run, dev, part, of_comm,
@@ -164,6 +168,7 @@ WITH
     FROM part_bio
     WHERE has_preflush
   ),
+  -- How long each part was at work, and with how many requests at once.
   busy AS (
     SELECT
       run, dev, part, of_comm,

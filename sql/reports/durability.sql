@@ -144,27 +144,6 @@ WITH
     LEFT JOIN data_before USING (run, sync_id)
     LEFT JOIN data_until USING (run, sync_id)
   ),
-  sync_end AS (
-    SELECT
-      run, sync_id, dev,
-      'device' AS place,
-      dev AS place_dev,
-      sync_end_ns AS at_ns
-    FROM data
-    UNION ALL
-    SELECT run, sync_id, dev, 'file system', file_system, sync_end_ns FROM data
-  ),
-  -- The latest begin and the latest end of a flush that ended before the sync.
-  flushed AS (
-    SELECT run, sync_id, dev, MAX(value_ns) AS begin_ns, MAX(fact_ns) AS end_ns
-    FROM latest_until!(
-      sync_end,
-      flushes!(bio),
-      (sync_id, dev),
-      (run, place, place_dev)
-    )
-    GROUP BY run, sync_id, dev
-  ),
   -- The journal marks its bios as metadata.
   journal_seen AS (
     SELECT DISTINCT run, dev FROM bio WHERE sync_id IS NULL AND rwbs LIKE '%M%'
@@ -193,7 +172,8 @@ WITH
       MAX(flushed.end_ns >= data.end_ns) AS partly,
       COUNT(*) > COUNT(journal_seen.dev) AS lacks_journal
     FROM data
-    LEFT JOIN flushed ON same!(flushed, data, (run, sync_id, dev))
+    LEFT JOIN latest_flush!(data, bio) AS flushed
+      ON same!(flushed, data, (run, sync_id, dev))
     LEFT JOIN journal_seen
       ON journal_seen.run = data.run
       AND journal_seen.dev = data.dev
@@ -269,6 +249,19 @@ WITH
     LEFT JOIN committed USING (run, sync_id)
     LEFT JOIN lost_before!(successful, bio) AS lost_before USING (run, sync_id)
     LEFT JOIN endless ON same!(endless, successful, (run, dev, ino))
+  ),
+  -- Each request with its call, and whether any request of this call at the
+  -- same device had data or a flush.
+  request AS (
+    SELECT
+      of!(judged, (run, sync_id, call_sync_id, fs, dev, ino, path)),
+      of!(judged, (bytes, ts_ns, verdict)),
+      COALESCE(judged.op, part.op) AS op,
+      MAX(CASE WHEN verdict = 'no data' THEN 0 ELSE 1 END) OVER (
+        PARTITION BY judged.run, call_sync_id, dev
+      ) AS has_more
+    FROM judged
+    LEFT JOIN parts_of_calls!() AS part ON same!(part, judged, (run, sync_id))
   )
 SELECT
   verdict, op, fs, dev,
@@ -279,17 +272,7 @@ SELECT
   MAX(ts_ns) AS last_ts_ns,
   MIN(sync_id) AS sync_id,
   run
-FROM (
-  SELECT
-    of!(judged, (run, sync_id, call_sync_id, fs, dev, ino, path, bytes, ts_ns)),
-    COALESCE(judged.op, part.op) AS op,
-    verdict,
-    MAX(CASE WHEN verdict = 'no data' THEN 0 ELSE 1 END) OVER (
-      PARTITION BY judged.run, call_sync_id, dev
-    ) AS has_more
-  FROM judged
-  LEFT JOIN parts_of_calls!() AS part ON same!(part, judged, (run, sync_id))
-) AS request
+FROM request
 WHERE verdict <> 'no data' OR has_more = 0
 GROUP BY verdict, op, fs, dev, run
 ORDER BY

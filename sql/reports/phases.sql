@@ -35,6 +35,7 @@
 --                        requests of the group.
 --   run           text   Name of the run, if the input holds several.
 WITH
+  -- The requests whose time is known, each with its call.
   request AS (
     SELECT
       of!(sync, (run, sync_id, fs)),
@@ -48,6 +49,7 @@ WITH
     LEFT JOIN parts_of_calls!() AS part ON same!(part, sync, (run, sync_id))
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
+  -- The groups of requests, which have a row for each phase.
   total AS (
     SELECT
       run, op, fs, dev,
@@ -58,10 +60,12 @@ WITH
     FROM request
     GROUP BY run, op, fs, dev
   ),
+  -- Runs that hold phases, and the phases of the others, which are of columns.
   with_phases AS (SELECT DISTINCT run FROM syncline_phase),
   column_phase(phase) AS (
     VALUES ('before submit'), ('writeback'), ('after completion'), ('residue')
   ),
+  -- The time of each request in each of its phases.
   spent AS (
     SELECT of!(request, (run, op, fs, dev)), phase, dur_ns
     FROM time_of_phases!() AS recorded
@@ -85,6 +89,7 @@ WITH
       run NOT IN (SELECT run FROM with_phases)
       AND (phase = 'residue' OR after_complete_ns >= 0)
   ),
+  -- The rows of the result: each phase of a group.
   part AS (
     SELECT
       run, op, fs, dev, phase,
