@@ -1,5 +1,6 @@
 -- Whether a sync is empty: its start and end were recorded, it succeeded, and
--- it caused no bio. A sync that failed may have left its data dirty.
+-- it caused no bio. A sync that failed is not empty, because its data may still
+-- be dirty.
 --
 -- Result: 1 or 0, so that SUM counts the empty syncs. Null if it is not known
 --   which bios the sync caused, for example because only calls were recorded.

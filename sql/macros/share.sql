@@ -1,4 +1,5 @@
--- A part of a whole, as a fraction of 1.
+-- A part of a whole, as a fraction of 1. It also divides what is no part, such
+-- as for `depth` and `parallelism`, which may be above 1.
 --
 -- Result: a number. Null where the whole is 0, or where one of them is null.
 --

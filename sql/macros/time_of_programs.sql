@@ -8,7 +8,8 @@
 --   known    Of how many the length is known.
 --   time_ns  Their lengths, summed. Null if none is known.
 --   wall_ns  The time in which a process, or threads of one name, had at least
---            one of them open, summed over these. Null likewise.
+--            one of them open, summed over these. For `all`, the time in which
+--            a run had one open, summed over the runs. Null likewise.
 --
 -- Example: SELECT scope FROM time_of_programs!() ORDER BY wall_ns DESC
 CREATE PERFETTO MACRO time_of_programs()

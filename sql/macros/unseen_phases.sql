@@ -8,7 +8,7 @@
 -- Example: SELECT op, phases FROM unseen_phases!(total, part, (run, op))
 CREATE PERFETTO MACRO unseen_phases(
   -- Table of groups of requests, with `run`; `syncs`, their number;
-  -- `waits_known`, how many waits for a commit or a flush are known; and
+  -- `waits_known`, how many of their journal_ns and flush_ns are known; and
   -- `cpu_known`, of how many requests it is known how long they waited for a
   -- CPU.
   totals TableOrSubquery,

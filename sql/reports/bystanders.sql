@@ -1,7 +1,7 @@
 -- Bystanders: whose bios were at the device before those of the slowest syncs.
 --
--- It covers the slowest percent of the requests with a known start and end, at
--- least 10 and at most 100. A request waits for its own bios, in the phases
+-- It covers the slowest percent of the requests whose start, end and bios are
+-- known: at least 10, at most 100. Each waits for its own bios, in the phases
 -- queue, device, writeback, earlier writeback and flush, and for the bios of
 -- the commits that it waits for. The column ahead_ns is the part of this time
 -- in which the device had a bio of the bystander that was issued before the
@@ -79,7 +79,7 @@ WITH
   bio AS (
     SELECT
       *,
-      -- In a commit, a bio is of the journal, or of one file.
+      -- What a bio of a commit holds: 0 is the journal, else data of one file.
       CASE WHEN rwbs LIKE '%M%' THEN 0 ELSE ino END AS data_ino
     FROM bio_times!()
   ),
@@ -113,7 +113,8 @@ WITH
   commit_bio AS (
     SELECT
       *,
-      -- A sync of the whole file system is for each file.
+      -- Not of others: the journal, and the file of the request. A sync of a
+      -- whole file system has no inode, and is for each file.
       CASE
         WHEN data_ino IN (0, COALESCE(ino, data_ino)) THEN 0
         WHEN data_ino IS NOT NULL THEN 1
@@ -125,7 +126,7 @@ WITH
       (run, commit_id)
     )
   ),
-  -- The devices of each request, and those below them.
+  -- The devices of each request.
   own_device AS (
     SELECT run, sync_id, dev FROM own_bio
     UNION
@@ -138,6 +139,7 @@ WITH
     SELECT DISTINCT run, dev, below FROM bio WHERE below IS NOT NULL
   ),
   -- Where bios of each request may have been issued.
+  -- Where bios of these devices may be issued: there, or at the device below.
   own_place AS (
     SELECT run, sync_id, dev AS place FROM own_device
     UNION
@@ -145,9 +147,9 @@ WITH
     FROM own_device
     JOIN redirected USING (run, dev)
   ),
-  -- What each request waits for, and before when a bio of somebody else must
-  -- have been issued to be ahead; the device and where its bios are issued, if
-  -- it is only one.
+  -- What each request waits for. A bio of somebody else is ahead if it was
+  -- issued before `before_ns`. `dev` is the device and `place` where its bios
+  -- are issued, if there is only one.
   waiting AS (
     SELECT run, sync_id, 'itself' AS kind, ts_ns, dur_ns, before_ns, dev, place
     FROM waits_for_bios!(slow, bio)

@@ -43,13 +43,14 @@
 --                      more for each bio that asks for FUA, and it counts once
 --                      what one flush answers for several bios.
 --   fua         count  Number of bios that asked for FUA.
---   flush_ns    ns     Average length of a flush: the wait of a thread in a
---                      sync for one, or the time from the submit of a bio
---                      that asked for one before it to the first issue of the
---                      bio. Only for the whole device.
+--   flush_ns    ns     Average length of a flush: how long a sync waited for
+--                      it. For the flush of no such wait, the duration of a bio
+--                      that only flushes, or for a write that asks for a flush
+--                      before it, the time from its submit to its first issue.
+--                      Only for the whole device.
 --   max_flush_ns  ns   The longest one.
---   splits      count  Number of requests by which bios were split into more
---                      than one.
+--   splits      count  Number of requests that splitting added: 2 for a bio in
+--                      3 parts.
 --   requeues    count  How often the driver returned a request to the queue.
 --   requeue_ns  ns     Sum of the times from the first issue of these requests
 --                      to the last one.
@@ -69,7 +70,8 @@
 --   bio_id      id     That bio.
 --   run         text   Name of the run, if the input holds several.
 WITH
-  -- Each reader takes a few columns: kept, 700,000 bios take 0.9 GB, not 0.6.
+  -- Not kept, because each reader takes a few columns: 700,000 bios would take
+  -- 0.9 GB instead of 0.6.
   bio AS NOT MATERIALIZED (
     SELECT
       *,
@@ -87,8 +89,9 @@ WITH
       rwbs LIKE 'F%'
       AND direction = 'write'
       AND queue_ns > 0 AS has_preflush,
-      -- What the block layer reports ends with its request. Other bios end one
-      -- after the other.
+      -- Bios that the block layer reports have no address. They end with their
+      -- request, so those with different ends are of different requests. Other
+      -- bios of a request end one after the other.
       CASE WHEN bio IS NULL AND below IS NULL THEN ts_ns + dur_ns END AS done,
       -- Without an issue, nothing says that a bio was merged.
       CASE WHEN queue_ns IS NULL THEN bio_id END AS unmerged_id
@@ -111,6 +114,7 @@ WITH
       run, dev, part, of_comm,
       COUNT(*) AS bios,
       SUM(CASE WHEN flag <> 'other' THEN bytes END) AS bytes,
+      -- An F before the W is a flush, an F after it is FUA.
       SUM(CAST(rwbs LIKE 'F%' AS INTEGER)) AS flushes,
       SUM(CAST(rwbs LIKE '%WF%' AS INTEGER)) AS fua,
       COUNT(queue_ns) AS with_issue,
@@ -151,6 +155,7 @@ WITH
     GROUP BY run, dev, 3, 4, issue_ns, direction, done, unmerged_id, island
   ),
   -- How many requests these are, and how often they were requeued.
+  -- The requests that the bios of a part made, for `amount`.
   made AS (
     SELECT
       run, dev, part, of_comm,
@@ -164,6 +169,7 @@ WITH
   work AS (
     SELECT run, dev, part, of_comm, ts_ns, dur_ns, 1 AS requests FROM request
     UNION ALL
+    -- Until its first issue: queue_ns reaches to the last one.
     SELECT run, dev, part, of_comm, ts_ns, queue_ns - COALESCE(requeue_ns, 0), 0
     FROM part_bio
     WHERE has_preflush
@@ -173,13 +179,14 @@ WITH
     SELECT
       run, dev, part, of_comm,
       SUM(CASE WHEN depth > 0 THEN dur_ns END) AS busy_ns,
-      SUM(CASE WHEN weight > 0 THEN dur_ns END) AS request_ns,
-      SUM(weight * dur_ns) AS requests_ns,
+      SUM(CASE WHEN weight > 0 THEN dur_ns END) AS any_request_ns,
+      SUM(weight * dur_ns) AS all_requests_ns,
       MAX(weight) AS max_depth
     FROM weighted_depth!(work, requests, (run, dev, part, of_comm))
     GROUP BY run, dev, part, of_comm
   ),
-  -- The flushes of each device, and that of a file system, with their lengths.
+  -- The length of each flush, on the device of its bio, or for the wait of a
+  -- sync, on the device of its file system.
   flush AS (
     SELECT
       run, dev,
@@ -190,7 +197,7 @@ WITH
     FROM bio
     WHERE
       rwbs LIKE 'F%'
-      -- That of a sync is the wait below, where waits are recorded.
+      -- If waits are recorded, the flush of a sync is the wait below instead.
       AND NOT EXISTS (
         SELECT 1
         FROM syncline_wait AS wait
@@ -230,7 +237,7 @@ SELECT
   amount.errors AS errors,
   COALESCE(busy.busy_ns, 0) AS busy_ns,
   share!(COALESCE(busy.busy_ns, 0), whole.time_ns) AS busy,
-  share!(busy.requests_ns, busy.request_ns) AS depth,
+  share!(busy.all_requests_ns, busy.any_request_ns) AS depth,
   COALESCE(busy.max_depth, 0) AS max_depth,
   CAST(ROUND(amount.queue_ns) AS BIGINT) AS queue_ns,
   CAST(ROUND(amount.device_ns) AS BIGINT) AS device_ns,

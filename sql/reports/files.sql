@@ -4,7 +4,8 @@
 -- syscall (io_uring, O_DSYNC) has none, so its cost is in sync_time_sum_ns,
 -- which covers all syncs with a known start and end. Bytes cover all syncs.
 -- The file with the highest cost comes first. A sync of several files, or of
--- whole file systems, is in a row of its kind.
+-- whole file systems, is in a row of its kind. If the input holds several runs,
+-- a path has one row for all of them.
 --
 -- Columns:
 --   path              text   Path of the file, `inode N on MAJOR,MINOR` if only
@@ -27,7 +28,8 @@
 --                            known).
 --   incomplete        count  Number of syncs whose start, end, call, or a
 --                            bio is not in the log.
---   container_path    text   Path of the file in the container that syncs it.
+--   container_path    text   Path of the file in the container that syncs it,
+--                            or the first of several in alphabetical order.
 --                            Null outside of containers and if unknown.
 WITH
   thread AS (

@@ -1,11 +1,11 @@
 -- Marks: the cost of each mark of the application (table 6.1 of the thesis).
 --
--- The report needs marks: --marks FILE. A sync belongs to each mark during
--- which it begins, so if marks overlap, it counts in each of them, and more
--- than once in a sum over the marks. Latencies cover the syncs that have one.
--- wall_ns covers those with a known start and end, and may extend beyond the
--- end of the mark. A time is null if the mark has syncs, but none with a known
--- value.
+-- The report needs marks, from --marks FILE or from markers in the log. A sync
+-- belongs to each mark during which it begins, so if marks overlap, it counts
+-- in each of them, and more than once in a sum over the marks. Latencies cover
+-- the syncs that have one. wall_ns covers the syncs with a known start and end
+-- until they end, even after the mark, so it may be longer than dur_ns. A time
+-- is null if the mark has syncs, but none with a known value.
 --
 -- Columns:
 --   mark_id           id     Key of the mark.
@@ -28,6 +28,7 @@
 --   run               text   Name of the run, if the input holds several.
 WITH
   marked AS (SELECT * FROM syncs_of_marks!()),
+  -- A mark without syncs has one row, of nulls; its sums are 0 and not null.
   counted AS (
     SELECT
       run, mark_id,

@@ -3,15 +3,15 @@
 -- One row per operation, file system, device and phase. A call may have several
 -- requests, as sync has for each file system. Each instant of a
 -- request, from the start of the file system's sync function to its end, is in
--- one phase, so the phases of a group add up to the time of its requests. Work
--- in parallel is counted along the path that ended last, because the others
--- cost no time. residue is the time that nothing recorded explains.
+-- one phase, so the phases of a group add up to the time of its requests. If
+-- several things ran in parallel, the one that ended last counts, because the
+-- others delayed nothing. residue is the time that nothing recorded explains.
 -- docs/reference/phases.md describes each phase.
 --
--- The phases of a commit are inferred where only commits are recorded, and no
--- waits: syncline_wait says so. A high-level log holds no phases, so its rows
--- are the time before the first bio, until the completion of the last one, and
--- after it.
+-- The phases of a commit are inferred where commits are recorded but waits are
+-- not; the column confidence of syncline_wait says so. A high-level log holds
+-- no phases, so its rows come from the columns of its requests: before submit,
+-- writeback, after completion, and the residue.
 --
 -- Columns:
 --   op            text   The sync call. Null without a call.
@@ -31,8 +31,8 @@
 --   max_ns        ns     The longest time of a request in it.
 --   not_recorded  text   Phases that the recording cannot show, in the row of
 --                        the residue. Their time is in other phases, or in the
---                        residue. With a number, this holds for so many
---                        requests of the group.
+--                        residue. With a number, as in `cpu wait of 3
+--                        requests`, only for so many of the group.
 --   run           text   Name of the run, if the input holds several.
 WITH
   -- The requests whose time is known, each with its call.
@@ -40,7 +40,7 @@ WITH
     SELECT
       of!(sync, (run, sync_id, fs)),
       COALESCE(sync.op, part.op) AS op,
-      -- Pseudo file systems, which `sync` goes over too, are one.
+      -- `sync` also visits pseudo file systems; these share one row.
       CASE WHEN fs IS NOT NULL OR dev NOT LIKE '0,%' THEN dev END AS dev,
       ts_ns + dur_ns - start_ns AS time_ns,
       before_submit_ns, writeback_ns, after_complete_ns, journal_ns, flush_ns,
@@ -61,7 +61,7 @@ WITH
     GROUP BY run, op, fs, dev
   ),
   -- Runs that hold phases, and the phases of the others, which are of columns.
-  with_phases AS (SELECT DISTINCT run FROM syncline_phase),
+  run_with_phases AS (SELECT DISTINCT run FROM syncline_phase),
   column_phase(phase) AS (
     VALUES ('before submit'), ('writeback'), ('after completion'), ('residue')
   ),
@@ -73,7 +73,9 @@ WITH
       ON request.run = recorded.run
       AND request.sync_id = recorded.sync_id
     UNION ALL
-    -- A run without phases has what the columns of its requests say.
+    -- A run without phases has what the columns of its requests say. All of
+    -- the time is residue if there is no bio, or if one is not known: then
+    -- after_complete_ns is null.
     SELECT
       run, op, fs, dev, phase,
       CASE
@@ -86,10 +88,11 @@ WITH
     FROM request
     CROSS JOIN column_phase
     WHERE
-      run NOT IN (SELECT run FROM with_phases)
+      run NOT IN (SELECT run FROM run_with_phases)
       AND (phase = 'residue' OR after_complete_ns >= 0)
   ),
   -- The rows of the result: each phase of a group.
+  -- What each phase of each group took. (Above, `part` is a part of a call.)
   part AS (
     SELECT
       run, op, fs, dev, phase,

@@ -24,8 +24,9 @@
 -- * sync_time_sum is the sum over the syncs, each from its call (from its
 --   start if it has no call) to its end. sync_wall_time is the time during
 --   which at least one sync was in flight: the real cost of these syncs.
---   parallelism is sync_time_sum / sync_wall_time. All three are per process,
---   because the threads of a process wait for each other.
+--   parallelism is sync_time_sum / sync_wall_time. In the scope of a program,
+--   sync_wall_time is found for each process and added up, because the threads
+--   of a process wait for each other. In the scope all, it is that of the run.
 -- * Processes with the same name are added up. If the name of a process is
 --   unknown, its scope is the name of one of its threads (comm:NAME, the first
 --   in alphabetical order). If no process is known, threads with the same name
@@ -37,9 +38,9 @@
 -- * ..._per_mark is the sum over the syncs that began during a mark, averaged
 --   over the marks. It is present only if there are marks.
 -- * failed_syncs, failed_calls, failed_bios count syncs, calls without a
---   request, and bios that ended with an error. A sync that failed is not
---   empty, because its data may be dirty still. The report `failures` lists
---   them.
+--   request, and bios that write data, if they ended with an error. A sync that
+--   failed is not empty, because its data may be dirty still. The report
+--   `failures` lists them, and also flushes and reads that failed.
 -- * A high-level log holds only requests. A metric that it does not hold is
 --   null, not 0, and so is a metric if no sync has a known value.
 -- * A recording without an event of a sync, such as a log of blktrace, does not
@@ -75,6 +76,7 @@ WITH
           CASE WHEN what = 'several files' THEN what END
         )
       ) AS with_file,
+      -- Those of which it is known whether they are empty.
       COUNT(CASE WHEN is_whole!(sync) THEN bios END) AS whole,
       SUM(is_empty!(sync)) AS empty,
       COUNT(ret) AS with_ret,
@@ -90,6 +92,7 @@ WITH
       SUM(bytes) AS bytes
     FROM syncline_sync
   ),
+  -- Syncs that threads of the kernel made, without a call.
   of_kernel AS (
     SELECT SUM(syncs) AS syncs
     FROM (
@@ -134,6 +137,7 @@ WITH
     WHERE is_whole!(sync)
   ),
   distribution AS (SELECT * FROM distribution!(measured, figure, (measure))),
+  -- The time of all syncs, and that of each program's.
   scoped AS (SELECT * FROM time_of_programs!()),
   marks AS (SELECT COUNT(*) AS marks FROM syncline_mark),
   unmatched AS (
@@ -159,7 +163,7 @@ WITH
       COALESCE(SUM(CASE WHEN origin = 'background' THEN bytes END), 0) AS bytes
     FROM syncline_bio
     WHERE direction = 'write'
-    -- Without submits it is not known which bios no request asked for.
+    -- No row if the origin of a bio is not known: the sums would be too small.
     HAVING COUNT(origin) = COUNT(*)
   ),
   loss AS (
@@ -278,6 +282,7 @@ WITH
     CROSS JOIN marks
     WHERE marks > 0
   ),
+  -- An input that shows no syncs has only the figures named here.
   covered AS (
     SELECT
       figure.*,

@@ -10,13 +10,13 @@
 --   itself      Bios of the requests: data of their own files.
 --   own file    Bios of commits that a sync waited for, with data of a file
 --               whose sync waited for that commit.
---   other file  The same with data of a file that no such sync was for.
+--   other file  Bios of these commits with data of any other file.
 --   journal     Bios of these commits with what was written to the journal:
 --               metadata, and in data=journal also data. It is not recorded
 --               whose these are.
---   unknown     Bios of these commits whose flags are not recorded, or do not
---               say what they are: not each kernel marks what it writes to
---               the journal, but for the last bio.
+--   unknown     Other bios of these commits: neither their flags nor a file say
+--               what they are. Some kernels mark only the last bio that they
+--               write to the journal.
 --
 -- Columns:
 --   kind     text   As above.
@@ -24,7 +24,7 @@
 --   writers  text   Name of the process that made the other file dirty, or
 --                   several names. It is inferred from the file.
 --   syncs    count  Number of syncs that wrote them or waited for them.
---   commits  count  Number of commits.
+--   commits  count  Number of commits. Null for itself.
 --   bios     count  Number of bios.
 --   bytes    bytes  Their size.
 --   share    share  Part of the bytes of all kinds.
@@ -45,7 +45,8 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE wait.commit_id IS NOT NULL
   ),
-  -- Commits that a sync waited for, and whose end is recorded.
+  -- Commits that a sync waited for, recorded from start to end: otherwise some
+  -- of their bios may be missing.
   known_commit AS (
     SELECT DISTINCT waiting.run, waiting.commit_id
     FROM waiting
@@ -54,8 +55,9 @@ WITH
       AND journal.commit_id = waiting.commit_id
     WHERE journal.dur_ns IS NOT NULL
   ),
-  -- The files whose syncs waited for a commit. The file system may be on
-  -- another device than its bios, so a file is known by its inode.
+  -- The files whose syncs waited for a commit. Their bios may be on another
+  -- device than the file system, so only the inode identifies a file, and files
+  -- of other file systems are left out: they may have the same inode number.
   own_file AS (
     SELECT DISTINCT waiting.run, waiting.commit_id, waiting.ino
     FROM waiting
@@ -105,7 +107,7 @@ WITH
     FROM by_commit
     GROUP BY run, kind, path, writers
   ),
-  -- How many syncs waited for commits that wrote it.
+  -- How many syncs waited for commits that wrote data of a kind and file.
   served AS (
     SELECT
       of!(by_commit, (run, kind, path, writers)),

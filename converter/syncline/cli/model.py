@@ -35,9 +35,9 @@ def command() -> None:
 
 
 @command.command("measure", epilog=example(_EXAMPLES[0]))
-@click.option("--dir", "folder", required=True, type=PLACE, metavar="DIR", help="Folder on the device to measure. Its files are removed afterwards.")  # fmt: skip
+@click.option("--dir", "folder", required=True, type=PLACE, metavar="DIR", help="Folder on the device to measure. Syncline writes files in it, and removes those afterwards.")  # fmt: skip
 @click.option("-o", "--output", default="-", type=PLACE, metavar="FILE", show_default=True, help="File of the parameters; `-` is standard output.")  # fmt: skip
-@click.option("--max-size", "max_kb", type=SIZE, default="1G", show_default=True, help="The most that one file may have.")  # fmt: skip
+@click.option("--max-size", "max_kb", type=SIZE, default="1G", show_default=True, help="The largest file that may be written.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Do not name the steps.")
 def measure(folder: str, output: str, max_kb: int, quiet: bool) -> int:
     """Measures memory, page cache and the device below DIR, and writes the parameters of the model.
@@ -140,10 +140,10 @@ def _check_ending(trace: str) -> None:
     """Refuses an output that is no trace.
 
     Raises:
-        Failure.
+        Failure: its name ends in neither .pftrace nor .pftrace.gz.
     """
     if format_of(trace) not in ("pftrace", "pftrace.gz"):
-        raise Failure(f"cannot write {trace}: its name has not the ending of a trace", "end it in .pftrace or .pftrace.gz")  # fmt: skip
+        raise Failure(f"cannot write {trace}: its name does not end like that of a trace", "end it in .pftrace or .pftrace.gz")  # fmt: skip
 
 
 @command.command("fit", epilog=example(_EXAMPLES[1].replace("predict", "fit") + " -o fitted.toml"))
@@ -152,9 +152,10 @@ def _check_ending(trace: str) -> None:
 @click.option("-o", "--output", default="-", type=PLACE, metavar="FILE", show_default=True, help="File of the new parameters; `-` is standard output.")  # fmt: skip
 @reading
 def fit(input_: str, parameters: str, output: str, reading: Reading) -> int:
-    """Replaces the parameters that the writes of INPUT show, and writes all of them.
+    """Replaces the parameters that the writes of INPUT show, and writes all parameters.
 
-    These are the bandwidths of page cache and the device, and the costs of calls. Recorded with strace, the latter include its own cost.
+    Replaced are bandwidths of page cache and the device, the costs of calls and of a commit, and the limits if they are recorded. In a
+    recording of strace, the cost of a call includes that of strace.
     """
     from syncline.kinds import resolve
     from syncline.write_model import parameters as parameter_file

@@ -62,7 +62,7 @@ def table_format(note: str = "") -> Callable[[Callable[..., Any]], Callable[...,
 
 
 def csv_safe(when: str, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Returns `--csv-safe` of a command that writes CSV `when` it is so."""
+    """Returns `--csv-safe`. `when` names the option with which the command writes CSV, for the help."""
     return click.option(
         "--csv-safe",
         is_flag=True,
@@ -168,7 +168,7 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reading_with(*, max_loss: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Returns the same for a command in which `--max-loss` has another effect."""
+    """Returns `reading` for a command in which `--max-loss` has another effect: `max_loss` is its help."""
     return lambda function: _reading(function, max_loss)
 
 
@@ -285,7 +285,7 @@ def refuse_where(reading: Reading) -> None:
 
 
 def resolved(path: str, reading: Reading) -> Kind:
-    """Returns the INPUT at a path, for a command that opens it: the door. What was typed is compared with what is there.
+    """Returns the INPUT at a path, for a command that opens it, and refuses options that would have no effect on it.
 
     Raises:
         InputError: it does not exist, cannot be read, or is a stored baseline.
@@ -302,7 +302,7 @@ def refuse_for_converted(found: Input, reading: Reading, *, has_filters: bool = 
     """Refuses options of how a log is read if the input is not a log.
 
     Args:
-        has_filters: the command can filter a trace. It does not hold the processes of control groups.
+        has_filters: the command can filter a trace, but not by `--cgroup`, which needs the groups that a run directory lists.
 
     Raises:
         Failure: an option would have no effect.
@@ -331,7 +331,7 @@ def _checked_engine(_ctx: click.Context, _param: click.Parameter, value: str) ->
     if is_program(value):
         return value
     raise click.BadParameter(
-        f"'{value}' is neither {', '.join(_ENGINES)} nor a trace_processor_shell"
+        f"'{value}' is neither {', '.join(_ENGINES)}, nor a Spark master, nor a program to use as trace_processor_shell"
     )
 
 

@@ -61,7 +61,7 @@ def refuse_terminal(output: str, form: str) -> None:
     """Refuses to write a binary format to a terminal.
 
     Raises:
-        Failure: names the formats that are text.
+        Failure: the format is binary, and standard output is a terminal.
     """
     if output == "-" and form in _BINARY and sys.stdout.isatty():
         raise Failure(

@@ -59,7 +59,7 @@ def open_streams() -> None:
     If one stayed closed, the next file that is opened would get its number: the output of the command,
     for example, and every message would be written into it.
     """
-    # A closed input is empty. Writing to an output that was opened for reading fails, as it does if it is closed.
+    # A closed input reads as empty. A closed standard output is opened for reading only, so that writing to it still fails.
     for number, mode in ((_STDIN, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
         try:
             os.fstat(number)

@@ -1,6 +1,6 @@
--- Held: how long the bios of each control group waited in the queue of the
--- device at which they waited longest in all. A limit holds the bios of one
--- group, and who holds the device holds those of all.
+-- Held: how long the writes of each control group waited in the queue of one
+-- device: the one at which a single group waited longest, over all its writes.
+-- A limit holds up one group, while who keeps the device busy holds up all.
 WITH
   queued AS (
     SELECT run, dev, cgroup, COUNT(*) AS bios, SUM(queue_ns) AS queue_ns

@@ -1,7 +1,8 @@
 -- Slowest: the sync that waited longest, and the phase with most of its time.
 --
--- `requests` counts those of its bios that are requests of the block layer,
--- because the bios in them are not recorded.
+-- `parts` is the number of its sync requests. `requests` counts those of its
+-- bios that stand for a request of the block layer, because the bios in such a
+-- request are not recorded.
 WITH
   slowest AS (
     SELECT
@@ -15,7 +16,7 @@ WITH
     ORDER BY dur_ns DESC, run, sync_id
     LIMIT 1
   ),
-  part AS (
+  main_phase AS (
     SELECT phase, SUM(syncline_phase.dur_ns) AS phase_ns
     FROM slowest
     JOIN syncline_sync AS request
@@ -44,4 +45,4 @@ SELECT
       AND bio.is_request
   ) AS requests
 FROM slowest
-LEFT JOIN part ON phase_ns > 0;
+LEFT JOIN main_phase ON phase_ns > 0;
