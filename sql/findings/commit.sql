@@ -35,21 +35,14 @@
 WITH
   -- Runs whose recorder does not say which journal commits.
   nameless AS (SELECT DISTINCT run FROM syncline_journal WHERE dev IS NULL),
-  -- Phases and starts of commits, in order. The commit that runs when a phase
-  -- starts is the last one that began.
-  moment AS (
+  -- The times in which syncs waited for an earlier commit.
+  waiting AS (
     SELECT
-      run, dev, ts_ns,
-      CAST(NULL AS BIGINT) AS sync_id,
-      CAST(NULL AS BIGINT) AS dur_ns,
-      ts_ns AS begin_ns
-    FROM syncline_journal
-    WHERE kind = 'commit' AND dur_ns IS NOT NULL
-    UNION ALL
-    SELECT
-      phase.run,
-      CASE WHEN nameless.run IS NULL THEN sync.dev END,
-      phase.ts_ns, phase.sync_id, phase.dur_ns, NULL
+      phase.run AS run,
+      CASE WHEN nameless.run IS NULL THEN sync.dev END AS dev,
+      phase.ts_ns AS at_ns,
+      phase.sync_id AS sync_id,
+      phase.dur_ns AS dur_ns
     FROM syncline_phase AS phase
     JOIN syncline_sync AS sync
       ON sync.run = phase.run
@@ -57,12 +50,19 @@ WITH
     LEFT JOIN nameless ON nameless.run = phase.run
     WHERE phase.phase = 'earlier commit' AND phase.dur_ns > 0
   ),
-  -- Each phase with the begin of that commit.
+  -- Each with the begin of the commit that ran then: the last one that began.
   assigned AS (
-    SELECT
-      run, dev, ts_ns, sync_id, dur_ns,
-      MAX(begin_ns) OVER (PARTITION BY run, dev ORDER BY ts_ns) AS begin_ns
-    FROM moment
+    SELECT run, dev, sync_id, at_ns AS ts_ns, dur_ns, fact_ns AS begin_ns
+    FROM latest_until!(
+      waiting,
+      (
+        SELECT run, dev, ts_ns AS at_ns, ts_ns AS value_ns
+        FROM syncline_journal
+        WHERE kind = 'commit' AND dur_ns IS NOT NULL
+      ),
+      (sync_id, dur_ns),
+      (run, dev)
+    )
   ),
   -- The sync that waited first for each transaction.
   first AS (

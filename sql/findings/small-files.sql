@@ -99,18 +99,12 @@ WITH
       FROM request
     ) AS request
   ),
-  -- Small files in a row: a thread syncs nothing else in between, and commands
-  -- follow each other within a second.
-  begun AS (
+  -- The place of each sync among those of its worker, and the next one.
+  placed AS (
     SELECT
       *,
-      CASE
-        WHEN is_small = 0
-        OR LAG(is_small) OVER in_order = 0 THEN 1
-        WHEN is_single = 0 THEN 0
-        WHEN ts_ns - LAG(end_ns) OVER in_order BETWEEN 0 AND 1000000000 THEN 0
-        ELSE 1
-      END AS begins
+      ROW_NUMBER() OVER in_order AS place,
+      LEAD(ts_ns) OVER in_order AS next_ns
     FROM by_worker
     WINDOW
       in_order AS (
@@ -118,21 +112,27 @@ WITH
         ORDER BY ts_ns, sync_id
       )
   ),
-  numbered AS (
+  -- A small file is in a row with the next sync of its thread. A command is in
+  -- one with the next command if that syncs within a second.
+  small AS (
     SELECT
       *,
-      SUM(begins) OVER (
-        PARTITION BY run, worker_tid, worker_pid, command, command_cgroup
-        ORDER BY ts_ns, sync_id
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS island
-    FROM begun
+      CASE
+        WHEN is_single = 0 THEN place + 1
+        WHEN next_ns - end_ns BETWEEN 0 AND 1000000000 THEN place + 1
+        ELSE place
+      END AS goes_on_to
+    FROM placed
+    WHERE is_small = 1
   ),
   counted AS (
-    SELECT *, COUNT(*) OVER same AS files
-    FROM numbered
+    SELECT *, COUNT(*) OVER in_a_row AS files
+    FROM islands!(
+      small, place, goes_on_to,
+      (run, worker_tid, worker_pid, command, command_cgroup)
+    )
     WINDOW
-      same AS (
+      in_a_row AS (
         PARTITION BY
           run, worker_tid, worker_pid, command, command_cgroup, island
       )
@@ -147,5 +147,5 @@ SELECT
   end_ns AS until_ns,
   run
 FROM counted
-WHERE is_small = 1 AND files >= 8
+WHERE files >= 8
 ORDER BY cost_ns DESC, run, sync_id;

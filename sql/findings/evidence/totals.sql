@@ -28,47 +28,26 @@ WITH
       request.run AS run,
       request.pid AS pid,
       request.comm AS comm,
-      CASE
-        WHEN evidence.from_ns > request.ts_ns THEN evidence.from_ns
-        ELSE request.ts_ns
-      END AS from_ns,
-      CASE
-        WHEN evidence.until_ns < request.end_ns THEN evidence.until_ns
-        ELSE request.end_ns
-      END AS until_ns
+      later!(evidence.from_ns, request.ts_ns) AS from_ns,
+      earlier!(evidence.until_ns, request.end_ns) AS until_ns
     FROM evidence
     JOIN request
       ON request.run = evidence.run
       AND request.sync_id = evidence.sync_id
     WHERE evidence.from_ns IS NOT NULL
   ),
-  edge AS (
-    SELECT run, pid, comm, ts_ns AS edge_ns, 1 AS syncs, 0 AS parts FROM request
+  -- While all that is in flight is evidence, the weights are 0 in sum.
+  interval AS (
+    SELECT run, pid, comm, ts_ns, end_ns - ts_ns AS dur_ns, 1 AS weight
+    FROM request
     UNION ALL
-    SELECT run, pid, comm, end_ns, -1, 0 FROM request
-    UNION ALL
-    SELECT run, pid, comm, from_ns, 0, 1 FROM part WHERE until_ns > from_ns
-    UNION ALL
-    SELECT run, pid, comm, until_ns, 0, -1 FROM part WHERE until_ns > from_ns
-  ),
-  moment AS (
-    SELECT run, pid, comm, edge_ns, SUM(syncs) AS syncs, SUM(parts) AS parts
-    FROM edge
-    GROUP BY run, pid, comm, edge_ns
-  ),
-  flight AS (
-    SELECT
-      SUM(syncs) OVER in_order AS syncs,
-      SUM(parts) OVER in_order AS parts,
-      LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
-    FROM moment
-    WINDOW in_order AS (PARTITION BY run, pid, comm ORDER BY edge_ns)
+    SELECT run, pid, comm, from_ns, until_ns - from_ns, -1 FROM part
   ),
   wall AS (
     SELECT
-      SUM(CASE WHEN syncs > 0 THEN gap_ns END) AS wall_ns,
-      SUM(CASE WHEN syncs > 0 AND parts = syncs THEN gap_ns END) AS cost_ns
-    FROM flight
+      SUM(CASE WHEN depth > 0 THEN dur_ns END) AS wall_ns,
+      SUM(CASE WHEN depth > 0 AND weight = 0 THEN dur_ns END) AS cost_ns
+    FROM weighted_depth!(interval, weight, (run, pid, comm))
   ),
   counted AS (
     SELECT COUNT(*) AS parts, COUNT(from_ns) AS timed, SUM(cost_ns) AS sum_ns
