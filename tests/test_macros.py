@@ -843,8 +843,8 @@ def test_way_of_phase(tmp_path: Path) -> None:
     phases = {
         "submit": None, "residue": None, "after completion": None, "queue": "queue", "device": "device", "flush": "flush",
         "writeback": "earlier", "earlier writeback": "earlier", "commit locking": "locking", "commit start": "commit",
-        "commit flushing": "commit", "commit logging": "commit", "commit wait": "lock", "lock wait": "lock",
-        "before submit": "lock", "cpu wait": "cpu", "completion": "cpu",
+        "commit flushing": "data", "commit logging": "commit", "commit wait": "lock", "lock wait": "lock",
+        "earlier commit": "before", "before submit": "lock", "cpu wait": "cpu", "completion": "cpu",
     }  # fmt: skip
     names = table(*((name,) for name in phases), columns="phase")
     assert dict(rows(tmp_path, f"SELECT phase, way_of_phase!(phase) FROM {names}")) == phases

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from syncline.inputs import Reading, opened
-from syncline.report import run_report
+from syncline.report import run_query, run_report
 
 from tests import sqltools
 from tests.coretools import ROOT
@@ -402,13 +402,14 @@ def test_a_device_without_a_cache_is_not_emptied(cache: str | None, tmp_path: Pa
 
 
 class Phased(Run):
-    """A run whose first sync has these phases: name, start and end."""
+    """A run in which one sync, the first, has these phases: name, start and end."""
 
     given: tuple[tuple[str, int, int], ...] = ()
+    which = 1
 
     def phases(self) -> dict[int, list[tuple[str, int | None, int]]]:
         return super().phases() | {
-            1: [(name, start, end - start) for name, start, end in self.given]
+            self.which: [(name, start, end - start) for name, start, end in self.given]
         }
 
 
@@ -435,6 +436,86 @@ def test_the_commit_that_a_sync_waits_for_is_its_own(tmp_path: Path) -> None:
     bio(run, "kworker/0:1", 1260, 1260, 1280, **data)
     # Without mail, db would have waited for a commit of its own.
     assert ways(reported(run, tmp_path)["mail", "/mail"]) == {"commit_data": 20}
+
+
+@pytest.mark.parametrize(
+    ("started_by", "starter", "expected"),
+    [
+        ("sync", 1, 1),
+        # It is not known for which sync: sync 2 is the first that waits for the transaction of commit 7.
+        ("sync", None, 2),
+        (None, None, 2),
+        ("timer", None, None),
+    ],
+)
+def test_the_sync_that_started_an_earlier_commit(
+    started_by: str | None, starter: int | None, expected: int | None, tmp_path: Path
+) -> None:
+    """Commit 7 runs from 100 to 300, and commit 8 until 500. Sync 3 waits for the end of 7 from 150 on."""
+    run = Phased()
+    for tid in (1, 2, 3):
+        sync(run, "db", 90, 590, tid=tid)
+    run.given, run.which = (("earlier commit", 150, 300),), 3
+    row = {"kind": "commit", "dev": DISK, "dur_ns": 200, "tid": 9}
+    run.journal.append(row | {"commit_id": 7, "transaction_id": 17, "ts_ns": 100, "started_by": started_by, "sync_id": starter})  # fmt: skip
+    run.journal.append(row | {"commit_id": 8, "transaction_id": 18, "ts_ns": 300, "started_by": "sync", "sync_id": 3})  # fmt: skip
+    wait = {"number": 1, "wait": "commit wait", "confidence": "exact", "dur_ns": 10}
+    run.wait.append(wait | {"sync_id": 1, "ts_ns": 102, "transaction_id": 17})
+    run.wait.append(wait | {"sync_id": 2, "ts_ns": 101, "transaction_id": 17})
+    paths = {
+        "duckdb": sqltools.write_parquet(run, tmp_path / "tables"),
+        "embedded": sqltools.write_trace(run, tmp_path / "t.pftrace"),
+    }
+    for engine, path in paths.items():
+        with opened(str(path), Reading(), engine=engine) as opened_engine:
+            found = run_query(opened_engine, "SELECT sync_id, ts_ns, dur_ns, transaction_id, starter_id FROM earlier_commits!()").rows  # fmt: skip
+        assert [*map(tuple, found)] == ([] if expected is None else [(3, 150, 150, 17, expected)])
+
+
+def test_an_earlier_commit_belongs_to_whose_sync_started_it(tmp_path: Path) -> None:
+    """`db` waits from 1100 to 1500 for commit 7, which `mail` started. The device works for `dd` meanwhile, and then for nobody."""
+    run = Phased()
+    own = sync(run, "db", 1000, 2000)
+    other = sync(run, "mail", 900, 1500, tid=2)
+    run.given = (("earlier commit", 1100, 1500),)
+    journal = {"commit_id": 7, "kind": "commit", "dev": DISK, "ts_ns": 950, "dur_ns": 550, "tid": 9}
+    run.journal.append(journal | {"comm": "jbd2/sda-8", "sync_id": other, "started_by": "sync"})
+    bio(run, "dd", 1050, 1050, 1300)
+    bio(run, "mail", 910, 920, 940, sync_id=other)
+    rows = reported(run, tmp_path)
+    assert ways(rows["mail", "/mail"]) == {"commit_data": 400}
+    assert (rows["mail", "/mail"]["low_ns"], rows["mail", "/mail"]["sync_id"]) == (400, own)
+    assert ways(rows["dd", "/dd"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("phase", "sure"),
+    [
+        ("earlier commit", 300),
+        ("commit locking", 300),
+        ("commit flushing", 300),
+        # Without `dd`, the sync would wait for the blocks of its commit all the same.
+        ("commit logging", 0),
+        ("commit start", 0),
+        ("lock wait", 0),
+        ("cpu wait", 0),
+    ],
+)
+def test_what_a_commit_waits_for_is_sure_while_one_alone_has_the_device(
+    phase: str, sure: int, tmp_path: Path
+) -> None:
+    """`db` waits from 1050 to 1850. `dd` has the device from 950 on: alone until 1350, and next to `log` until 1650."""
+    run = Phased()
+    sync(run, "db", 1000, 2000)
+    run.given = ((phase, 1050, 1850),)
+    bio(run, "dd", 900, 950, 1650)
+    bio(run, "log", 1340, 1350, 1700)
+    rows = reported(run, tmp_path)
+    # After `dd`, `log` has the device alone for 50.
+    assert rows["dd", "/dd"]["low_ns"] == sure
+    assert rows["log", "/log"]["low_ns"] == (50 if sure else 0)
+    # One of the two is served at each moment.
+    assert sum(rows[who, f"/{who}"]["cost_ns"] for who in ("dd", "log")) == 1700 - 1050
 
 
 def test_a_long_time_before_the_first_bio_is_a_lock(tmp_path: Path) -> None:
@@ -544,9 +625,11 @@ def test_the_cost_of_a_neighbour_is_that_of_the_comparison_with_a_run_without_it
     cgroup = process and "/neigh"
     (row,) = [row for row in rows if (row["process"], row["cgroup"]) == (process, cgroup)]
     assert row["cost_ns"] / 1e9 == pytest.approx(truth_s, rel=0.2)
-    # Where it writes or syncs, the truth is between the bounds.
+    # Where it writes or syncs, the truth is between the bounds. The lower one may meet it, and the truth itself is known to a tenth only:
+    # the wait without the neighbour, which is subtracted, differs by so much from run to run.
     if process:
-        assert row["low_ns"] / 1e9 <= truth_s <= row["high_ns"] / 1e9
+        assert row["low_ns"] / 1e9 <= truth_s * 1.1
+        assert truth_s <= row["high_ns"] / 1e9
     if case != "ext4-sync":
         # It is the worst one.
         others = [one for one in rows if one["cgroup"] != "/wal" and one is not row]

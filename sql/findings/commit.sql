@@ -32,62 +32,13 @@
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
-WITH
-  -- Runs whose recorder does not say which journal commits.
-  nameless AS (SELECT DISTINCT run FROM syncline_journal WHERE dev IS NULL),
-  -- The times in which syncs waited for an earlier commit.
-  waiting AS (
-    SELECT
-      phase.run AS run,
-      CASE WHEN nameless.run IS NULL THEN sync.dev END AS dev,
-      phase.ts_ns AS at_ns,
-      phase.sync_id AS sync_id,
-      phase.dur_ns AS dur_ns
-    FROM syncline_phase AS phase
-    JOIN syncline_sync AS sync
-      ON sync.run = phase.run
-      AND sync.sync_id = phase.sync_id
-    LEFT JOIN nameless ON nameless.run = phase.run
-    WHERE phase.phase = 'earlier commit' AND phase.dur_ns > 0
-  ),
-  -- Each with the begin of the commit that ran then: the last one that began.
-  assigned AS (
-    SELECT run, dev, sync_id, at_ns AS ts_ns, dur_ns, fact_ns AS begin_ns
-    FROM latest_until!(
-      waiting,
-      (
-        SELECT run, dev, ts_ns AS at_ns, ts_ns AS value_ns
-        FROM syncline_journal
-        WHERE kind = 'commit' AND dur_ns IS NOT NULL
-      ),
-      (sync_id, dur_ns),
-      (run, dev)
-    )
-  ),
-  -- The sync that waited first for each transaction.
-  first AS (
-    SELECT
-      wait.run AS run,
-      wait.transaction_id AS transaction_id,
-      sync.dev AS dev,
-      sync.sync_id AS sync_id,
-      ROW_NUMBER() OVER (
-        PARTITION BY wait.run, sync.dev, wait.transaction_id
-        ORDER BY wait.ts_ns, sync.sync_id
-      ) AS place
-    FROM syncline_wait AS wait
-    JOIN syncline_sync AS sync
-      ON sync.run = wait.run
-      AND sync.sync_id = wait.sync_id
-    WHERE wait.transaction_id IS NOT NULL
-  )
 SELECT
   sync.sync_id AS sync_id,
   sync.ts_ns AS ts_ns,
   sync.comm AS comm,
   sync.path AS path,
-  assigned.dur_ns AS cost_ns,
-  'transaction ' || CAST(journal.transaction_id AS TEXT) || ' of sync '
+  earlier.dur_ns AS cost_ns,
+  'transaction ' || CAST(earlier.transaction_id AS TEXT) || ' of sync '
   || CAST(other.sync_id AS TEXT)
   || ' ('
   || COALESCE(other.comm, 'unknown thread')
@@ -97,27 +48,13 @@ SELECT
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
   sync.run AS run
-FROM assigned
+FROM earlier_commits!() AS earlier
 JOIN syncline_sync AS sync
-  ON sync.run = assigned.run
-  AND sync.sync_id = assigned.sync_id
-JOIN syncline_journal AS journal
-  ON journal.run = assigned.run
-  AND journal.dev IS NOT DISTINCT FROM assigned.dev
-  AND journal.ts_ns = assigned.begin_ns
-  AND journal.kind = 'commit'
-LEFT JOIN first
-  ON first.run = sync.run
-  AND first.dev IS NOT DISTINCT FROM sync.dev
-  AND first.transaction_id = journal.transaction_id
-  AND first.place = 1
+  ON sync.run = earlier.run
+  AND sync.sync_id = earlier.sync_id
 JOIN syncline_sync AS other
-  ON other.run = sync.run
-  AND other.sync_id
-  = CASE
-    WHEN journal.sync_id IS NOT NULL THEN journal.sync_id
-    WHEN COALESCE(journal.started_by, 'sync') = 'sync' THEN first.sync_id
-  END
+  ON other.run = earlier.run
+  AND other.sync_id = earlier.starter_id
 LEFT JOIN _syncline_of_kernel AS of_kernel
   ON of_kernel.run = sync.run
   AND of_kernel.sync_id = sync.sync_id
@@ -125,4 +62,4 @@ WHERE
   of_kernel.sync_id IS NULL
   AND other.sync_id <> sync.sync_id
   AND (other.tid <> sync.tid OR other.pid <> sync.pid)
-ORDER BY cost_ns DESC, sync.run, sync.sync_id, assigned.ts_ns;
+ORDER BY cost_ns DESC, sync.run, sync.sync_id, earlier.ts_ns;

@@ -6,9 +6,9 @@
 --
 -- Seen: {where} used the device while syncs of others waited.
 --
--- Cost: the time in which the device worked for it while they waited, summed
--- over them; syncs at the same time count each. It is an estimate; the note has
--- its bounds.
+-- Cost: the time in which they waited while the device worked for it, or for an
+-- earlier commit that it started, summed over them; syncs at the same time
+-- count each. It is an estimate; the note has its bounds.
 --
 -- Inferred: whose data a thread of the kernel writes follows from who made
 -- pages of the file dirty, and whose handles a commit waits for from who used

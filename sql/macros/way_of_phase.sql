@@ -1,9 +1,10 @@
 -- What a sync waits for in a phase, if somebody else may have taken it.
 --
 -- Result: text: queue (its own bios are queued), earlier (writeback), device,
---   flush, locking (of a commit), commit (its writing), cpu (or a worker), or
---   lock (the rest of a commit, a log, or a lock). Null for the time in which
---   the sync runs, or in which nothing explains it.
+--   flush, before (a commit, the one before it), locking (of a commit), data
+--   (that a commit writes), commit (its blocks), cpu (or a worker), or lock
+--   (the rest of a commit, a log, or a lock). Null for the time in which the
+--   sync runs, or in which nothing explains it.
 --
 -- Example: SELECT way_of_phase!(phase), SUM(dur_ns) FROM syncline_phase
 --   GROUP BY 1
@@ -18,9 +19,10 @@ AS
     WHEN $phase IN ('submit', 'after completion', 'residue') THEN NULL
     WHEN $phase IN ('queue', 'device', 'flush') THEN $phase
     WHEN $phase IN ('writeback', 'earlier writeback') THEN 'earlier'
+    WHEN $phase = 'earlier commit' THEN 'before'
     WHEN $phase = 'commit locking' THEN 'locking'
-    WHEN $phase IN ('commit start', 'commit flushing') THEN 'commit'
-    WHEN $phase = 'commit logging' THEN 'commit'
+    WHEN $phase = 'commit flushing' THEN 'data'
+    WHEN $phase IN ('commit start', 'commit logging') THEN 'commit'
     WHEN $phase IN ('cpu wait', 'completion') THEN 'cpu'
     ELSE 'lock'
   END

@@ -2,7 +2,7 @@
 --
 -- A row is a process in a control group, as a neighbour of all others: its
 -- cost is the time in which syncs of the others waited while the device worked
--- for it.
+-- for it, or while the journal made an earlier commit that it had started.
 --
 -- At each instant, a device works for one owner. If it has several bios, it
 -- works for the owner of the bio that was issued last, because a large bio is
@@ -34,7 +34,10 @@
 --
 -- * low_ns has only time in which the device worked for nobody but the
 --   neighbour while a bio of the sync was queued, or while the sync waited for
---   a journal that had a bio in the queue.
+--   a journal that had a bio in the queue. Such time counts too while the
+--   journal wrote the data of the commit, or waited until open handles were
+--   closed, which are taken for the neighbour's. All time counts in which a
+--   sync waited for an earlier commit that the neighbour's sync started.
 -- * high_ns has all time of the syncs that met the neighbour, except the
 --   time in which the device worked for nobody but themselves or what they need
 --   of a commit of their own. If that is more, it leaves out as much as the
@@ -106,7 +109,8 @@
 --                           closed. It is inferred that these are handles of
 --                           the owner for whom the device works.
 --   commit_data_ns  ns   Way: the others waited for a commit, and the device
---                     worked for its data or its commits; or for a lock.
+--                     worked for its data or its commits; or for a lock, or
+--                     for an earlier commit that its sync started.
 --   cache_flush_ns  ns   Way: the others waited for a cache flush.
 --   cpu_ns     ns     Way: the others waited for a CPU, or for a worker of the
 --                     file system. It is inferred that these were busy for the
@@ -195,7 +199,9 @@ WITH
     JOIN party USING (run, owner)
   ),
   hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
-  -- What a sync waits for.
+  earlier AS MATERIALIZED (SELECT * FROM earlier_commits!()),
+  -- What a sync waits for. Whose an earlier commit is does not follow from what
+  -- the device does, if it is known for which sync it was started.
   piece AS (
     SELECT
       of!(sync, (run, place, sync_id)),
@@ -203,8 +209,12 @@ WITH
       of!(phase, (ts_ns, dur_ns))
     FROM sync
     JOIN syncline_phase AS phase USING (run, sync_id)
+    LEFT JOIN earlier
+      ON phase.phase = 'earlier commit'
+      AND same!(earlier, phase, (run, sync_id, ts_ns))
     WHERE
       is_meant = 1
+      AND earlier.run IS NULL
       AND phase.dur_ns > 0
       AND way_of_phase!(phase.phase) IS NOT NULL
       AND (phase.phase <> 'before submit' OR phase.dur_ns >= 1000000)
@@ -241,12 +251,16 @@ WITH
   -- are kept, or its bio is next for long, commits, locks and threads wait for
   -- it, and the device does not. Writing the commit that a sync waits for is
   -- for that sync, too.
+  --
+  -- Alone, a sync would wait neither for an earlier commit, nor for data or
+  -- handles of others. So that is sure while they alone have the device, or
+  -- where a sync of theirs started that commit.
   delay AS (
     SELECT
       run, sync_id, call_sync_id, way, ns,
       CASE state WHEN 'stalled' THEN 0 ELSE party END AS party,
       CASE
-        WHEN way = 'queue' THEN ns * is_sole
+        WHEN way IN ('queue', 'before', 'locking', 'data') THEN ns * is_sole
         WHEN way IN ('lock', 'commit') THEN ns * is_awaited
       END AS sure_ns
     FROM held
@@ -257,10 +271,20 @@ WITH
         AND (fs IS DISTINCT FROM 'btrfs' OR uncopied.run IS NULL)
         AND way NOT IN ('device', 'cpu')
         WHEN 'idle' THEN party <> waiter
-        AND way IN ('locking', 'lock', 'commit', 'cpu')
+        AND way IN ('before', 'locking', 'data', 'lock', 'commit', 'cpu')
         ELSE party <> waiter
       END
-      AND NOT (way = 'commit' AND of_log = 1)
+      AND NOT (way IN ('data', 'commit') AND of_log = 1)
+    UNION ALL
+    SELECT
+      of!(sync, (run, sync_id, call_sync_id)),
+      'before', earlier.dur_ns, starter.party, earlier.dur_ns
+    FROM earlier
+    JOIN sync USING (run, sync_id)
+    JOIN sync AS starter
+      ON starter.run = sync.run
+      AND starter.sync_id = earlier.starter_id
+    WHERE sync.is_meant = 1 AND starter.party <> sync.party
     UNION ALL
     -- Who used the device of syncs of others has a row even if it delayed none.
     SELECT run, NULL, NULL, 'none', 0, used.party, 0
@@ -290,7 +314,7 @@ WITH
       sum_where!(ns, way IN ('queue', 'earlier')) AS queue_ns,
       sum_where!(ns, way = 'device') AS device_ns,
       sum_where!(ns, way = 'locking') AS locking_ns,
-      sum_where!(ns, way IN ('lock', 'commit')) AS commit_ns,
+      sum_where!(ns, way IN ('before', 'data', 'lock', 'commit')) AS commit_ns,
       sum_where!(ns, way = 'flush') AS emptying_ns,
       sum_where!(ns, way = 'cpu') AS cpu_ns
     FROM delay
