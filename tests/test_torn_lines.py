@@ -112,16 +112,49 @@ def test_an_object_of_json_that_another_is_joined_to_is_torn(length: int, tmp_pa
 
 def test_when_a_call_began_whose_line_is_torn_is_not_known(tmp_path: Path) -> None:
     later = [
-        line.replace(b"1000", b"2000", 1).replace(b" id 1", b" id 2").replace(b"6e40", b"6f00")
+        line.replace(b"1000", b"1010", 1).replace(b" id 1", b" id 2").replace(b"6e40", b"6f00")
         for line in LOG
     ]
-    for torn in (b"2000000", b"200000000000 7", b"200000000000 7 wl fsy", b"200000000000sync"):
+    damaged = (
+        *(b"1010000", b"101000000000 7", b"101000000000 7 wl fsy", b"101000000000sync"),
+        # A stack line is joined to what is left of it.
+        *(b"10        f+1", b"101000000000        f+1", b"101000000000 7        f+1"),
+        # Bytes in its middle are gone, or the rest of another time precedes it.
+        *(b"101000000000 wl fsync", b"10100000 7 wl fsync", b"1101000000000 7 wl fsync"),
+    )
+    for torn in damaged:
         lines = [*LOG, torn, *later[1:]]
         tables, lost = convert(tmp_path, [b"".join(line + b"\n" for line in lines)])
         second = tables["sync"][1]
         assert (second["op"], second["syscall_ns"], second["dur_ns"]) == (None, None, None)
         assert second["confidence"] == "inferred"
         assert lost == {"unparsed_line": 1, "call_missing": 1}
+
+
+def test_a_call_of_another_thread_by_a_torn_line_is_counted(tmp_path: Path) -> None:
+    """strace pads a PID of fewer than five digits, so the rest of a torn line has become a part of this one."""
+    lines = (
+        b"2816  1795196977.471516 fsync(3) = 0 <0.004285>",
+        b"282816  1795196977.477297 fsync(3) = 0 <0.002434>",
+        b"282817 1795196977.487297 fsync(3) = 0 <0.002434>",
+    )
+    tables, lost = convert(tmp_path, [b"".join(line + b"\n" for line in lines)])
+    assert [row["tid"] for row in tables["call"]] == [2816, 282817]
+    assert lost["unparsed_line"] == 1
+
+
+def test_a_torn_line_may_have_been_the_end_of_a_sync(tmp_path: Path) -> None:
+    """Nothing says since when a thread is in it, so whether its bio is of the sync is not known."""
+    lines = [
+        b"   other-9     [000] .....  100.000000: ext4_sync_file_enter: dev 8,0 ino 12 parent 2 datasync 0",
+        b"   other-9     [000] .....  100.000010: ext4_sync_file_exit: dev 8,0 ino 12 ret 0",
+        b"      wl-7     [000] .....  100.000100: block_bio_queue: 8,0 WS 1000 + 8 [wl]",
+        b"  <idle>-0     [000] .....  100.000200: block_rq_complete: 8,0 WS () 1000 + 8 [0]",
+    ]
+    for torn in (b"", b"      wl-7     [000] .....  100.000300: ext4_sync_fi"):
+        tables, _ = convert(tmp_path, [b"".join(line + b"\n" for line in lines) + torn])
+        (bio,) = tables["bio"]
+        assert bio["origin"] == (None if torn else "background"), torn
 
 
 def test_a_low_level_log_keeps_what_a_torn_line_leaves_open(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lines whose time is damaged, as formats.md specifies: a line that is an hour or more from the line before it, while the next line is not."""
+"""Lines whose time is damaged, as formats.md specifies: a line that is far from the line before it, while the next line is not."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tests.reference.thesis import Event
 
 _FAR_NS = 3600 * 10**9
+_NEAR_NS = 5 * 10**9
 _FAR_AT_END_NS = 24 * _FAR_NS
 
 
@@ -23,7 +24,7 @@ def tear(events: list[Event], torn: Callable[[int], Event]) -> list[tuple[int, i
     at = 0
     while at < len(events):
         ts, line = events[at].ts, events[at].line
-        if last is not None and abs(ts - last) <= _FAR_NS:
+        if last is not None and abs(ts - last) <= _NEAR_NS:
             last, at = ts, at + 1
             continue
         end = at
@@ -50,12 +51,19 @@ def _is_damaged(ts: int, last: int | None, following: int | None, after: int | N
     def far(one: int, other: int) -> bool:
         return abs(one - other) > _FAR_NS
 
+    def has_lost_digits(other: int) -> bool:
+        """Whether the time has not as many digits as another one, and is not about that either."""
+        return len(str(abs(ts))) != len(str(abs(other))) and abs(ts - other) > _NEAR_NS
+
     if last is not None and following is not None:
+        if has_lost_digits(last) and has_lost_digits(following):
+            return abs(following - last) <= _NEAR_NS or (
+                far(ts, last) and far(ts, following) and not far(following, last)
+            )
         return far(ts, last) and far(ts, following) and not far(following, last)
     if last is not None:
         # The last line: another recording may follow, but none whose times have as many digits.
-        other_length = len(str(abs(ts))) != len(str(abs(last)))
-        return other_length and far(ts, last) and (ts < last or ts - last > _FAR_AT_END_NS)
+        return has_lost_digits(last) and far(ts, last) and (ts < last or ts - last > _FAR_AT_END_NS)
     if following is None or after is None:
         return False
     return ts > following and far(ts, following) and far(ts, after) and not far(following, after)

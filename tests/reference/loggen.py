@@ -239,10 +239,10 @@ FRAMES = {
 MODULES = (b"/usr/lib64/libc.so.6", b"/usr/bin/valkey-server", b"/opt/my app (x86)/bin/db", b"")
 GARBAGE = (
     b"ERROR: failed to attach probe",
-    b"12 34 wl bio_add_folio id 1 bio 0x1 start 0 len",
+    b"12 34 wl bio_add_folio id 999999999 bio 0x1 start 0 len",
     b"hello",
     b"1 2 wl unknown_event id 4",
-    b"99999999999999999999999 5 wl fsync",
+    b"999 files",
     b"5 wl fsync",
     b"\x00\x01\x02\xff",
     b'{"ts_ns": 5}',

@@ -345,14 +345,14 @@ def torn_events(line: bytes, unit_ns: int) -> list[Event]:
     task = _unsigned(words[1], I32) if len(words) > 1 else None
     rest = words[2:]
     if time is None or time * unit_ns > I64 or task is None:
-        # It ends within its time or its thread, or has lost what follows a time of 9 digits or more. Any
-        # other line is the text of a program, or lacks its begin.
-        is_cut = not rest and re.fullmatch(rb"[0-9 ]*", line) is not None
-        is_cut |= re.match(rb"[0-9]{9,}[A-Za-z]", line) is not None
+        # It ends within its time or its thread, or has lost what follows its time: a time of 9 digits or
+        # more, or one before a stack line. Any other line is the text of a program, or lacks its begin.
+        patterns = (rb"[0-9 ]*", rb"[0-9]{9,}[A-Za-z ].*", rb"[0-9]+    .*")
+        is_cut = any(re.fullmatch(pattern, line, re.DOTALL) for pattern in patterns)
         return [_torn_event(None, None, "any")] if is_cut else []
     ts = time * unit_ns
-    # The last number of a line may lack digits.
-    of_task = task if rest else None
+    # The last number of a line may lack digits, and so may one that a stack line is joined to.
+    of_task = task if rest and not re.match(rb"[0-9]+ [0-9]+    ", line) else None
     places = [
         at
         for at, word in enumerate(rest)

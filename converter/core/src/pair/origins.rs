@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::event::bio_flags::Direction;
 use crate::event::probe::Probe;
 use crate::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
-use crate::names::NameId;
 use crate::rows::Bio;
 
 /// Rows that wait for the next event of one thread, and of all. The oldest ones of more are background writeback.
@@ -21,11 +20,6 @@ const MAX_WAITING: usize = 16_384;
 
 /// What the names of threads begin with that write what others have changed, and make no sync.
 const WRITERS: [&[u8]; 2] = [b"jbd2/", b"kworker/"];
-
-/// Marks a row: whether it is of a sync is not known.
-fn forget_origin(row: &mut Bio) {
-    (row.origin_unknown, row.ino, row.path) = (true, 0, NameId::NONE);
-}
 
 impl Pairer {
     /// Notes that a thread begins a request or a call, or ends one. `was_in_sync`: nothing in the log has said that it was in the one that ends.
@@ -46,7 +40,7 @@ impl Pairer {
         self.waiting_origins.rows -= waiting.len();
         for Waiting { mut row, others } in waiting.drain(..) {
             if was_in_sync {
-                forget_origin(&mut row);
+                row.forget_origin();
                 out.sink.bio(&row, out.names)?;
             } else {
                 self.pass_on(row, others, out)?;
@@ -78,7 +72,7 @@ impl Pairer {
         let is_writer = shows_syncs && !has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer));
         row.origin_unknown &= !is_other_kind && (!is_writer || bio.is_doubtful);
         if row.origin_unknown {
-            forget_origin(row);
+            row.forget_origin();
             return out.sink.bio(row, out.names);
         }
         // An id says whose a bio is.
@@ -97,7 +91,7 @@ impl Pairer {
             let origins = &mut self.tasks.by_id.entry(task_id).or_default().origins;
             if row.bio_id < origins.decided {
                 if (origins.unknown.0..origins.unknown.1).contains(&row.bio_id) {
-                    forget_origin(&mut row);
+                    row.forget_origin();
                     break;
                 }
                 continue;

@@ -62,7 +62,12 @@ impl Pairer {
 
     fn tear_task(&mut self, task_id: u32, fact: TornFact, ts: i64) {
         let may_overlap = self.tasks.may_overlap(task_id);
+        let next_bio = self.bios.next_bio_id();
         let task = self.tasks.by_id.entry(task_id).or_default();
+        if fact != TornFact::Pages {
+            // The line may have been the end of a sync whose start is not in the log.
+            task.origins.forget_before(next_bio);
+        }
         task.torn.call |= matches!(fact, TornFact::Call | TornFact::Any);
         task.torn.request |= matches!(fact, TornFact::Request | TornFact::Any);
         if matches!(fact, TornFact::Pages | TornFact::Any) {

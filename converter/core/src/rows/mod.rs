@@ -997,6 +997,11 @@ impl Bio {
         self.submit.zip(self.issue).filter(|_| !self.queue_unknown).map(|(submit, issue)| issue - submit)
     }
 
+    /// Marks the row: whether it is of a sync is not known.
+    pub fn forget_origin(&mut self) {
+        (self.origin_unknown, self.ino, self.path) = (true, 0, NameId::NONE);
+    }
+
     pub fn direction(&self) -> Direction {
         let folios = match self.extent {
             Extent { of_bios: true, .. } => 0,

@@ -15,6 +15,9 @@ use crate::names::NameId;
 
 /// No tracer prints lines that much out of order.
 const FAR_NS: u64 = 3_600_000_000_000;
+/// Nor this much, unless they are printed by several buffers. A time that has lost a digit, or has one too many, is as far away soon after the
+/// machine has started.
+const NEAR_NS: u64 = 5_000_000_000;
 /// The last line of a text has no next one. Nothing may happen for as long as this.
 const FAR_AT_END_NS: u64 = 24 * FAR_NS;
 
@@ -94,7 +97,7 @@ impl FarTimes {
     fn next_suspect(&mut self, batch: usize) -> Option<Range<usize>> {
         let events = if self.is_text { &*self.batches[batch].0.events } else { &[] };
         for (at, event) in events.iter().enumerate().skip(self.from).filter(|(_, event)| has_time(event)) {
-            if self.last.is_some_and(|last| !is_far(event.ts, last)) {
+            if self.last.is_some_and(|last| is_near(event.ts, last)) {
                 self.last = Some(event.ts);
                 continue;
             }
@@ -125,6 +128,10 @@ fn is_far(ts: i64, other: i64) -> bool {
     ts.abs_diff(other) > FAR_NS
 }
 
+fn is_near(ts: i64, other: i64) -> bool {
+    ts.abs_diff(other) <= NEAR_NS
+}
+
 /// A time that has lost digits, or has those of another line too, is that much shorter or longer.
 fn has_other_length(ts: i64, other: i64) -> bool {
     ts.unsigned_abs().checked_ilog10() != other.unsigned_abs().checked_ilog10()
@@ -133,7 +140,11 @@ fn has_other_length(ts: i64, other: i64) -> bool {
 /// Whether the time of a line is damaged, by that of the line before it and those of the next two.
 fn is_damaged(ts: i64, last: Option<i64>, next: Option<i64>, after: Option<i64>) -> bool {
     match (last, next, after) {
-        (Some(last), Some(next), _) => is_far(ts, last) && is_far(ts, next) && !is_far(next, last),
+        (Some(last), Some(next), _) => {
+            let is_as_long = |other| is_near(ts, other) || !has_other_length(ts, other);
+            is_far(ts, last) && is_far(ts, next) && !is_far(next, last)
+                || is_near(next, last) && !is_as_long(last) && !is_as_long(next)
+        }
         // Another recording may follow whose clock is behind.
         (None, Some(next), Some(after)) => ts > next && is_far(ts, next) && is_far(ts, after) && !is_far(next, after),
         // Or one that is much later.
@@ -217,14 +228,20 @@ mod tests {
 
     #[test]
     fn a_line_that_the_next_one_comes_back_from_is_damaged() {
-        let cases: [(&[i64], &[i64]); 11] = [
+        let cases: [(&[i64], &[i64]); 16] = [
             (&[17_543, 17_543_000, 17_544], &[17_543, 17_544]),
             (&[17_543, 175, 17_544], &[17_543, 17_544]),
             (&[17_542, 17_543, 175, 17_544], &[17_542, 17_543, 17_544]),
             (&[17_543_000, 17_543, 17_544], &[17_543, 17_544]),
             (&[17_543, 17_544, 17_543_000], &[17_543, 17_544]),
-            // A late line.
-            (&[100, 10, 101], &[100, 10, 101]),
+            // Soon after the machine has started: a digit is missing, or one of another line is there.
+            (&[100, 10, 101], &[100, 101]),
+            (&[57, 557, 58], &[57, 58]),
+            // A late line, one at the end, and one that nothing happens before or after.
+            (&[100, 101, 10], &[100, 101, 10]),
+            (&[200, 110, 201], &[200, 110, 201]),
+            (&[99, 103, 99, 104], &[99, 103, 99, 104]),
+            (&[90, 100, 110], &[90, 100, 110]),
             // Nothing happens in the night, or another recording follows.
             (&[17_543, 17_544, 60_000, 60_001], &[17_543, 17_544, 60_000, 60_001]),
             (&[17_543, 60_000], &[17_543, 60_000]),

@@ -32,6 +32,17 @@ pub(in crate::pair) struct WaitingOrigins {
 }
 
 impl Origins {
+    /// Notes that the thread may have been in a sync until now, without saying whether. Rows that wait keep waiting, because their numbers decide
+    /// their order.
+    pub(in crate::pair) fn forget_before(&mut self, next_bio: u64) {
+        if self.decided < next_bio {
+            (self.unknown, self.decided) = ((self.decided, next_bio), next_bio);
+            // Those before one that an earlier line has marked are marked too.
+            let unmarked = self.waiting.iter_mut().rev().take_while(|waiting| !waiting.row.origin_unknown);
+            unmarked.for_each(|waiting| waiting.row.forget_origin());
+        }
+    }
+
     /// Visits every name of the rows that wait.
     pub(in crate::pair) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         self.waiting.iter().map(|waiting| waiting.row.path).for_each(f);

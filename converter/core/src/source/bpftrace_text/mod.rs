@@ -43,6 +43,9 @@ const COMM_HEX_BYTES: usize = 64;
 /// Digits of a time in ns, a tenth of a second after the machine has started. No program's text begins with such a number.
 const TIME_DIGITS: usize = 9;
 
+/// bpftrace indents stack lines by eight blanks, some scripts by four.
+const STACK_INDENT: &[u8] = b"    ";
+
 /// The clock of bpftrace's `nsecs`.
 const BPFTRACE_CLOCK: &str = "boottime";
 
@@ -302,17 +305,15 @@ impl<'a, 'b> Parser<'a, 'b> {
         let ts = time.and_then(|time| time.checked_mul(self.options.time_unit_ns));
         let task = words.next().and_then(|word| whole(word, Cursor::decimal)).and_then(|task| i32::try_from(task).ok());
         let words: Vec<&[u8]> = words.collect();
-        // The last number of the line may be cut off.
         let Some(ts) = ts.filter(|_| task.is_some()) else {
-            // It ends within its time or its thread, or has lost what follows its time. Any other line is the text of a program, or lacks its begin.
-            let digits = line.iter().take_while(|b| b.is_ascii_digit()).count();
-            let is_begin = words.is_empty() && line.iter().all(|b| b.is_ascii_digit() || *b == b' ');
-            if is_begin || digits >= TIME_DIGITS && line.get(digits).is_some_and(u8::is_ascii_alphabetic) {
+            if may_be_begin(line) {
                 self.batch.torn_unknown(self.options);
             }
             return;
         };
-        let task = task.filter(|_| !words.is_empty()).map_or(UNKNOWN_TASK, |task| task as u32);
+        // The last number of the line may be cut off, and so may one that blanks follow: a stack line is joined to it.
+        let is_whole = !words.is_empty() && !is_joined_to_stack(line);
+        let task = task.filter(|_| is_whole).map_or(UNKNOWN_TASK, |task| task as u32);
         // Words such as `start` are names of fields too, and a field has a number.
         let is_number = |word: Option<&&[u8]>| word.is_some_and(|word| word.first().is_some_and(u8::is_ascii_digit));
         let names = words.iter().enumerate().filter(|&(at, _)| !is_number(words.get(at + 1)));
@@ -377,7 +378,7 @@ impl<'a, 'b> Parser<'a, 'b> {
             return Err("the data of bio_submit ends before `bytes N`");
         }
         let comm = trim_alignment(comm, aligned);
-        if self.options.escapes.comm_hex && until_nul(&escape::hex(comm)).len() > COMM_BYTES {
+        if self.options.escapes.comm_hex && is_too_long(&escape::hex(comm)) {
             // Another line is joined to it.
             return Err("the name of the thread is longer than the kernel's are");
         }
@@ -438,6 +439,27 @@ fn trim_alignment(comm: &[u8], aligned: bool) -> &[u8] {
 fn skip_separators(text: &[u8]) -> Option<&[u8]> {
     let rest = text.trim_ascii_start();
     (rest.len() < text.len()).then_some(rest)
+}
+
+/// Whether a line without a thread, or without a time, is the begin of an event or a rest of two. It ends within its time or its thread, or has
+/// lost what follows its time, or a stack line is joined to it. Any other line is the text of a program, or lacks its begin.
+fn may_be_begin(line: &[u8]) -> bool {
+    let digits = line.iter().take_while(|b| b.is_ascii_digit()).count();
+    let rest = &line[digits..];
+    let is_long = digits >= TIME_DIGITS && rest.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b' ');
+    is_long || rest.iter().all(|b| b.is_ascii_digit() || *b == b' ') || rest.starts_with(STACK_INDENT)
+}
+
+/// Whether a line is the begin of an event up to its thread, and a stack line.
+fn is_joined_to_stack(line: &[u8]) -> bool {
+    let mut columns = line.splitn(3, |&b| b == b' ');
+    let mut number = || columns.next().is_some_and(|column| column.iter().all(u8::is_ascii_digit));
+    number() && number() && columns.next().is_some_and(|rest| rest.starts_with(&STACK_INDENT[1..]))
+}
+
+/// Whether a name has more bytes than the kernel's, so that another line is joined to it. bpftrace prints its NUL, and what follows that.
+fn is_too_long(comm: &[u8]) -> bool {
+    until_nul(comm).len() > COMM_BYTES || comm.len() > COMM_BYTES + 1
 }
 
 /// Returns the text before the first NUL.
@@ -585,7 +607,8 @@ mod tests {
     #[test]
     fn a_torn_line_says_what_it_was_about() {
         let torn = |id, bio, fact| Kind::Torn { id, bio, fact };
-        let lines: [(&str, &[Kind]); 9] = [
+        let any = || torn(NO_ID, 0, TornFact::Any);
+        let lines: [(&str, &[Kind]); 15] = [
             ("5 7 wl bio_add_folio id 3 bio 0xff start 0 len 96\n", &[torn(3, 0xff, TornFact::Pages)]),
             ("5 7 wl bio_add_folio id 3 bio 0xff sta\n", &[torn(3, 0xff, TornFact::Pages)]),
             // The last number may have had more digits.
@@ -600,11 +623,22 @@ mod tests {
                 "5 7 wl bio_submit id 3 bio 0xff6 8 wl bio_submit id 4 bio 0xfe\n",
                 &[torn(3, 0, TornFact::Pages), torn(4, 0, TornFact::Pages)],
             ),
+            // A stack line is joined to it, or it has lost its thread.
+            ("5        0x7f\n", &[any()]),
+            ("5 7        0x7f\n", &[any()]),
+            ("123456789 wl fsync\n", &[any()]),
+            ("123456789 w\n", &[any()]),
+            // The text of a program.
+            ("5 wl fsync\n", &[]),
+            ("12345678 w\n", &[]),
         ];
         for (line, want) in lines {
             let batch = parse(line.as_bytes());
             assert_eq!(batch.notes.len(), 1, "{line}");
             assert_eq!(batch.events.iter().map(|event| event.kind).collect::<Vec<_>>(), want, "{line}");
+            let is_of_thread = |event: &Event| event.tid == 7;
+            let names_thread = line.starts_with("5 7 wl");
+            assert_eq!(batch.events.first().is_some_and(is_of_thread), names_thread && !want.is_empty(), "{line}");
         }
     }
 
@@ -650,9 +684,11 @@ mod tests {
             ..SourceOptions::default()
         };
         let mut batch = Batch::default();
-        let text = b"5 7 jbd2/loo6 7 jbd2/loop0-8 bio_complete bio 0xff11000000896e40 status 0\n";
+        let text = b"5 7 jbd2/loo6 7 jbd2/loop0-8 bio_complete bio 0xff11000000896e40 status 0\n\
+            5 7 python\\x00\\x00 6 0 - bio_complete bio 0xff11000000896e40 status 0\n\
+            5 7 python\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00 6 0 - bio_complete bio 0xff11000000896e40 status 0\n";
         BpftraceText.parse_lines(&options, text, &mut batch);
-        assert_eq!((batch.events.len(), batch.notes.len()), (0, 1));
+        assert_eq!((batch.events.len(), batch.notes.len()), (1, 2));
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl<'a> Prefix<'a> {
         let (mut tid, mut comm) = (None, None);
         // Only relative times are padded on the left.
         let mut padding = 0;
+        let mut fills_column = false;
         if cursor.literal(b"[pid ").is_some() {
             skip_spaces(&mut cursor);
             tid = Some(task_id(cursor.decimal()?)?);
@@ -68,6 +69,7 @@ impl<'a> Prefix<'a> {
                 b' ' if number <= MAX_PID => {
                     tid = Some(number as u32);
                     padding = skip_spaces(&mut cursor).saturating_sub(1.max(PID_COLUMN.saturating_sub(digits)));
+                    fills_column = digits + 1 >= PID_COLUMN;
                 }
                 b'<' => {
                     tid = Some(task_id(number)?);
@@ -82,7 +84,12 @@ impl<'a> Prefix<'a> {
         }
         let mut time = None;
         if cursor.rest.first().is_some_and(u8::is_ascii_digit) {
-            time = Some(take_time(&mut cursor, padding > 0)?);
+            let taken = take_time(&mut cursor, padding > 0)?;
+            // The rest of a torn line has become a part of a shorter PID.
+            if fills_column && padding > 0 && taken.clock != Clock::Relative {
+                return None;
+            }
+            time = Some(taken);
             cursor.literal(b" ")?;
             if cursor.literal(b"(+").is_some() {
                 cursor.rest = &cursor.rest[memchr(b')', cursor.rest)? + 1..];
