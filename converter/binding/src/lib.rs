@@ -370,6 +370,12 @@ fn convert_trace<'py>(
     }
 }
 
+/// Returns whether a file is a Perfetto trace with events of ftrace, and without tracks of Syncline. Raises CoreError.
+#[pyfunction]
+fn is_system_trace(py: Python<'_>, path: &str) -> PyResult<bool> {
+    py.detach(|| source::perfetto::is_system_trace(path)).map_err(|error| raise(&error))
+}
+
 /// Compares a trace with the checksum that it holds, if Syncline wrote it and it is whole. Raises CoreError.
 #[pyfunction]
 #[pyo3(signature = (input, *, progress=None))]
@@ -685,6 +691,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
     module.add_function(wrap_pyfunction!(convert_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(is_system_trace, module)?)?;
     module.add_function(wrap_pyfunction!(verify_trace, module)?)?;
     module.add_function(wrap_pyfunction!(allows_loss, module)?)?;
     module.add_function(wrap_pyfunction!(check_max_loss, module)?)?;

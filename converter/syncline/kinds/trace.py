@@ -1,4 +1,4 @@
-"""A Perfetto trace: one that Syncline wrote, whose rows the core reads, or another one."""
+"""A Perfetto trace: one that Syncline wrote, whose rows the core reads, or another one. One of a system's events is a Log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Trace(Kind):
         # A trace begins with this byte. A log may do so too: with an empty line.
         head = place.head
         is_trace = head[:1] == b"\x0a" and not _is_text(head[:256]) and _is_packet(head)
-        return cls(place.path) if is_trace else None
+        if not is_trace or _core.is_system_trace(place.path):
+            return None
+        return cls(place.path)
 
     def runs(self, source: str | None = None) -> list[Input]:
         return [Log(self.path) if source else self]

@@ -67,6 +67,12 @@ enum Stored {
 }
 
 impl Store {
+    /// A file that is kept open, whatever becomes of its name.
+    pub fn of_file(file: File) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self { inner: Stored::File(file), len })
+    }
+
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -335,8 +341,7 @@ impl Input {
     /// Returns the whole input for reading at any offset. Compressed or piped input goes to an unnamed temporary file, unless it is small.
     pub fn into_store(mut self) -> io::Result<Store> {
         if let Some(file) = self.plain {
-            let len = file.metadata()?.len();
-            return Ok(Store { inner: Stored::File(file), len });
+            return Store::of_file(file);
         }
         let mut head = std::mem::take(&mut self.head);
         let small = (&mut self.reader).take(MAX_HEAD_BYTES as u64).read_to_end(&mut head)? < MAX_HEAD_BYTES;

@@ -1,7 +1,7 @@
 //! Arguments with a name of their own, which only packets of the run and of predicted writes have. Slices of the run have interned names.
 
-use super::wire::{Damaged, Fields};
 use crate::trace_layout::fields::{annotation, event};
+use crate::trace_layout::wire::{Damaged, Fields};
 
 pub(super) struct Argument<'a> {
     pub(super) name: &'a str,

@@ -5,11 +5,11 @@ use std::thread::Scope;
 
 use super::Stop;
 use super::decompress::Decompress;
-use super::wire::{Fields, Wire, end_of_whole};
 use crate::error::Error;
 use crate::input_file::{Chunk, ChunkReader, Input};
 use crate::trace_layout::compressed::is_compressed;
 use crate::trace_layout::fields::trace;
+use crate::trace_layout::wire::{Fields, Wire, end_of_whole};
 
 /// Number of blocks that wait to be read.
 const WAITING: usize = 2;

@@ -2,9 +2,9 @@
 
 use super::argument::{Argument, Value, arguments, from_first};
 use super::check;
-use super::wire::{Damaged, Fields, Wire};
 use crate::error::Error;
 use crate::trace_layout::fields::{packet, trace};
+use crate::trace_layout::wire::{Damaged, Fields, Wire};
 use crate::trace_layout::{CHECKSUM_KEY, SEQUENCE_ID};
 
 /// Compares packets with the checksum that ends a trace.

@@ -3,12 +3,12 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::wire::{Damaged, Fields, Wire};
 use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
 use crate::rows::{Bio, Call, Commit, PhaseKind, Request, Row, Type, Value, WaitInterval, WriteWait};
 use crate::trace_layout::fields::{descriptor, interned};
+use crate::trace_layout::wire::{Damaged, Fields, Wire};
 use crate::trace_layout::{CATEGORIES, Category};
 
 /// What an annotation is, by its name. A column may be one of several tables.

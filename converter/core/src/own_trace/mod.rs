@@ -12,7 +12,6 @@ mod interned;
 mod predicted_write;
 mod rebuild;
 mod slices;
-mod wire;
 
 use std::thread;
 
@@ -24,7 +23,6 @@ use self::blocks::{Block, Blocks};
 use self::integrity::Integrity;
 use self::interned::{Interned, Tracks};
 use self::slices::{Counters, Event, Open};
-use self::wire::{Fields, Wire};
 use crate::error::{Error, Refused, Result};
 use crate::event::Dev;
 use crate::input_file::Input;
@@ -34,6 +32,7 @@ use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
 use crate::sink::{Mark, PredictedWrite, RunFacts, Sink};
 use crate::trace_layout::fields::{clock, event, packet, trace};
+use crate::trace_layout::wire::{Damaged, Fields, Wire};
 use crate::trace_layout::{CHECKSUM_KEY, Category, SEQUENCE_ID};
 
 /// The oldest version of the trace layout that is read. Version 3 has a new name for a column, and a column that older rows imply.
@@ -50,6 +49,12 @@ pub enum Stop {
 impl Stop {
     const FOREIGN: Self = Self::Refused("it holds what Syncline does not write");
     const DAMAGED: Self = Self::Refused("it is damaged or cut off");
+}
+
+impl From<Damaged> for Stop {
+    fn from(_: Damaged) -> Self {
+        Self::DAMAGED
+    }
 }
 
 impl From<Error> for Stop {

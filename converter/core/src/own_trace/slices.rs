@@ -2,7 +2,6 @@
 
 use super::interned::{Content, Single, Table, Track};
 use super::rebuild::at;
-use super::wire::Fields;
 use super::{Reader, Stop, predicted_write, rebuild};
 use crate::event::WaitKind;
 use crate::event::bio_flags::{BioFlags, Direction};
@@ -18,6 +17,7 @@ use crate::rows::{
 };
 use crate::sink::{Group, GroupRequest, Mark, PredictedWrite};
 use crate::trace_layout::fields::{annotation, event};
+use crate::trace_layout::wire::Fields;
 use crate::trace_layout::{Category, whole_address};
 
 /// Values of counters right after an event: of a bio, the bios and the bytes in flight on its device; of a request, the requests in flight, and

@@ -10,6 +10,7 @@ mod block_event;
 pub mod bpftrace_json;
 pub mod bpftrace_text;
 mod cursor;
+mod described;
 mod dynamic_events;
 mod escape;
 mod event_names;
@@ -22,6 +23,7 @@ mod mends;
 mod other_tools;
 pub mod perf_data;
 pub mod perf_script;
+pub mod perfetto;
 mod reserved_names;
 pub mod strace;
 mod text_lines;
@@ -48,6 +50,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &trace_dat::TraceDatSource,
     &perf_data::PerfData,
     &blktrace::Blktrace,
+    &perfetto::Perfetto,
     &bpftrace_json::BpftraceJson,
     &events_jsonl::EventsJsonl,
     &ftrace_text::FtraceText,

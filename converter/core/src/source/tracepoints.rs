@@ -172,6 +172,16 @@ impl Tracepoint {
         self.is_raw() || matches!(self, Self::Named(EventName::Enter(_) | EventName::Exit(_)))
     }
 
+    /// Whether it is the start of a sync of a file system.
+    pub(super) fn starts_request(self) -> bool {
+        let is_start = |event| matches!(event, EventName::Start | EventName::FsStart | EventName::StartWithoutId);
+        match self {
+            Self::Named(event) => is_start(event),
+            Self::Dynamic(event) => matches!(event, DynamicEvent::SyncEnter(_)),
+            Self::RawEnter | Self::RawExit => false,
+        }
+    }
+
     /// Its system in tracefs.
     pub(super) fn system(self, name: &[u8]) -> &'static str {
         match self {

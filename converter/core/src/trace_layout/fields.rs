@@ -5,15 +5,23 @@ pub(crate) mod trace {
 }
 
 pub(crate) mod packet {
+    pub(crate) const FTRACE_EVENTS: u32 = 1;
+    pub(crate) const PROCESS_TREE: u32 = 2;
     pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
     pub(crate) const TIMESTAMP: u32 = 8;
     pub(crate) const TRUSTED_PACKET_SEQUENCE_ID: u32 = 10;
     pub(crate) const TRACK_EVENT: u32 = 11;
     pub(crate) const INTERNED_DATA: u32 = 12;
     pub(crate) const SEQUENCE_FLAGS: u32 = 13;
+    pub(crate) const FTRACE_STATS: u32 = 34;
+    pub(crate) const TRACE_STATS: u32 = 35;
+    pub(crate) const PREVIOUS_PACKET_DROPPED: u32 = 42;
+    pub(crate) const SYSTEM_INFO: u32 = 45;
     pub(crate) const COMPRESSED_PACKETS: u32 = 50;
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const MACHINE_ID: u32 = 98;
+    pub(crate) const ZSTD_COMPRESSED_PACKETS: u32 = 133;
     pub(crate) const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
     pub(crate) const SEQ_NEEDS_INCREMENTAL_STATE: u64 = 2;
 }
@@ -23,6 +31,7 @@ pub(crate) mod clock {
     pub(crate) const PRIMARY_TRACE_CLOCK: u32 = 2;
     pub(crate) const CLOCK_ID: u32 = 1;
     pub(crate) const TIMESTAMP: u32 = 2;
+    pub(crate) const MONOTONIC_RAW: u64 = 5;
     pub(crate) const BOOTTIME: u64 = 6;
 }
 

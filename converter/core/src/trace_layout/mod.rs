@@ -5,6 +5,7 @@ mod category;
 pub(crate) mod compressed;
 pub(crate) mod fields;
 mod flow;
+pub(crate) mod wire;
 
 pub(crate) use self::address::{short_address, whole_address};
 pub(crate) use self::category::{CATEGORIES, Category};

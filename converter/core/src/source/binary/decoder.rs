@@ -7,13 +7,12 @@ use super::ByteOrder;
 use super::format::{Field, Format, Layout};
 use crate::event::{Dev, Kind};
 use crate::names::Names;
-use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields, is_on_tracepoint};
-use crate::source::event_names::{EventName, is_background};
+use crate::source::described::{Described, Meaning};
+use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields};
+use crate::source::event_names::is_background;
 use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{self, Machine, Tracepoint};
-use crate::source::write_events::{LIMITS_SYSTEM, WriteEventName};
-
-const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
+use crate::source::write_events::WriteEventName;
 
 /// The location of a number in a record.
 #[derive(Clone, Copy, Debug)]
@@ -81,29 +80,23 @@ enum Slot {
     Text(Field),
 }
 
-/// What the groups of the recorder's dynamic events begin with.
-const RECORDER: &str = "syncline_";
-
 impl RecordDecoder {
     pub(super) fn of(format: &Format, machine: Option<Machine>, keep_writes: bool) -> Self {
-        let name = format.name.as_bytes();
         let is_probe = |field: &Field| PROBE_FIELDS.contains(&field.name.as_str());
-        let is_probe = format.fields.iter().any(is_probe);
-        let is_on_tracepoint = is_on_tracepoint(name) && format.system.starts_with(RECORDER);
-        if keep_writes
-            && (is_probe || format.system == LIMITS_SYSTEM)
-            && let Some(write) = WriteEventName::parse(name, is_probe)
-        {
-            return Self { write: Some(write), probe_fields: all_fields(format), ..Self::of_other() };
-        }
-        if is_on_tracepoint || is_probe {
-            return Self::of_probe(format);
-        }
-        // What the text of the ring buffer names after the writer of markers is stored as `print`.
-        let known =
-            if format.is_print() { Some(MARK) } else { Tracepoint::from_name(name).filter(|known| *known != MARK) };
-        let tracepoint = known.filter(|tracepoint| tracepoint.system(name) == format.system);
-        let tracepoint = tracepoint.filter(|tracepoint| !tracepoint.is_raw() || machine.is_some());
+        let described = Described {
+            name: format.name.as_bytes(),
+            system: Some(&format.system),
+            is_print: format.is_print(),
+            is_probe: format.fields.iter().any(is_probe),
+        };
+        let tracepoint = match described.meaning(machine, keep_writes) {
+            Meaning::Write(write) => {
+                return Self { write: Some(write), probe_fields: all_fields(format), ..Self::of_other() };
+            }
+            Meaning::Tracepoint(Tracepoint::Dynamic(event)) => return Self::of_probe(event, format),
+            Meaning::Tracepoint(tracepoint) => Some(tracepoint),
+            Meaning::Other => None,
+        };
         let mut slots = [const { None }; tracepoints::Field::COUNT];
         for field in &format.fields {
             if let Some(used) = tracepoints::Field::of(field.name.as_bytes()) {
@@ -131,8 +124,7 @@ impl RecordDecoder {
     }
 
     /// The decoder of a dynamic event.
-    fn of_probe(format: &Format) -> Self {
-        let Some(event) = DynamicEvent::from_name(format.name.as_bytes()) else { return Self::of_other() };
+    fn of_probe(event: DynamicEvent, format: &Format) -> Self {
         let missing = event.required_fields().iter().find(|&&name| format.field(name).is_none());
         Self {
             tracepoint: Some(Tracepoint::Dynamic(event)),

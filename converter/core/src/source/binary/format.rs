@@ -5,7 +5,6 @@ use std::io;
 
 use super::Cursor;
 use crate::source::dynamic_events::DynamicEvent;
-use crate::source::event_names::EventName;
 use crate::source::tracepoints::Tracepoint;
 
 /// The system of ftrace's own events: markers, prints, functions, stacks.
@@ -51,9 +50,8 @@ impl Format {
     /// Whether it is the start of a sync of a file system.
     pub(in crate::source) fn is_of_requests(&self) -> bool {
         let name = self.name.as_bytes();
-        let is_start = |event| matches!(event, EventName::Start | EventName::FsStart | EventName::StartWithoutId);
-        matches!(Tracepoint::from_name(name), Some(Tracepoint::Named(event)) if is_start(event))
-            || matches!(DynamicEvent::from_name(name), Some(DynamicEvent::SyncEnter(_)))
+        let dynamic = DynamicEvent::from_name(name).map(Tracepoint::Dynamic);
+        [Tracepoint::from_name(name), dynamic].into_iter().flatten().any(Tracepoint::starts_request)
     }
 
     /// Parses the text of a `format` file; `None` if it is not one.

@@ -1,47 +1,39 @@
 //! Reads the protobuf wire format. Nothing is copied.
 
-use super::Stop;
-
-/// The bytes are not of the format, or an id is not defined. Unlike `Stop`, it fits a register.
+/// The bytes are not of the format, or an id is not defined.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Damaged;
-
-impl From<Damaged> for Stop {
-    fn from(_: Damaged) -> Self {
-        Self::DAMAGED
-    }
-}
+pub(crate) struct Damaged;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Wire<'a> {
+pub(crate) enum Wire<'a> {
     /// A varint, or a number of fixed length.
     Int(u64),
     Bytes(&'a [u8]),
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn int(self) -> Result<u64, Damaged> {
+    pub(crate) fn int(self) -> Result<u64, Damaged> {
         match self {
             Self::Int(value) => Ok(value),
             Self::Bytes(_) => Err(Damaged),
         }
     }
 
-    pub(super) fn bytes(self) -> Result<&'a [u8], Damaged> {
+    pub(crate) fn bytes(self) -> Result<&'a [u8], Damaged> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             Self::Int(_) => Err(Damaged),
         }
     }
 
-    pub(super) fn text(self) -> Result<&'a str, Damaged> {
+    pub(crate) fn text(self) -> Result<&'a str, Damaged> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Damaged)
     }
 }
 
 /// The fields of a message: (number, value).
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Wire<'a>), Damaged>;
@@ -122,8 +114,27 @@ fn join(groups: u64) -> u64 {
     fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4
 }
 
+/// The numbers of a packed repeated field.
+pub(crate) struct Varints<'a>(pub(crate) &'a [u8]);
+
+impl Iterator for Varints<'_> {
+    type Item = Result<u64, Damaged>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let number = varint(&mut self.0).ok_or(Damaged);
+        if number.is_err() {
+            self.0 = &[];
+        }
+        Some(number)
+    }
+}
+
 /// Returns the end of the last whole message of repeated messages; `None` if none is whole.
-pub(super) fn end_of_whole(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn end_of_whole(bytes: &[u8]) -> Option<usize> {
     let mut rest = Fields(bytes);
     let mut end = 0;
     while let Some(Ok(_)) = rest.next() {
@@ -156,6 +167,9 @@ mod tests {
                     assert_eq!(left.len(), more);
                 }
                 assert_eq!(varint(&mut &bytes[..len - 1]), None);
+                let two = [&bytes[..len], &bytes[..len - 1]].concat();
+                let read: Vec<_> = Varints(&two).map(Result::ok).collect();
+                assert_eq!(read, if len == 1 { vec![Some(value)] } else { vec![Some(value), None] });
             }
         }
         assert_eq!(varint(&mut &[0xff; 12][..]), None);
