@@ -33,7 +33,7 @@ def tables(folder: Path) -> dict[str, Rows]:
     """Reads the tables that the core wrote to a folder."""
     result = {}
     with once.database() as db:
-        for table in (*KEYS, "wait", "phase", "journal", "write_wait", "mark", "meta"):
+        for table in (*KEYS, "wait", "phase", "journal", "write_wait", "file_op", "mark", "meta"):
             cursor = db.execute(f"SELECT * FROM '{folder}/syncline_{table}.parquet'")
             columns = [column[0] for column in cursor.description]
             result[table] = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]

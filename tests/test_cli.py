@@ -141,7 +141,7 @@ def test_a_missing_table_makes_its_figures_unknown(made: Path, tmp_path: Path) -
     message = fails(3, "report", tmp_path)
     assert "syncline_sync.parquet is missing" in message
     assert (
-        "the only tables of a run in it are bio, wait, phase, journal, write_wait, loss, mark, meta"
+        "the only tables of a run in it are bio, wait, phase, journal, write_wait, file_op, loss, mark, meta"
         in message
     )
     assert "convert LOG -o DIR/" in message
@@ -476,6 +476,7 @@ def test_the_help_of_query_names_every_table(made: Path) -> None:
         "phase",
         "journal",
         "write_wait",
+        "file_op",
         "stack",
         "parallel",
         "loss",
@@ -485,12 +486,13 @@ def test_the_help_of_query_names_every_table(made: Path) -> None:
         assert f"syncline_{table}" in text
         for path in (made / "t.pftrace", made / "t"):
             ok("query", path, f"SELECT COUNT(*) FROM syncline_{table}")
-    # A folder holds ten tables. The engine derives the others.
+    # A folder holds eleven tables. The engine derives the others.
     assert left(made / "t") == [
         f"syncline_{table}.parquet"
         for table in (
             "bio",
             "call",
+            "file_op",
             "journal",
             "loss",
             "mark",

@@ -312,7 +312,7 @@ def test_a_time_of_a_log_and_of_its_trace(log: str, tmp_path: Path) -> None:
         if (is_in(row) if row["sync_id"] is None else row["sync_id"] in by_id)
     ]
     assert sorted(row["bio_id"] for row in part["bio"]) == sorted(row["bio_id"] for row in bios)
-    for name in ("journal", "write_wait"):
+    for name in ("journal", "write_wait", "file_op"):
         assert part[name] == [row for row in whole[name] if is_in(row)]
     losses = {row["reason"]: row["count"] for row in part["loss"]}
     unmatched = [row for row in whole["call"] if row["unmatched"] and not is_in(row)]

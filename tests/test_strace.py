@@ -660,7 +660,7 @@ def test_syncs_by_io_uring_are_a_loss(tmp_path: Path) -> None:
     uses = data.count(b" io_uring_enter(")
     assert uses > 100
     with pytest.raises(_core.CoreError) as raised:
-        core(tmp_path, data)
+        convert(tmp_path, data, to="out.jsonl")
     message, hint, kind = raised.value.args
     assert f"uses io_uring or Linux AIO, whose syncs strace does not see ({uses} times)" in message
     assert kind == "input"

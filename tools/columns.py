@@ -41,6 +41,7 @@ VIEWS = {
     "phase": "Phases of sync requests",
     "journal": "Commits of journals",
     "write_wait": "Waits of writes",
+    "file_op": "Operations on files",
     "loss": "Losses",
     "mark": "Marks",
 }

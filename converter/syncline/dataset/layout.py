@@ -61,7 +61,7 @@ _LONGEST_NAME = 60
 _LONGEST_HOST = 200
 _INT = 2**63
 # Tables whose rows differ between runs, and are the same in all forms of one run.
-_OF_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "mark")
+_OF_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "file_op", "mark")
 
 # Columns of sql/commands/dataset/run.sql.
 TAKEN = frozenset(

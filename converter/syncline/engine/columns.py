@@ -57,7 +57,7 @@ _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
 # In bytes. DuckDB counts what its operators hold, and the process has about 0.25 GB more, so it stays within 4 GB.
 _MEMORY_LIMIT = 3_500_000_000
 # Tables whose files may lack rows, or the values of columns.
-_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait")
+_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "file_op")
 # Engines that have the tables from the start. The others build each table from a trace when it is first used.
 WITH_TABLES = ("duckdb", "spark")
 _GUESSES = ("Did you mean ", "Candidate bindings: ", "Candidate tables: ", "Candidate functions:")

@@ -12,7 +12,19 @@ from syncline.formats import is_low_level_log, is_table_folder, runs_in, table_e
 from .errors import EngineError
 
 # The tables that files hold. The engine derives the others.
-TABLES = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "loss", "mark", "meta")
+TABLES = (
+    "sync",
+    "bio",
+    "call",
+    "wait",
+    "phase",
+    "journal",
+    "write_wait",
+    "file_op",
+    "loss",
+    "mark",
+    "meta",
+)
 
 # The hint for an input that is not a result of `syncline convert`.
 CONVERT = "Convert the log to a folder of tables: syncline convert LOG -o DIR/"

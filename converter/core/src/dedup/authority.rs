@@ -394,6 +394,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         | Kind::CommitEnd { .. }
         | Kind::CommitStep { .. }
         | Kind::Thread(_)
+        | Kind::FileCall(_)
+        | Kind::FileReturn(_)
         | Kind::Mark { .. }
         | Kind::Torn { .. }
         | Kind::Other => None,

@@ -5,11 +5,13 @@ use crate::names::NameId;
 pub(crate) mod background_ids;
 pub mod bio_flags;
 pub mod errno;
+pub mod file_op;
 pub mod place;
 pub mod probe;
 pub mod write;
 
 use self::bio_flags::BioFlags;
+use self::file_op::{FileCall, FileReturn};
 use self::probe::Probe;
 use self::write::WriteEvent;
 
@@ -332,6 +334,10 @@ pub enum Kind {
     Mark { phase: MarkPhase, name: NameId, key: u64 },
     /// A probe on a stock kernel has been hit.
     Probe(Probe),
+    /// A thread begins an operation on files that is no sync.
+    FileCall(FileCall),
+    /// It returns.
+    FileReturn(FileReturn),
     /// A line that is torn. `id` is `NO_ID` and `bio` 0 where the line does not name them.
     Torn { id: u64, bio: u64, fact: TornFact },
     /// An event of the tracer that no report uses. Only the low-level log holds it.
@@ -365,7 +371,7 @@ impl TornFact {
 }
 
 impl Kind {
-    pub const COUNT: usize = 24;
+    pub const COUNT: usize = 26;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -391,6 +397,8 @@ impl Kind {
         "thread_state",
         "block_insert",
         "block_done",
+        "file_call",
+        "file_return",
     ];
 
     pub fn index(&self) -> usize {
@@ -419,6 +427,8 @@ impl Kind {
             Self::Thread(_) => 21,
             Self::BlockInsert { .. } => 22,
             Self::BlockDone { .. } => 23,
+            Self::FileCall(_) => 24,
+            Self::FileReturn(_) => 25,
         }
     }
 
@@ -438,6 +448,16 @@ impl Kind {
                 f(path);
             }
             Self::CallExit { stack, .. } => f(stack),
+            Self::FileCall(FileCall { path, to_path, flags, stack, .. }) => {
+                f(path);
+                f(to_path);
+                f(flags);
+                f(stack);
+            }
+            Self::FileReturn(FileReturn { path, stack, .. }) => {
+                f(path);
+                f(stack);
+            }
             Self::Mark { name, .. } => f(name),
             Self::SyncEnd { fs, .. } => f(fs),
             Self::SyncStart { path, fs, .. } => {

@@ -20,7 +20,7 @@
 //! | `threads` | states of threads, and which phases the inputs show | `threads`; others note what they see |
 //! | `seen` | what the inputs report | the rule of each kind of event; all ask it |
 //! | `lost_bios` | completions of unknown bios | rules of bios; `requests` asks it |
-//! | `ends`, `lone_calls`, `marks`, `origins`, `torn`, `waits`, `write_waits`, `behind`, `damaged`, `block_layer` | | the rule of the same name |
+//! | `ends`, `file_ops`, `lone_calls`, `marks`, `origins`, `torn`, `waits`, `write_waits`, `behind`, `damaged`, `block_layer` | | the rule of the same name |
 //!
 //! `phases` and `parts` are rules that need no store. `names_in_use` visits all stores. `writes` is a pairer of its own, for the table of writes.
 
@@ -32,6 +32,7 @@ mod calls;
 mod commits;
 mod damaged;
 mod ends;
+mod file_ops;
 mod flushes;
 mod lingering;
 mod lone_calls;
@@ -65,6 +66,7 @@ use self::stores::block_requests::BlockRequests;
 use self::stores::commits::Commits;
 use self::stores::damaged::HeldEvent;
 use self::stores::ends::Ends;
+use self::stores::file_ops::FileOps;
 pub use self::stores::files::{Files, Writers};
 use self::stores::flushes::Flushes;
 use self::stores::journals::Journals;
@@ -141,6 +143,7 @@ pub struct Pairer {
     cpu_before: CpuBefore,
     probes: Probes,
     write_waits: WriteWaits,
+    file_ops: FileOps,
     background: BackgroundIds,
     marks: Marks,
     /// Events that wait for the next event of their threads, at most one of each thread.
@@ -207,6 +210,7 @@ impl Pairer {
             cpu_before: CpuBefore::default(),
             probes: Probes::default(),
             write_waits: WriteWaits::default(),
+            file_ops: FileOps::default(),
             background: BackgroundIds::default(),
             marks: Marks::default(),
             held: Vec::new(),
@@ -335,6 +339,8 @@ impl Pairer {
                 Ok(())
             }
             Kind::Probe(probe) => self.probe(event, probe, out),
+            Kind::FileCall(call) => self.file_call(event, call, out),
+            Kind::FileReturn(returned) => self.file_return(event, returned, out),
             Kind::WbEnd { .. } | Kind::Torn { .. } | Kind::Other => Ok(()),
         }
     }
@@ -380,7 +386,8 @@ impl Pairer {
             self.flush(id, out)?;
         }
         self.ends.finish(&mut self.losses);
-        self.finish_write_waits(out)
+        self.finish_write_waits(out)?;
+        self.finish_file_ops(out)
     }
 
     /// Closes what has waited long enough: ended requests for their bios, bios for their completion, calls of processes for a request.

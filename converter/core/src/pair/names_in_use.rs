@@ -11,6 +11,7 @@ impl Pairer {
         self.held_exits.iter().for_each(|held| held.event().visit_names(f));
         self.files.visit_names(f);
         self.write_waits.visit_names(f);
+        self.file_ops.visit_names(f);
         self.block_requests.visit_names(f);
         self.tasks.by_id.values().for_each(|task| task.origins.visit_names(f));
         self.requests.rows().for_each(|row| visit_request(row, f));

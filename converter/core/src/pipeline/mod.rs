@@ -23,6 +23,11 @@ pub(crate) trait Pipeline {
         false
     }
 
+    /// Whether the output holds operations on files.
+    fn keeps_file_ops(&self) -> bool {
+        false
+    }
+
     /// Takes a batch. It may keep `merged.batch` and leave another batch instead.
     fn add_batch(&mut self, merged: &mut MergedBatch, tally: &InputTally) -> Result<()>;
 

@@ -142,6 +142,10 @@ impl Pipeline for PairingPipeline<'_> {
         false
     }
 
+    fn keeps_file_ops(&self) -> bool {
+        self.pairing.sink.wants_file_ops()
+    }
+
     fn add_batch(&mut self, merged: &mut MergedBatch, tally: &InputTally) -> Result<()> {
         let batch = &merged.batch;
         if self.needs_thread_ids {
@@ -308,6 +312,20 @@ impl Adopter<'_> {
                     } else {
                         *stack = stacks.fold(&symbols.name(event.pid, raw), names);
                     }
+                }
+            }
+            Kind::FileCall(call) => {
+                adopted.path(&mut call.path, batch, names);
+                adopted.path(&mut call.to_path, batch, names);
+                adopted.name(&mut call.flags, batch, names);
+                if call.stack.is_some() {
+                    call.stack = stacks.fold(batch.names.get(call.stack), names);
+                }
+            }
+            Kind::FileReturn(returned) => {
+                adopted.path(&mut returned.path, batch, names);
+                if returned.stack.is_some() {
+                    returned.stack = stacks.fold(batch.names.get(returned.stack), names);
                 }
             }
             Kind::Mark { name, .. } => adopted.name(name, batch, names),

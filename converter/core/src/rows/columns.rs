@@ -152,6 +152,27 @@ pub const WRITE_WAIT: &[(&str, Type)] = &[
     ("confidence", Type::Text),
 ];
 
+pub const FILE_OP: &[(&str, Type)] = &[
+    ("op_id", Type::Int),
+    ("ts_ns", Type::Int),
+    ("dur_ns", Type::Int),
+    ("tid", Type::Int),
+    ("pid", Type::Int),
+    ("comm", Type::Text),
+    ("op", Type::Text),
+    ("fd", Type::Int),
+    ("path", Type::Text),
+    ("to_path", Type::Text),
+    ("flags", Type::Text),
+    ("created", Type::Bool),
+    ("offset_bytes", Type::Int),
+    ("bytes", Type::Int),
+    ("ret", Type::Int),
+    ("stack", Type::Text),
+    ("confidence", Type::Text),
+    ("incomplete", Type::Text),
+];
+
 pub const LOSS: &[(&str, Type)] = &[
     ("reason", Type::Text),
     ("severity", Type::Text),

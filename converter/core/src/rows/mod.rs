@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod derived;
 mod fields;
+pub mod file_op;
 pub mod write;
 
 use self::fields::columns_of;

@@ -272,6 +272,7 @@ fn run(
     let mut source_options = options.source_options;
     source_options.keep_extras = pipeline.keeps_all_events();
     source_options.keep_writes = pipeline.keeps_writes();
+    source_options.keep_file_ops = pipeline.keeps_file_ops();
     let merge_options = MergeOptions {
         window_ns: options.window_ns,
         workers: options.workers,

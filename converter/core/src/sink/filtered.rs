@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
+use crate::rows::file_op::FileOp;
 use crate::rows::{Bio, Call, Commit, Request, WriteWait};
 
 /// Conditions on a request; `None` matches everything.
@@ -96,6 +97,17 @@ impl Filter {
         let dev_matches = check(self.dev, |wanted| request.dev.is_known().then_some(request.dev == wanted));
         let is_slow = check(self.min_latency_ns, |min| request.dur().map(|dur| dur >= min));
         self.check_task(request.pid, names.get(request.comm)).min(path_matches).min(dev_matches).min(is_slow)
+    }
+
+    /// Checks an operation on files, of whose two paths one is enough. It has no device. How long it took does not matter: a short write is as
+    /// unsafe as a long one.
+    fn check_file_op(&self, op: &FileOp, names: &Names) -> Verdict {
+        let paths = [op.path, op.to_path].into_iter().filter(|path| path.is_some());
+        let starts =
+            |wanted: &String| paths.map(|path| names.get(path).starts_with(wanted.as_bytes())).reduce(|a, b| a || b);
+        let path_matches = check(self.path.as_ref(), starts);
+        let dev_matches = check(self.dev, |_| None);
+        self.check_task(op.pid, names.get(op.comm)).min(path_matches).min(dev_matches)
     }
 
     /// Checks a call without a request. It has neither path nor device.
@@ -209,6 +221,15 @@ impl<S: Sink> Sink for Filtered<S> {
             Verdict::Passes => self.sink.write_wait(wait, names),
             _ => Ok(()),
         }
+    }
+
+    fn wants_file_ops(&self) -> bool {
+        self.sink.wants_file_ops()
+    }
+
+    fn file_op(&mut self, op: &FileOp, names: &Names) -> Result<()> {
+        let verdict = self.filter.check_file_op(op, names).min(self.check_time(op.start, op.dur));
+        if verdict == Verdict::Passes { self.sink.file_op(op, names) } else { Ok(()) }
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

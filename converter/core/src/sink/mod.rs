@@ -15,6 +15,7 @@ pub mod threaded;
 use crate::error::Result;
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
+use crate::rows::file_op::FileOp;
 use crate::rows::write::WriteRow;
 use crate::rows::{Bio, Call, Commit, Request, WriteWait};
 
@@ -105,6 +106,16 @@ pub trait Sink {
 
     /// Takes a wait of a thread that writes. Those of one thread are in the order of time, also relative to its groups.
     fn write_wait(&mut self, _wait: &WriteWait, _names: &Names) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the output holds operations on files. If not, the inputs are not searched for them.
+    fn wants_file_ops(&self) -> bool {
+        false
+    }
+
+    /// Takes an operation on files. Those of one thread are in the order of time.
+    fn file_op(&mut self, _op: &FileOp, _names: &Names) -> Result<()> {
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::{Group, GroupRequest, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason};
 use crate::names::{Copied, Names, Update};
+use crate::rows::file_op::FileOp;
 use crate::rows::{Bio, Call, Commit, Request, WriteWait};
 
 /// Number of calls that are sent to the thread at once.
@@ -21,6 +22,7 @@ enum SinkCall {
     Bio,
     Commit(Box<Commit>),
     WriteWait(Box<WriteWait>),
+    FileOp,
     Group { call: bool, requests: u32 },
     Loss { reason: Reason, ts: i64, text: String },
     Finish(Box<(RunFacts, Losses)>),
@@ -30,6 +32,7 @@ enum SinkCall {
 struct RowBatch {
     sink_calls: Vec<SinkCall>,
     bios: Vec<Bio>,
+    file_ops: Vec<FileOp>,
     calls: Vec<Call>,
     /// Each with the number of its `bio_ids`.
     requests: Vec<(Request, u32)>,
@@ -42,6 +45,7 @@ impl RowBatch {
     fn clear(&mut self) {
         self.sink_calls.clear();
         self.bios.clear();
+        self.file_ops.clear();
         self.calls.clear();
         self.requests.clear();
         self.bio_ids.clear();
@@ -52,6 +56,7 @@ impl RowBatch {
     fn replay(&self, sink: &mut dyn Sink, names: &mut Names) -> Result<()> {
         names.apply(&self.names);
         let (mut bios, mut calls, mut requests) = (self.bios.iter(), self.calls.iter(), self.requests.iter());
+        let mut file_ops = self.file_ops.iter();
         let mut bio_ids = &self.bio_ids[..];
         let mut group = Vec::new();
         for sink_call in &self.sink_calls {
@@ -70,6 +75,7 @@ impl RowBatch {
                 }
                 SinkCall::Commit(commit) => sink.commit(commit, names)?,
                 SinkCall::WriteWait(wait) => sink.write_wait(wait, names)?,
+                SinkCall::FileOp => file_ops.next().map_or(Ok(()), |op| sink.file_op(op, names))?,
                 SinkCall::Loss { reason, ts, text } => sink.loss(*reason, *ts, text)?,
                 SinkCall::Finish(facts_and_losses) => {
                     let (facts, losses) = facts_and_losses.as_ref();
@@ -91,10 +97,12 @@ pub struct Threaded {
     thread: Option<JoinHandle<Result<u64>>>,
     /// Known once the thread has ended.
     unweighted: u64,
+    wants_file_ops: bool,
 }
 
 impl Threaded {
     pub fn new(mut sink: Box<dyn Sink + Send>) -> Result<Self> {
+        let wants_file_ops = sink.wants_file_ops();
         let (full, batches) = sync_channel::<RowBatch>(BATCHES);
         let (recycle, empty) = sync_channel(BATCHES + 2);
         let work = move || {
@@ -108,7 +116,15 @@ impl Threaded {
         };
         let thread = thread::Builder::new().name("syncline-encode".into()).spawn(work).map_err(Error::Thread)?;
         let batch = RowBatch::default();
-        Ok(Self { batch, copied: Copied::default(), full: Some(full), empty, thread: Some(thread), unweighted: 0 })
+        Ok(Self {
+            batch,
+            copied: Copied::default(),
+            full: Some(full),
+            empty,
+            thread: Some(thread),
+            unweighted: 0,
+            wants_file_ops,
+        })
     }
 
     /// Adds the new names to the batch. Called before a row that may use them is added.
@@ -181,6 +197,16 @@ impl Sink for Threaded {
     fn write_wait(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
         self.add_names(names)?;
         self.add_call(SinkCall::WriteWait(Box::new(wait.clone())))
+    }
+
+    fn wants_file_ops(&self) -> bool {
+        self.wants_file_ops
+    }
+
+    fn file_op(&mut self, op: &FileOp, names: &Names) -> Result<()> {
+        self.add_names(names)?;
+        self.batch.file_ops.push(op.clone());
+        self.add_call(SinkCall::FileOp)
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

@@ -250,6 +250,8 @@ pub struct SourceOptions {
     pub keep_extras: bool,
     /// Keep the events of writes, and no others of the ring buffer.
     pub keep_writes: bool,
+    /// Keep operations on files that are no syncs.
+    pub keep_file_ops: bool,
     pub escapes: Escapes,
     /// One of Syncline's scripts wrote the input, so `bytes` of a submit is the size of its bio.
     pub by_own_script: bool,
@@ -266,6 +268,7 @@ impl Default for SourceOptions {
             pid_is_process: false,
             keep_extras: false,
             keep_writes: false,
+            keep_file_ops: false,
             escapes: Escapes::default(),
             by_own_script: false,
             stock: None,

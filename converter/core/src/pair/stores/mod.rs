@@ -7,6 +7,7 @@ pub(super) mod block_requests;
 pub(super) mod commits;
 pub(super) mod damaged;
 pub(super) mod ends;
+pub(super) mod file_ops;
 pub(super) mod files;
 pub(super) mod flushes;
 pub(super) mod journals;

@@ -17,6 +17,7 @@ use crate::losses::Losses;
 use crate::names::Names;
 use crate::output::part::{self, CreatedFolders, PartFolder};
 use crate::output::path::{folder, follow, refuse_foreign_links, resolve};
+use crate::rows::file_op::FileOp;
 use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, WriteWait, columns};
 
 fn table<R: Row>(folder: &Path, contents: &Contents) -> Result<Table> {
@@ -65,6 +66,7 @@ pub struct TablesFolder {
     /// `None` once they are complete.
     tables: Option<Tables>,
     is_temporary: bool,
+    wants_file_ops: bool,
     place: Option<Place>,
     /// The last field, because fields drop in order: unfinished tables must remove their files before the folder can go.
     above: Option<CreatedFolders>,
@@ -78,6 +80,7 @@ struct Tables {
     phase: Table,
     commit: Table,
     write_wait: Table,
+    file_op: Table,
 }
 
 /// Where the tables are written until they are complete.
@@ -142,8 +145,16 @@ impl TablesFolder {
             phase: table::<Phase>(at, contents)?,
             commit: table::<Commit>(at, contents)?,
             write_wait: table::<WriteWait>(at, contents)?,
+            file_op: table::<FileOp>(at, contents)?,
         };
-        Ok(Self { tables: Some(tables), is_temporary: contents.is_temporary, place: Some(place), above })
+        let wants_file_ops = contents.has(FileOp::TABLE);
+        Ok(Self {
+            tables: Some(tables),
+            is_temporary: contents.is_temporary,
+            wants_file_ops,
+            place: Some(place),
+            above,
+        })
     }
 }
 
@@ -217,10 +228,19 @@ impl Sink for TablesFolder {
         tables.write_wait.push(wait, names)
     }
 
+    fn wants_file_ops(&self) -> bool {
+        self.wants_file_ops
+    }
+
+    fn file_op(&mut self, op: &FileOp, names: &Names) -> Result<()> {
+        let Some(tables) = &mut self.tables else { return Ok(()) };
+        tables.file_op.push(op, names)
+    }
+
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let (Some(tables), Some(place)) = (self.tables.take(), self.place.take()) else { return Ok(()) };
         let at = place.folder();
-        let Tables { sync, mut bio, call, wait, phase, commit, write_wait } = tables;
+        let Tables { sync, mut bio, call, wait, phase, commit, write_wait, file_op } = tables;
         if facts.meta.iter().any(|(key, value)| key == SYNCS_RECORDED && value == "no") {
             bio = bio.without_values::<Bio>("origin", self.is_temporary)?;
         }
@@ -232,6 +252,7 @@ impl Sink for TablesFolder {
             phase,
             commit,
             write_wait,
+            file_op,
             loss_table(at, losses)?,
             mark_table(at, &facts.marks)?,
             meta_table(at, &facts.meta)?,

@@ -16,6 +16,7 @@
 
 mod args;
 mod fast_path;
+mod file_call;
 mod head;
 mod line;
 mod other_lines;
@@ -135,9 +136,9 @@ impl Source for Strace {
             Clock::Relative => "relative",
             Clock::LineOrder => "line_order",
         };
-        let parse = Arc::new(Records::new(clock, options.keep_extras, input.head()));
+        let parse = Arc::new(Records::new(clock, options, input.head()));
         let first = first_task(&path, input.head());
-        let threads = StraceState::new(clock, first, begins_with_exec(input.head()), options.keep_extras);
+        let threads = StraceState::new(clock, first, begins_with_exec(input.head()), options);
         let mut facts = vec![("recorder", NAME.to_owned())];
         if !self.is_rest_of_stack(input.head()) {
             facts.push(("clock", name.to_owned()));

@@ -7,15 +7,17 @@ use memchr::{memchr, memmem};
 
 use super::args::{Args, descriptor, list_end, path_of, quoted, unescape};
 use super::fast_path::{FastCall, parse_fast};
+use super::file_call::{FileArgs, file_args, is_always, kind_of, may_be};
 use super::head::has_durations;
 use super::line::{
     Call, Clock, PID_COLUMN, Phase, Prefix, Returned, SECOND_NS, Text, Time, continue_over_midnight, duration,
 };
 use super::other_lines::{is_message, is_stack, message};
 use super::syscall::{Action, CallName, Known, call_action, ended, resumed};
+use crate::event::file_op::FileOpKind;
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, all_digits, digit_and_micros};
-use crate::source::{Batch, NoteKind, Parse, lines, trim_line};
+use crate::source::{Batch, NoteKind, Parse, SourceOptions, lines, trim_line};
 
 /// Why a call without a duration is not used.
 const NO_DURATION: &str = "it has no duration, and the calls at the begin of the log have one: it is cut off, or a recording without \
@@ -63,6 +65,20 @@ pub(super) struct Line {
     pub(super) word: NameId,
     /// Range in `DeferredLines::extras`.
     pub(super) extras: (u32, u32),
+    pub(super) file_op: FileLine,
+}
+
+/// What a line has of an operation on files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileLine {
+    None,
+    /// Its begin, or all of it: index in `DeferredLines::file_calls`.
+    Call(u32),
+    /// Its return. `is_certain`: the name of the call says that it is one.
+    Return {
+        op: FileOpKind,
+        is_certain: bool,
+    },
 }
 
 /// The parsed lines of a chunk, which `settle` turns into events.
@@ -70,6 +86,7 @@ pub(super) struct Line {
 pub(super) struct DeferredLines {
     pub(super) lines: Vec<Line>,
     pub(super) extras: Vec<(NameId, NameId)>,
+    pub(super) file_calls: Vec<FileArgs>,
     /// Times of the first and the last line.
     pub(super) times: Option<(i64, i64)>,
     /// Time of the first line. A relative clock begins with the line before it.
@@ -79,6 +96,7 @@ pub(super) struct DeferredLines {
 pub(super) struct Records {
     pub(super) clock: Clock,
     pub(super) keep_extras: bool,
+    pub(super) keep_file_ops: bool,
     /// Bytes before the time of the log's first line with a PID.
     pub(super) time_column: usize,
     /// The blanks between its PID and its time.
@@ -88,10 +106,12 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn new(clock: Clock, keep_extras: bool, head: &[u8]) -> Self {
+    pub(super) fn new(clock: Clock, options: &SourceOptions, head: &[u8]) -> Self {
+        let &SourceOptions { keep_extras, keep_file_ops, .. } = options;
         let (digits, time_column) = lines(head).find_map(pid_columns).unwrap_or_default();
         let pid_blanks = time_column - digits;
-        Self { clock, keep_extras, time_column, pid_blanks, has_durations: has_durations(head) }
+        let has_durations = has_durations(head);
+        Self { clock, keep_extras, keep_file_ops, time_column, pid_blanks, has_durations }
     }
 }
 
@@ -101,6 +121,7 @@ impl Parse for Records {
             batch.deferred.take().and_then(|deferred| deferred.downcast::<DeferredLines>().ok()).unwrap_or_default();
         deferred.lines.clear();
         deferred.extras.clear();
+        deferred.file_calls.clear();
         deferred.times = None;
         deferred.first_line = None;
         let mut parser = Parser {
@@ -273,8 +294,9 @@ impl Parser<'_> {
         let before = self.deferred.lines.len();
         match self.event(line) {
             Ok(()) if self.deferred.lines.len() > before => {
+                let line = &self.deferred.lines[before];
                 let wants_stack =
-                    matches!(self.deferred.lines[before].action, Action::Sync { .. } | Action::Write { .. });
+                    matches!(line.action, Action::Sync { .. } | Action::Write { .. }) || line.file_op != FileLine::None;
                 self.in_event = Some(wants_stack.then_some(before));
             }
             Ok(()) => self.in_event = Some(None),
@@ -334,6 +356,7 @@ impl Parser<'_> {
             prefix
         };
         if !self.wants_names()
+            && !self.records.keep_file_ops
             && let Some(call) = parse_fast(prefix.rest)
         {
             return self.fast_call(&prefix, call);
@@ -341,7 +364,10 @@ impl Parser<'_> {
         let text = Text::of(prefix.rest).ok_or("it is not a call, a signal or the end of a process")?;
         let time = self.time(&prefix)?;
         let (known, action) = match text {
-            Text::Call { name, rest, .. } => (Known::of_line(name, rest), Action::Other),
+            Text::Call { name, rest, phase } => {
+                let known = Known::of_line(name, rest);
+                (known.or_else(|| self.is_file_op(name, rest, phase).then_some(Known::FileOp)), Action::Other)
+            }
             Text::Signal(_) => (None, Action::Other),
             Text::Ended(text) => (None, ended(text)),
         };
@@ -389,6 +415,12 @@ impl Parser<'_> {
             self.stored_descriptors(line, known, rest);
         }
         Ok(())
+    }
+
+    /// Whether a call is wanted only as an operation on files.
+    #[inline]
+    fn is_file_op(&self, name: &[u8], rest: &[u8], phase: Phase) -> bool {
+        self.records.keep_file_ops && if phase == Phase::Resumed { kind_of(name).is_some() } else { may_be(name, rest) }
     }
 
     /// Finds the descriptors that a call stored in its arguments: `pipe([3, 4])`, `cmsg_type=SCM_RIGHTS, cmsg_data=[5</a>]`.
@@ -459,6 +491,7 @@ impl Parser<'_> {
             stack: NameId::NONE,
             word: NameId::NONE,
             extras: (0, 0),
+            file_op: FileLine::None,
         }
     }
 
@@ -471,7 +504,8 @@ impl Parser<'_> {
             if end.ret == Some(-1) && end.error.is_none() {
                 return Err("its error is cut off");
             }
-            if matches!(line.known, Some(Known::Open | Known::Returns | Known::Dup | Known::Fcntl)) {
+            let is_count = self.records.keep_file_ops && matches!(line.known, Some(Known::Write | Known::FileOp));
+            if is_count || matches!(line.known, Some(Known::Open | Known::Returns | Known::Dup | Known::Fcntl)) {
                 line.ret = None;
             }
         }
@@ -571,6 +605,7 @@ impl Parser<'_> {
             stack: none,
             word: none,
             extras: (0, 0),
+            file_op: FileLine::None,
         });
     }
 
@@ -596,6 +631,9 @@ impl Parser<'_> {
                 line.action = action;
                 line.name = text.map_or(NameId::NONE, |text| self.batch.names.intern(&text));
             }
+            if self.records.keep_file_ops {
+                line.file_op = self.file_line(line.phase, name, &call)?;
+            }
             self.set_result(line, &call.end)?;
         } else {
             line.ret = call.end.ret;
@@ -610,6 +648,16 @@ impl Parser<'_> {
             line.extras = (from, self.deferred.extras.len() as u32);
         }
         Ok(())
+    }
+
+    fn file_line(&mut self, phase: Phase, name: &[u8], call: &Call<'_>) -> Result<FileLine, &'static str> {
+        if phase == Phase::Resumed {
+            let is_certain = is_always(name);
+            return Ok(kind_of(name).map_or(FileLine::None, |op| FileLine::Return { op, is_certain }));
+        }
+        let Some(args) = file_args(name, call.args.clone(), &mut self.batch.names)? else { return Ok(FileLine::None) };
+        self.deferred.file_calls.push(args);
+        Ok(FileLine::Call(self.deferred.file_calls.len() as u32 - 1))
     }
 
     fn extras(&mut self, line: &Line, known: Option<Known>, call: &Call<'_>) {

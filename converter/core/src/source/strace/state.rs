@@ -10,13 +10,15 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::args::AT_FDCWD;
+use super::file_call::Named;
 use super::head::prefixes;
 use super::line::{Clock, Phase, continue_over_midnight};
-use super::parser::{DeferredLines, Line, UNFINISHED_KEY};
+use super::parser::{DeferredLines, FileLine, Line, UNFINISHED_KEY};
 use super::syscall::{Action, CallName, Known, NO_FD, Sharing, join};
+use crate::event::file_op::{FileCall, FileOpKind, FileReturn, NO_FD as NO_DESCRIPTOR, NO_NUMBER, Naming};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
-use crate::source::{Batch, ENTRY_TIME, Extra, StatefulPass};
+use crate::source::{Batch, ENTRY_TIME, Extra, SourceOptions, StatefulPass};
 
 /// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
@@ -98,6 +100,8 @@ struct Task {
     /// The working directory, shared likewise. `None`: that in which the log begins, if no call has shown it.
     cwd: Rc<RefCell<Option<Rc<[u8]>>>>,
     pending: Option<Pending>,
+    /// An unfinished operation on files. It may also be `pending`.
+    file_op: Option<Pending>,
     /// Its last call that began; only for the low-level log.
     entry: Option<Entry>,
     /// End of its last sync call.
@@ -120,6 +124,7 @@ impl Task {
             files: Rc::default(),
             cwd: Rc::default(),
             pending: None,
+            file_op: None,
             entry: None,
             last_sync_end: i64::MIN,
             born: 0,
@@ -165,6 +170,7 @@ impl Task {
             files: share(&parent.files, files || thread),
             cwd: share(&parent.cwd, fs || thread),
             pending: None,
+            file_op: None,
             entry: None,
             last_sync_end: i64::MIN,
             born,
@@ -184,6 +190,7 @@ fn share<T: Clone>(of_parent: &Rc<RefCell<T>>, is_shared: bool) -> Rc<RefCell<T>
 pub(super) struct StraceState {
     clock: Clock,
     keep_extras: bool,
+    keep_file_ops: bool,
     /// The log begins with the start of the program, so all threads descend from its first one. In a log that begins later, or of several
     /// programs, a thread that appears during a clone call need not be its child.
     is_tree: bool,
@@ -211,10 +218,12 @@ pub(super) struct StraceState {
 }
 
 impl StraceState {
-    pub(super) fn new(clock: Clock, only_tid: u32, is_tree: bool, keep_extras: bool) -> Self {
+    pub(super) fn new(clock: Clock, only_tid: u32, is_tree: bool, options: &SourceOptions) -> Self {
+        let &SourceOptions { keep_extras, keep_file_ops, .. } = options;
         Self {
             clock,
             keep_extras,
+            keep_file_ops,
             is_tree,
             by_tid: HashMap::default(),
             only_tid,
@@ -331,6 +340,7 @@ impl StraceState {
         for (_, task) in self.by_tid.iter_mut().filter(|(of, _)| only.is_none_or(|only| only == **of)) {
             task.forget_files();
             self.creating_calls -= usize::from(task.pending.take().is_some_and(|pending| pending.creates_child()));
+            task.file_op = None;
             task.entry = None;
         }
     }
@@ -360,19 +370,24 @@ impl StraceState {
                 task.forget_files();
             }
         }
-        if is_plain && !self.keep_extras {
+        if is_plain && !self.keep_extras && !self.keep_file_ops {
             task.has_called = true;
             batch.other_name(line.word);
             return;
         }
         let (ts, after) = (line.time.saturating_add(base), line.after.map(|after| after.saturating_add(base)));
-        let mut context = LineContext { line, tid, ts, after, deferred, keep_extras: self.keep_extras };
+        let (keep_extras, is_file_op) = (self.keep_extras, line.file_op != FileLine::None);
+        let mut context = LineContext { line, tid, ts, after, deferred, keep_extras, is_file_op };
         if task.last_sync_end > context.ts && task.last_sync_end - context.ts <= line.resolution {
             // Printed times are truncated to the resolution of the clock.
             context.ts = task.last_sync_end;
         }
         let has_called = task.has_called;
         task.has_called |= line.known.is_some();
+        if self.keep_file_ops {
+            let before = line.before.map(|before| before.saturating_add(base)).or(self.before);
+            context.file_op(task, before, self.clock, batch);
+        }
         if is_plain {
             return context.other(task, batch);
         }
@@ -590,6 +605,7 @@ impl StraceState {
                 task.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
             }
             task.pending = known.pending;
+            task.file_op = known.file_op;
             task.entry = known.entry;
             task.last_sync_end = known.last_sync_end;
             task.pid = if known.pid == UNKNOWN_TASK { task.pid } else { known.pid };
@@ -613,6 +629,15 @@ struct CallExit {
     stack: NameId,
     untimed: bool,
     entry_lost: bool,
+}
+
+/// The less sure of two ways in which files are known.
+fn weaker(one: Naming, other: Naming) -> Naming {
+    match (one, other) {
+        (Naming::Unknown, _) | (_, Naming::Unknown) => Naming::Unknown,
+        (Naming::Followed, _) | (_, Naming::Followed) => Naming::Followed,
+        (Naming::Shown, Naming::Shown) => Naming::Shown,
+    }
 }
 
 /// Whether a line adds to the call of the line before it.
@@ -661,6 +686,8 @@ struct LineContext<'a> {
     after: Option<i64>,
     deferred: &'a DeferredLines,
     keep_extras: bool,
+    /// It is an event as an operation on files.
+    is_file_op: bool,
 }
 
 impl LineContext<'_> {
@@ -724,6 +751,118 @@ impl LineContext<'_> {
         }
     }
 
+    /// Adds what the line has of an operation on files. `before` is the time of the line before it.
+    fn file_op(&self, task: &mut Task, before: Option<i64>, clock: Clock, batch: &mut Batch) {
+        let line = self.line;
+        if line.known.is_some() && line.phase != Phase::Resumed && !is_stored(line) {
+            // The thread is in another call, so that one has returned, or its return is not in the log.
+            task.file_op = None;
+        }
+        let (op, entry_lost) = match line.file_op {
+            FileLine::None => return,
+            FileLine::Call(index) => {
+                let args = &self.deferred.file_calls[index as usize];
+                let (fd, path, mut naming) = self.resolve(task, args.file, batch);
+                let (_, to_path, to_naming) = self.resolve(task, args.to, batch);
+                if args.op == FileOpKind::Rename || args.op == FileOpKind::Link {
+                    naming = weaker(naming, to_naming);
+                }
+                if args.op == FileOpKind::Exit {
+                    naming = Naming::Shown;
+                }
+                // A call in two parts has its stack below the second one.
+                let stack = if line.phase == Phase::Whole { line.stack } else { NameId::NONE };
+                let call = FileCall {
+                    op: args.op,
+                    creates: args.creates,
+                    naming,
+                    fd,
+                    path,
+                    to_path,
+                    flags: args.flags,
+                    stack,
+                    offset: args.offset,
+                    len: args.len,
+                };
+                self.event(task, self.ts, Kind::FileCall(call), b"", false, batch);
+                if args.op == FileOpKind::Exit {
+                    return;
+                }
+                if line.phase == Phase::Begun {
+                    task.file_op = self.pending(Action::Other, None, None, 0);
+                    return;
+                }
+                (args.op, false)
+            }
+            FileLine::Return { op, is_certain } => {
+                let begun = task.file_op.take().filter(|begun| begun.is_resumed_by(line, self.ts, before, clock));
+                match begun {
+                    Some(begun) => return self.file_return(task, op, Some(begun.since), false, batch),
+                    None if is_certain => (op, true),
+                    None => return,
+                }
+            }
+        };
+        self.file_return(task, op, None, entry_lost, batch);
+    }
+
+    /// `since`: when it began, if that was on another line.
+    fn file_return(&self, task: &mut Task, op: FileOpKind, since: Option<i64>, entry_lost: bool, batch: &mut Batch) {
+        let line = self.line;
+        let lasted = line.dur.unwrap_or(NO_NUMBER);
+        let end = match (since, line.dur) {
+            _ if entry_lost => self.ts,
+            (Some(since), Some(dur)) => since.saturating_add(dur),
+            (Some(_), None) => self.ts,
+            (None, dur) => self.ts.saturating_add(dur.unwrap_or(0)),
+        };
+        let is_coarse = line.has_cut_dur || line.resolution > COARSE_NS;
+        let untimed = line.dur.is_none() && (line.phase == Phase::Whole || is_coarse);
+        let stack = if line.phase == Phase::Whole { NameId::NONE } else { line.stack };
+        let path = if op == FileOpKind::Open { line.file } else { NameId::NONE };
+        let kind = Kind::FileReturn(FileReturn { op, untimed, entry_lost, path, stack, ret: line.ret, lasted });
+        self.event(task, end, kind, b"", false, batch);
+    }
+
+    /// Returns the descriptor and the path of a file, and how they are known.
+    fn resolve(&self, task: &Task, file: Named, batch: &mut Batch) -> (i32, NameId, Naming) {
+        let Named { fd, shown, path } = file;
+        let own_fd = if fd == AT_FDCWD { NO_DESCRIPTOR } else { fd };
+        let followed = |batch: &mut Batch| {
+            let path = match fd {
+                AT_FDCWD => task.cwd.borrow().clone(),
+                _ => task.files.borrow().get(&fd).and_then(|file| file.path.clone()),
+            };
+            path.map_or(NameId::NONE, |path| batch.names.intern(&path))
+        };
+        if !path.is_some() {
+            return match (shown.is_some(), fd) {
+                (true, _) => (own_fd, shown, Naming::Shown),
+                (false, NO_FD | AT_FDCWD) => (NO_DESCRIPTOR, NameId::NONE, Naming::Unknown),
+                _ => {
+                    let path = followed(batch);
+                    (own_fd, path, if path.is_some() { Naming::Followed } else { Naming::Unknown })
+                }
+            };
+        }
+        if fd == NO_FD {
+            // The text of a symbolic link.
+            return (NO_DESCRIPTOR, path, Naming::Shown);
+        }
+        if batch.names.get(path).starts_with(b"/") {
+            return (NO_DESCRIPTOR, path, Naming::Shown);
+        }
+        let (folder, naming) =
+            if shown.is_some() { (shown, Naming::Shown) } else { (followed(batch), Naming::Followed) };
+        if !folder.is_some() {
+            return (NO_DESCRIPTOR, path, Naming::Followed);
+        }
+        let names = &batch.names;
+        let folder = File { path: Some(names.get(folder).into()), sync: false, cloexec: false };
+        let whole = resolve_path(names.get(path).into(), Some(folder));
+        (NO_DESCRIPTOR, batch.names.intern(&whole), naming)
+    }
+
     fn sync(&self, task: &mut Task, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) {
         let line = self.line;
         let exit = CallExit { stack: line.stack, untimed: false, entry_lost: false };
@@ -757,9 +896,15 @@ impl LineContext<'_> {
 
     /// Remembers a call that a later line resumes.
     fn begin(&self, task: &mut Task, action: Action, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) {
-        let Some(known) = self.line.known else { return };
+        if let Some(pending) = self.pending(action, text, file, number) {
+            task.pending = Some(pending);
+        }
+    }
+
+    fn pending(&self, action: Action, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) -> Option<Pending> {
+        let known = self.line.known?;
         let (call, since, next) = (self.line.call, self.ts, self.after);
-        task.pending = Some(Pending { known, call, action, text, file, since, next, number });
+        Some(Pending { known, call, action, text, file, since, next, number })
     }
 
     fn exit(&self, task: &mut Task, ts: i64, op: Op, exit: CallExit, batch: &mut Batch) {
@@ -776,7 +921,7 @@ impl LineContext<'_> {
     fn other(&self, task: &mut Task, batch: &mut Batch) {
         if self.keep_extras {
             self.other_event(task, batch);
-        } else {
+        } else if !self.is_file_op {
             batch.other_name(self.line.word);
         }
     }
@@ -810,9 +955,10 @@ impl StatefulPass for StraceState {
         let base = deferred.times.map_or(0, |times| self.time_offset(times));
         if let Some(first) = deferred.first_line
             && let Some(tid) = self.begun.take()
-            && let Some(pending) = self.by_tid.get_mut(&tid).and_then(|task| task.pending.as_mut())
+            && let Some(task) = self.by_tid.get_mut(&tid)
         {
-            pending.next.get_or_insert(base.saturating_add(first));
+            let begun = task.pending.iter_mut().chain(&mut task.file_op);
+            begun.for_each(|begun| _ = begun.next.get_or_insert(base.saturating_add(first)));
         }
         let mut notes = 0;
         for line in &deferred.lines {

@@ -39,6 +39,8 @@ pub(super) enum Known {
     /// It changes the working directory, or shows it.
     Chdir,
     IoUring,
+    /// An operation on files that no other rule needs.
+    FileOp,
 }
 
 /// Distinguishes the calls of one `Known` by their names.
@@ -232,9 +234,13 @@ pub(super) fn resumed(known: Known) -> Action {
         Known::Clone => Action::Clone(Sharing::default()),
         Known::Exec => Action::Exec,
         Known::Exit => Action::Other,
-        Known::Prctl | Known::Rename | Known::IoUring | Known::Cloexec | Known::ReturnsTwo | Known::Receives => {
-            Action::Other
-        }
+        Known::Prctl
+        | Known::Rename
+        | Known::IoUring
+        | Known::Cloexec
+        | Known::ReturnsTwo
+        | Known::Receives
+        | Known::FileOp => Action::Other,
     }
 }
 
@@ -357,7 +363,7 @@ pub(super) fn call_action<'a>(known: Known, name: &[u8], args: Args<'a>) -> Opti
             }
             _ => plain(Action::Other),
         },
-        Known::Rename | Known::IoUring | Known::ReturnsTwo | Known::Receives => plain(Action::Other),
+        Known::Rename | Known::IoUring | Known::ReturnsTwo | Known::Receives | Known::FileOp => plain(Action::Other),
     }
 }
 

@@ -1,0 +1,129 @@
+//! Operations on files that are no syncs: what a program opened, wrote, renamed, removed.
+
+use crate::names::NameId;
+
+/// No descriptor.
+pub const NO_FD: i32 = -1;
+/// No offset, no length, no duration.
+pub const NO_NUMBER: i64 = -1;
+
+/// What a call does to files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileOpKind {
+    Open,
+    Write,
+    /// Data for a socket by a call that only sockets have.
+    Send,
+    Truncate,
+    Allocate,
+    /// A shared mapping that can be written, by which a program writes without further calls.
+    Map,
+    Rename,
+    Link,
+    Symlink,
+    Unlink,
+    Rmdir,
+    Mkdir,
+    Close,
+    Dup,
+    /// The thread, or its process, ends.
+    Exit,
+}
+
+impl FileOpKind {
+    pub const ALL: [Self; 15] = [
+        Self::Open,
+        Self::Write,
+        Self::Send,
+        Self::Truncate,
+        Self::Allocate,
+        Self::Map,
+        Self::Rename,
+        Self::Link,
+        Self::Symlink,
+        Self::Unlink,
+        Self::Rmdir,
+        Self::Mkdir,
+        Self::Close,
+        Self::Dup,
+        Self::Exit,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Write => "write",
+            Self::Send => "send",
+            Self::Truncate => "truncate",
+            Self::Allocate => "allocate",
+            Self::Map => "map",
+            Self::Rename => "rename",
+            Self::Link => "link",
+            Self::Symlink => "symlink",
+            Self::Unlink => "unlink",
+            Self::Rmdir => "rmdir",
+            Self::Mkdir => "mkdir",
+            Self::Close => "close",
+            Self::Dup => "dup",
+            Self::Exit => "exit",
+        }
+    }
+}
+
+/// How the files of an operation are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Naming {
+    /// The call itself shows them.
+    Shown,
+    /// They follow from earlier calls: an open, a change of the working directory.
+    Followed,
+    Unknown,
+}
+
+/// Whether a call that succeeds creates a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Creates {
+    Always,
+    Never,
+    /// It does if there is none.
+    Perhaps,
+    /// It is no call that creates files.
+    NotAsked,
+}
+
+/// The first part of an operation: what it is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileCall {
+    pub op: FileOpKind,
+    pub creates: Creates,
+    pub naming: Naming,
+    /// `NO_FD` where it names its file by a path.
+    pub fd: i32,
+    pub path: NameId,
+    /// The new name of a file, or the text of a symbolic link.
+    pub to_path: NameId,
+    /// As the tracer prints them.
+    pub flags: NameId,
+    pub stack: NameId,
+    /// Where it writes, or the new size of a file; `NO_NUMBER` at the position of the descriptor.
+    pub offset: i64,
+    /// What it allocates or maps.
+    pub len: i64,
+}
+
+/// The second part of an operation: what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileReturn {
+    pub op: FileOpKind,
+    /// The time of the return is not known.
+    pub untimed: bool,
+    /// The source knows that it lacks the first part.
+    pub entry_lost: bool,
+    /// The path of the returned descriptor, if the tracer shows it.
+    pub path: NameId,
+    pub stack: NameId,
+    /// What the call returned, or a negative errno; `None` if it did not return.
+    pub ret: Option<i64>,
+    /// The duration that the tracer measured, or `NO_NUMBER`.
+    pub lasted: i64,
+}
