@@ -291,6 +291,24 @@ def test_filters_apply_to_operations(tmp_path: Path) -> None:
     assert found("--pid", "8") == []
 
 
+@pytest.mark.parametrize("name", ["saver-y.log.gz", "threads.log.gz"])
+def test_a_trace_holds_the_operations(name: str, tmp_path: Path) -> None:
+    """Read back, and asked in SQL by the trace processor, they are those of the log."""
+    expected = ops(tmp_path, log(name))
+    trace = convert(tmp_path, log(name), to="out.pftrace")
+    _core.convert_trace(str(trace), f"{tmp_path}/back/")
+    assert tables(tmp_path / "back")["file_op"] == expected
+    # The trace processor has no booleans.
+    columns = ", ".join(key for key in ("op_id", *KEYS) if key != "created")
+    sql = f"SELECT {columns}, CAST(created AS INTEGER) AS made FROM syncline_file_op ORDER BY op_id"
+    answers = [
+        ok("query", trace, "--engine", engine, "--format", "json", sql)
+        for engine in ("embedded", "duckdb")
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0].count('"op_id"') == len(expected)
+
+
 # Generated and damaged logs.
 
 

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
+use crate::rows::file_op::FileOp;
 use crate::rows::{Bio, Call, Commit, PhaseKind, Request, Row, Type, Value, WaitInterval, WriteWait};
 use crate::trace_layout::fields::{descriptor, interned};
 use crate::trace_layout::wire::{Damaged, Fields, Wire};
@@ -35,7 +36,7 @@ pub(super) enum Single {
     Unused,
 }
 
-const TABLES: usize = 6;
+const TABLES: usize = 7;
 
 /// A table whose rows are slices.
 pub(super) trait Table: Row {
@@ -64,6 +65,10 @@ impl Table for Commit {
 
 impl Table for WriteWait {
     const NUMBER: usize = 5;
+}
+
+impl Table for FileOp {
+    const NUMBER: usize = 6;
 }
 
 /// What a column holds.
@@ -117,6 +122,7 @@ impl AnnotationName {
             column::<WaitInterval>(name),
             column::<Commit>(name),
             column::<WriteWait>(name),
+            column::<FileOp>(name),
         ];
         Self { columns, single }
     }

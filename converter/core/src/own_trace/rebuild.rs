@@ -3,10 +3,12 @@
 //! A row that does not give the same values again is refused: nothing is read wrongly without notice.
 
 use crate::event::bio_flags::BioFlags;
+use crate::event::file_op::{FileOpKind, NO_FD};
 use crate::event::probe::{WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 use crate::rows::derived::column;
+use crate::rows::file_op::FileOp;
 use crate::rows::{
     Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Process, Request, Row, StartedBy,
     Value, WaitInterval, WriteWait, columns, values,
@@ -33,7 +35,9 @@ pub(super) fn word(text: &str) -> Option<&'static str> {
     let reasons = FastCommitReason::ALL.iter().map(|reason| reason.name());
     let of_commits = kinds.chain(starts).chain(statuses).chain(reasons);
     let write_waits = WriteWaitKind::ALL.iter().map(|kind| kind.name());
-    let mut words = ops.chain(waits).chain(confidences).chain(missing).chain(of_commits).chain(write_waits);
+    let file_ops = FileOpKind::ALL.iter().map(|kind| kind.name());
+    let mut words =
+        ops.chain(waits).chain(confidences).chain(missing).chain(of_commits).chain(write_waits).chain(file_ops);
     words.find(|word| *word == text).or_else(|| BioFlags::of_word(text).map(BioFlags::rwbs))
 }
 
@@ -348,6 +352,33 @@ pub(super) fn write_wait<const N: usize>(v: &[Value; N], (start, end): (i64, i64
         start,
         end,
         confidence: named(v[at!(WriteWait, "confidence")], &Confidence::ALL, Confidence::name)?,
+    };
+    checked(row, v)
+}
+
+pub(super) fn file_op<const N: usize>(v: &[Value; N], start: i64) -> Option<FileOp> {
+    let row = FileOp {
+        op_id: int(v[at!(FileOp, "op_id")])? as u64,
+        op: named(v[at!(FileOp, "op")], &FileOpKind::ALL, FileOpKind::name)?,
+        tid: task(v[at!(FileOp, "tid")]),
+        pid: task(v[at!(FileOp, "pid")]),
+        comm: name(v[at!(FileOp, "comm")]),
+        fd: int(v[at!(FileOp, "fd")]).map_or(NO_FD, |fd| fd as i32),
+        path: name(v[at!(FileOp, "path")]),
+        to_path: name(v[at!(FileOp, "to_path")]),
+        flags: name(v[at!(FileOp, "flags")]),
+        stack: name(v[at!(FileOp, "stack")]),
+        created: match v[at!(FileOp, "created")] {
+            Value::Bool(created) => Some(created),
+            _ => None,
+        },
+        offset: int(v[at!(FileOp, "offset_bytes")]),
+        bytes: int(v[at!(FileOp, "bytes")]),
+        ret: int(v[at!(FileOp, "ret")]),
+        start,
+        dur: int(v[at!(FileOp, "dur_ns")]),
+        confidence: named(v[at!(FileOp, "confidence")], &Confidence::ALL, Confidence::name)?,
+        missing: named(v[at!(FileOp, "incomplete")], &Missing::ALL, Missing::name),
     };
     checked(row, v)
 }

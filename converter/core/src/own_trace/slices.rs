@@ -11,6 +11,7 @@ use crate::rows::derived::{
     Common, CommonRequest, KnownCall, KnownProcess, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call,
     derive_request, visit_names,
 };
+use crate::rows::file_op::FileOp;
 use crate::rows::{
     Bio, Call, CallOf, Commit, CommitKind, Confidence, PhaseKind, PhaseSpan, Process, Request, Value, WaitInterval,
     WriteWait, columns, direction_of,
@@ -68,6 +69,11 @@ pub(super) enum Open {
     WriteWait {
         values: Box<[Value; columns::WRITE_WAIT.len()]>,
         ts: i64,
+    },
+    FileOp {
+        values: Box<[Value; columns::FILE_OP.len()]>,
+        ts: i64,
+        is_open: bool,
     },
     Mark {
         mark_id: i64,
@@ -141,6 +147,7 @@ impl Open {
             }
             Self::Commit { values, .. } => visit_names(&**values, f),
             Self::WriteWait { values, .. } => visit_names(&**values, f),
+            Self::FileOp { values, .. } => visit_names(&**values, f),
             Self::Mark { .. }
             | Self::PredictedWrite(_)
             | Self::PageCacheState
@@ -233,6 +240,10 @@ impl Reader<'_> {
             }
             Category::CommitStep => Open::CommitStep,
             Category::WriteWait => Open::WriteWait { values: Box::new(self.arguments::<WriteWait, _>(data)?.0), ts },
+            Category::FileOp => {
+                let (values, singles) = self.arguments::<FileOp, _>(data)?;
+                Open::FileOp { values: Box::new(values), ts, is_open: singles.is_open }
+            }
             Category::Mark => {
                 let mark_id = self.arguments::<Call, { columns::CALL.len() }>(data)?.1.mark_id.ok_or(Stop::DAMAGED)?;
                 let name = self.interned.event_name(name)?.to_owned();
@@ -313,6 +324,14 @@ impl Reader<'_> {
                 values[at!(WriteWait, "dur_ns")] = Value::Int(duration(ts, end)?);
                 let wait = rebuild::write_wait(&values, (ts, end)).ok_or(NOT_REBUILT)?;
                 Ok(self.sink.write_wait(&wait, self.names)?)
+            }
+            Open::FileOp { mut values, ts, is_open } => {
+                values[at!(FileOp, "ts_ns")] = Value::Int(ts);
+                if !is_open {
+                    values[at!(FileOp, "dur_ns")] = Value::Int(duration(ts, end)?);
+                }
+                let op = rebuild::file_op(&values, ts).ok_or(NOT_REBUILT)?;
+                Ok(self.sink.file_op(&op, self.names)?)
             }
             Open::Mark { mark_id, mut mark } => {
                 mark.dur = Some(duration(mark.ts, end)?);

@@ -21,9 +21,10 @@ pub(crate) enum Category {
     WriteWait,
     PredictedWrite,
     PageCacheState,
+    FileOp,
 }
 
-pub(crate) const CATEGORIES: [(Category, &str); 17] = [
+pub(crate) const CATEGORIES: [(Category, &str); 18] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -41,4 +42,5 @@ pub(crate) const CATEGORIES: [(Category, &str); 17] = [
     (Category::WriteWait, "syncline.write_wait"),
     (Category::PredictedWrite, "syncline.predicted_write"),
     (Category::PageCacheState, "syncline.page_cache_state"),
+    (Category::FileOp, "syncline.file_op"),
 ];

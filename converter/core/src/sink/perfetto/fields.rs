@@ -21,6 +21,8 @@ pub(super) struct AnnotationNames {
     pub(super) wait: Columns,
     pub(super) commit: Columns,
     pub(super) write_wait: Columns,
+    /// Interned when the first operation on files appears.
+    pub(super) file_op: Option<Columns>,
     pub(super) call_ts: u64,
     pub(super) open: u64,
     pub(super) mark_id: u64,
@@ -70,6 +72,7 @@ impl AnnotationNames {
             wait,
             commit,
             write_wait,
+            file_op: None,
             call_ts: single,
             open: single + 1,
             mark_id: single + 2,
@@ -188,7 +191,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// `named` are the columns that the name of the slice says.
-    fn of<R: Row>(interner: &mut Interner, named: &[&str]) -> Self {
+    pub(super) fn of<R: Row>(interner: &mut Interner, named: &[&str]) -> Self {
         let is_implied = |name| IMPLIED_COLUMNS.contains(&name) || named.contains(&name);
         let skipped = columns::<R>().enumerate().filter(|&(_, name)| is_implied(name)).map(|(i, _)| 1 << i).sum();
         Self { first: interner.annotation_names(columns::<R>()), skipped }

@@ -6,6 +6,7 @@ mod bios;
 pub(crate) mod compressed;
 mod facts;
 mod fields;
+mod file_ops;
 mod human;
 mod intern;
 mod journal;
@@ -35,6 +36,7 @@ use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
 use crate::rows::derived::{BioSums, Known};
+use crate::rows::file_op::FileOp;
 use crate::rows::{Bio, Commit, WriteWait};
 use crate::trace_layout::fields::{clock, defaults, descriptor, event, packet, trace};
 use crate::trace_layout::{CATEGORIES, SEQUENCE_ID};
@@ -94,6 +96,9 @@ pub struct PerfettoTrace {
     /// The tracks of each journal, by its device, or by its thread where that is not known.
     journals: HashMap<(Dev, u32), Lanes, FixedState>,
     losses_track: Option<u64>,
+    /// The group of operations on files, and the tracks of each thread in it, by (tid, pid).
+    files_track: Option<u64>,
+    file_lanes: HashMap<(u32, u32), Lanes, FixedState>,
     run_track: Option<u64>,
     /// Number of losses of each reason that have a time.
     loss_instants: Vec<u64>,
@@ -128,6 +133,8 @@ impl PerfettoTrace {
             syncs_in_flight: 0,
             journals: HashMap::default(),
             losses_track: None,
+            files_track: None,
+            file_lanes: HashMap::default(),
             run_track: None,
             loss_instants: vec![0; Reason::ALL.len()],
             first_ts: 0,
@@ -312,6 +319,15 @@ impl Sink for PerfettoTrace {
     fn write_wait(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
         self.bound_interned()?;
         self.write_wait_slice(wait, names)
+    }
+
+    fn wants_file_ops(&self) -> bool {
+        true
+    }
+
+    fn file_op(&mut self, op: &FileOp, names: &Names) -> Result<()> {
+        self.bound_interned()?;
+        self.file_op_slice(op, names)
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

@@ -27,6 +27,7 @@ pub(super) mod rank {
     pub(in super::super) const MANY_THREADS: i64 = 6;
     pub(in super::super) const LOSSES: i64 = 7;
     pub(in super::super) const RUN: i64 = 8;
+    pub(in super::super) const FILES: i64 = 9;
 
     // Those of the causes of bios come before.
     pub(in super::super) const INCOMPLETE_BIOS: i64 = super::Cause::COUNT as i64;
