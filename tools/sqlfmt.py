@@ -20,7 +20,7 @@ WIDTH = 80
 # Folders whose files consist of a head comment and one SELECT.
 _SELECTS = (
     *("answer", "diff", "evidence", "findings", "flamegraph"),
-    *("inspect", "page", "plugin", "reports", "timeline"),
+    *("check", "inspect", "page", "plugin", "reports", "rules", "timeline"),
 )
 # A SELECT: a report without its head comment, or the body of a CREATE ... AS.
 _REPORT = re.compile(r"\A(?P<head>(?:--[^\n]*\n)+)(?P<body>.*)\Z", re.S)

@@ -81,6 +81,7 @@ PYTHON = [
     ["kinds"],
     ["inputs"],
     ["render"],
+    ["check"],
     ["flamegraph"],
     ["comparison"],
     ["trend"],

@@ -9,8 +9,8 @@ import signal
 def main() -> None:
     """Runs a command and ends the process.
 
-    Exit codes: 0 success, 1 a regression (diff) or a finding (advise --fail-on), 2 wrong use or an output that cannot
-    be written, 3 unreadable input, 4 too many losses, 5 a diff without a verdict, 129, 130, 143 ended by a signal.
+    Exit codes: 0 success, 1 a regression (diff), a finding (advise --fail-on) or a violated rule (check), 2 wrong use
+    or an output that cannot be written, 3 unreadable input, 4 too many losses, 5 a gate without a verdict, 129, 130, 143 ended by a signal.
     """
     # Little of what a command allocates is ever garbage. To look for it every 700 objects takes a twentieth of a small report.
     gc.set_threshold(100_000)

@@ -14,7 +14,7 @@ from syncline.printable import printable
 
 OK = 0
 REGRESSION = 1
-# The same code for another gate: a finding of `advise --fail-on`.
+# The same code for other gates: a finding of `advise --fail-on`, a violated rule of `check`.
 FOUND = 1
 WRONG_USE = 2
 # The same code: the caller chose the output.

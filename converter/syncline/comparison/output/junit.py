@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from syncline.printable import printable
 from syncline.render import human
+from syncline.render.junit import document
+from syncline.render.junit import xml_text as _xml_text
 
 from ..comparison import CANT_TELL, Comparison, Row
 from . import wording
@@ -52,9 +53,7 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
     )
     for row in rows:
         _add_case(suite, row)
-    ElementTree.indent(suite)
-    suites = ElementTree.tostring(suite, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{suites}\n'
+    return document(suite)
 
 
 def _add_case(suite: ElementTree.Element, row: Row) -> None:
@@ -76,8 +75,3 @@ def _add_case(suite: ElementTree.Element, row: Row) -> None:
         ElementTree.SubElement(case, "system-out").text = _xml_text(f"notable: {figures}")
     else:
         ElementTree.SubElement(case, "skipped", message=_xml_text(f"{row.reason}: {figures}"))
-
-
-def _xml_text(text: str) -> str:
-    """Escapes characters that XML cannot hold: names come from a log, and may contain any character."""
-    return printable(text, keep="\n\t")

@@ -1,0 +1,15 @@
+-- The paths that are known to be folders.
+--
+-- Columns:
+--   run   text  Name of the run.
+--   path  text  The folder.
+SELECT DISTINCT run, path
+FROM _syncline_check_step
+WHERE
+  path IS NOT NULL
+  AND (op IN ('mkdir', 'rmdir') OR (op = 'open' AND flags GLOB '*O_DIRECTORY*'))
+UNION
+SELECT DISTINCT run, folder_of!(path)
+FROM (
+  SELECT DISTINCT run, path FROM _syncline_check_step WHERE path GLOB '?*/*'
+) AS file;

@@ -1,0 +1,12 @@
+-- The steps with their file, whatever name it had.
+--
+-- Columns:
+--   file_id  id  The file: the first name of it in the recording.
+--   name_id  id  The name by which the step knows it.
+SELECT
+  step.*,
+  COALESCE(renamed.file_id, name.name_id) AS file_id,
+  name.name_id AS name_id
+FROM _syncline_check_step AS step
+LEFT JOIN _syncline_check_name AS name ON name.seq = step.seq AND name.is_to = 0
+LEFT JOIN _syncline_check_renamed AS renamed ON renamed.name_id = name.name_id;
