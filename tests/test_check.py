@@ -81,6 +81,8 @@ REAL = {
     # git syncs files if it is asked to, and no folders.
     "git-fsync-all": (ATOMIC + "folder = false\n", "ok", set()),
     "git-fsync-none": (ATOMIC + "folder = false\n", "violated", {"data"}),
+    "postgres-fsync-on": (ATOMIC + 'files = "*/pg_logical/*"\n', "ok", set()),
+    "postgres-fsync-off": (ATOMIC + 'files = "*/pg_logical/*"\n', "violated", {"data", "folder"}),
     # All that dpkg replaces in its own folder. It was empty before the recording, and so is status-old, a link to it.
     "dpkg": (ATOMIC + 'files = "*/admin/*"\nexcept = "*-old"\n', "ok", set()),
 }

@@ -99,7 +99,7 @@ def warnings(engine: SqlEngine) -> list[str]:
 
 def _refuse_without_writes(engine: SqlEngine) -> None:
     ops = {op for (op,) in run_query(engine, "SELECT DISTINCT op FROM syncline_file_op").rows}
-    if not ops:
+    if not ops - {"exit"}:
         raise Unanswerable("no operations on files are recorded", f"record them: {RECORD}")
     if not ops & {"write", "truncate", "allocate", "map"}:
         raise Unanswerable("no writes are recorded", f"record them: {RECORD}")
