@@ -32,7 +32,7 @@ def _sets() -> list[str]:
     "check",
     epilog=example(
         "syncline check tests/data/check/replace-right.strace.gz --rules atomic-replace",
-        "syncline check tests/data/check/no-folder-sync.strace.gz --rules atomic-replace || test $? = 1   (violated)",
+        "syncline check tests/data/check/alice-no-folder-sync.strace.gz --rules atomic-replace || test $? = 1   (violated)",
         "syncline check tests/data/check/sqlite-off.strace.gz --rules sqlite-rollback --format md || test $? = 1",
     ),
 )

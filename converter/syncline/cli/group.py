@@ -17,6 +17,7 @@ COMMANDS = (
     "inspect",
     "report",
     "advise",
+    "check",
     "query",
     "sql",
     "flamegraph",
