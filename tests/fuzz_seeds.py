@@ -17,7 +17,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket
 from syncline import _core
 
 from tests.reference import (
@@ -28,6 +28,7 @@ from tests.reference import (
     ftrace,
     loggen,
     perfdata,
+    perfettotrace,
     stracegen,
     tracedat,
 )
@@ -203,6 +204,20 @@ def trace_dats() -> dict[str, bytes]:
             name = f"generated-{version}-{compression}-{big_endian}"
             seeds[name] = tracedat.file(contents, shape)
     return seeds
+
+
+def perfetto_traces() -> dict[str, bytes]:
+    """Small system traces of Perfetto: a run of every kind of generic event, compact sched, and packets of all that is read."""
+    seeds = {}
+    for seed in range(3):
+        world = tracedat.world(random.Random(seed), requests=2, cpus=2)
+        recording = perfettotrace.read(tracedat.file(world, tracedat.Shape(version=6)))
+        for generic in ("legacy", "described"):
+            made = perfettotrace.transcode(recording, generic, bundle_events=4)
+            made += perfettotrace.packets_of_all_kinds()
+            seeds[f"{generic}-{seed}"] = perfettotrace.to_bytes(made)
+    packed = [TracePacket(compressed_packets=zlib.compress(seeds["legacy-0"]))]
+    return seeds | {"packed": perfettotrace.to_bytes(packed)}
 
 
 def straces() -> dict[str, bytes]:
@@ -446,6 +461,11 @@ def main(folder: Path) -> None:
             (folder / "convert" / f"perf-data-{name}-{number}").write_bytes(
                 data + options + b"\x03"
             )
+    (folder / "source_perfetto").mkdir(parents=True, exist_ok=True)
+    for name, data in perfetto_traces().items():
+        for number, options in enumerate((b"\x00", b"\x04")):
+            (folder / "source_perfetto" / f"{name}-{number}").write_bytes(data + options)
+            (folder / "convert" / f"perfetto-{name}-{number}").write_bytes(data + options + b"\x03")
     (folder / "source_strace").mkdir(parents=True, exist_ok=True)
     for name, data in straces().items():
         for number, options in enumerate((b"\x00\x50", b"\x04\x07")):

@@ -26,6 +26,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from google.protobuf.descriptor_pb2 import DescriptorProto
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+
 from tests import fuzz_seeds
 
 # Work of n log n has an exponent below 1.2 at these sizes.
@@ -444,6 +447,40 @@ def _writes(n: int, how: str) -> list[str | bytes]:
     return ["\n".join(lines) + "\n"]
 
 
+def _perfetto(n: int, how: str) -> list[str | bytes]:
+    """A system trace of Perfetto that grows in one dimension."""
+    trace = Trace()
+    for number in range(n):
+        cpu = number if how == "cpus" else 0
+        if how != "events" or number == 0:
+            packet = trace.packet.add(trusted_packet_sequence_id=3)
+            bundle = packet.ftrace_events
+            bundle.cpu = cpu
+        if how == "descriptions":
+            description = DescriptorProto(name=f"event{number}")
+            bundle.generic_event_descriptors.add(
+                field_id=65536 + number, event_descriptor=description.SerializeToString()
+            )
+        if how == "clocks":
+            bundle.ftrace_clock = 3
+            bundle.ftrace_timestamp, bundle.boot_timestamp = 1000 * number + 9, 2000 * number
+        if how == "backwards":
+            number = n - number
+        for at, name in ((0, "ext4_sync_file_enter"), (500, "ext4_sync_file_exit")):
+            event = bundle.event.add(timestamp=1000 * number + at, pid=7 + cpu)
+            getattr(event, name).ino = 3
+            getattr(event, name).dev = 0x801
+        if how == "switches":
+            sched = bundle.compact_sched
+            sched.intern_table.append(f"t{number}")
+            sched.switch_timestamp.append(1000 * number)
+            sched.switch_prev_state.append(1)
+            sched.switch_next_pid.append(7 + number)
+            sched.switch_next_prio.append(1)
+            sched.switch_next_comm_index.append(0)
+    return [trace.SerializeToString()]
+
+
 CASES = {
     "requests": Case(_requests),
     "requests to tables": Case(_requests, "tables"),
@@ -495,6 +532,10 @@ CASES = {
     "probes, one bio": Case(lambda n: _probes(n, shared=True)),
     "commits": Case(lambda n: _commits(n, shared=False)),
     "commits, one transaction": Case(lambda n: _commits(n, shared=True)),
+    **{
+        f"Perfetto, {how}": Case(lambda n, how=how: _perfetto(n, how))
+        for how in ("bundles", "events", "cpus", "descriptions", "clocks", "backwards", "switches")
+    },
     "partitions": Case(_partitions),
     "partitions, each by a thread": Case(lambda n: _partitions(n, threads=True)),
     "children that exit": Case(lambda n: _children(n, "exit")),
