@@ -145,9 +145,8 @@ impl Open {
                 visit_names(&bio.values, f);
                 f(bio.file);
             }
-            Self::Commit { values, .. } => visit_names(&**values, f),
+            Self::Commit { values, .. } | Self::FileOp { values, .. } => visit_names(&**values, f),
             Self::WriteWait { values, .. } => visit_names(&**values, f),
-            Self::FileOp { values, .. } => visit_names(&**values, f),
             Self::Mark { .. }
             | Self::PredictedWrite(_)
             | Self::PageCacheState

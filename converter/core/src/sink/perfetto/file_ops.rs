@@ -38,13 +38,12 @@ impl PerfettoTrace {
         if let Some(uuid) = self.file_lanes.get_mut(&key).and_then(|lanes| lanes.find_free(op.start, end)) {
             return Ok(uuid);
         }
-        let group = match self.files_track {
-            Some(group) => group,
-            None => {
-                let description = "What programs did to files besides syncs: one track per thread. The name of a failed call has another colour.";
-                let group = self.group_track(Some(self.root), rank::FILES, "File operations", description)?;
-                *self.files_track.insert(group)
-            }
+        let group = if let Some(group) = self.files_track {
+            group
+        } else {
+            let description = "What programs did to files besides syncs: one track per thread. The name of a failed call has another colour.";
+            let group = self.group_track(Some(self.root), rank::FILES, "File operations", description)?;
+            *self.files_track.insert(group)
         };
         let name = super::bios::thread_name(op.tid, &names.text(op.comm));
         let merge_key = format!("files {} {}", op.tid, op.pid);

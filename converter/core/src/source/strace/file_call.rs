@@ -89,12 +89,12 @@ impl<'a> Reader<'a, '_> {
     fn descriptor(&mut self) -> Option<Named> {
         let arg = self.next();
         let (fd, file) = descriptor(arg)?;
-        let shown = file.map_or(NameId::NONE, |file| match path_of(file) {
-            Some(path) => self.names.intern(&path),
-            None => {
-                let inner = file.strip_prefix(b"<").unwrap_or(file);
-                self.names.intern(inner.strip_suffix(b">").unwrap_or(inner))
+        let shown = file.map_or(NameId::NONE, |file| {
+            if let Some(path) = path_of(file) {
+                return self.names.intern(&path);
             }
+            let inner = file.strip_prefix(b"<").unwrap_or(file);
+            self.names.intern(inner.strip_suffix(b">").unwrap_or(inner))
         });
         Some(Named { fd, shown, path: NameId::NONE })
     }
@@ -193,7 +193,10 @@ fn of_kind(op: FileOpKind, name: &[u8], args: Args<'_>, names: &mut Names) -> Op
             }
             found.flags = arg.names.intern(flags);
         }
-        b"write" | b"writev" => found.file = arg.descriptor()?,
+        b"write" | b"writev" | b"sendfile" | b"sendfile64" | b"sendto" | b"sendmsg" | b"sendmmsg" | b"send"
+        | b"close" | b"dup" | b"dup2" => {
+            found.file = arg.descriptor()?;
+        }
         b"pwrite64" | b"pwritev" | b"pwritev2" => {
             found.file = arg.descriptor()?;
             arg.skip(2);
@@ -201,9 +204,6 @@ fn of_kind(op: FileOpKind, name: &[u8], args: Args<'_>, names: &mut Names) -> Op
             if name == b"pwritev2" {
                 found.flags = arg.flags();
             }
-        }
-        b"sendfile" | b"sendfile64" | b"sendto" | b"sendmsg" | b"sendmmsg" | b"send" => {
-            found.file = arg.descriptor()?
         }
         b"copy_file_range" | b"splice" => {
             arg.skip(2);
@@ -255,7 +255,7 @@ fn of_kind(op: FileOpKind, name: &[u8], args: Args<'_>, names: &mut Names) -> Op
             let directory = if name == b"symlink" { cwd } else { arg.descriptor()? };
             found.file = arg.path(directory)?;
         }
-        b"unlink" | b"rmdir" => found.file = arg.path(cwd)?,
+        b"unlink" | b"rmdir" | b"mkdir" => found.file = arg.path(cwd)?,
         b"unlinkat" => {
             let directory = arg.descriptor()?;
             found.file = arg.path(directory)?;
@@ -265,12 +265,10 @@ fn of_kind(op: FileOpKind, name: &[u8], args: Args<'_>, names: &mut Names) -> Op
                 found.flags = arg.names.intern(flags);
             }
         }
-        b"mkdir" => found.file = arg.path(cwd)?,
         b"mkdirat" => {
             let directory = arg.descriptor()?;
             found.file = arg.path(directory)?;
         }
-        b"close" | b"dup" | b"dup2" => found.file = arg.descriptor()?,
         b"dup3" => {
             found.file = arg.descriptor()?;
             arg.skip(1);

@@ -762,8 +762,8 @@ impl LineContext<'_> {
             FileLine::None => return,
             FileLine::Call(index) => {
                 let args = &self.deferred.file_calls[index as usize];
-                let (fd, path, mut naming) = self.resolve(task, args.file, batch);
-                let (_, to_path, to_naming) = self.resolve(task, args.to, batch);
+                let (fd, path, mut naming) = Self::resolve(task, args.file, batch);
+                let (_, to_path, to_naming) = Self::resolve(task, args.to, batch);
                 if args.op == FileOpKind::Rename || args.op == FileOpKind::Link {
                     naming = weaker(naming, to_naming);
                 }
@@ -825,7 +825,7 @@ impl LineContext<'_> {
     }
 
     /// Returns the descriptor and the path of a file, and how they are known.
-    fn resolve(&self, task: &Task, file: Named, batch: &mut Batch) -> (i32, NameId, Naming) {
+    fn resolve(task: &Task, file: Named, batch: &mut Batch) -> (i32, NameId, Naming) {
         let Named { fd, shown, path } = file;
         let own_fd = if fd == AT_FDCWD { NO_DESCRIPTOR } else { fd };
         let followed = |batch: &mut Batch| {

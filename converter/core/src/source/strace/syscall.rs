@@ -233,8 +233,8 @@ pub(super) fn resumed(known: Known) -> Action {
         Known::Returns => Action::Returns,
         Known::Clone => Action::Clone(Sharing::default()),
         Known::Exec => Action::Exec,
-        Known::Exit => Action::Other,
-        Known::Prctl
+        Known::Exit
+        | Known::Prctl
         | Known::Rename
         | Known::IoUring
         | Known::Cloexec
