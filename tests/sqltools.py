@@ -46,6 +46,7 @@ class Run:
     wait: list[Row] = field(default_factory=list)
     journal: list[Row] = field(default_factory=list)
     write_wait: list[Row] = field(default_factory=list)
+    file_op: list[Row] = field(default_factory=list)
     loss: list[Row] = field(default_factory=list)
     mark: list[Row] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=lambda: {"schema_version": "1"})

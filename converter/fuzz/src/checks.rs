@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use syncline_core::error::Result;
 use syncline_core::event::bio_flags::Direction;
+use syncline_core::event::file_op::{FileCall, FileReturn};
 use syncline_core::event::probe::{BioRole, Probe};
 use syncline_core::event::{Event, Kind, NO_ID, Op, UNKNOWN_TASK};
 use syncline_core::input::open::OpenInput;
@@ -13,6 +14,7 @@ use syncline_core::losses::{Losses, Reason};
 use syncline_core::merge::clock::InputHints;
 use syncline_core::names::Names;
 use syncline_core::options::Options;
+use syncline_core::rows::file_op::FileOp;
 use syncline_core::rows::{Bio, Confidence, Missing, Request, Row, Value};
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::tracepoints::Machine;
@@ -453,6 +455,14 @@ impl Sink for Checker<'_> {
         self.inner.bio(bio, names)
     }
 
+    fn wants_file_ops(&self) -> bool {
+        self.inner.wants_file_ops()
+    }
+
+    fn file_op(&mut self, op: &FileOp, names: &Names) -> Result<()> {
+        self.inner.file_op(op, names)
+    }
+
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         let Some(task) = group.call.map(|c| c.tid).or_else(|| group.requests.first().map(|r| r.request.tid)) else {
             panic!("a group of nothing");
@@ -544,6 +554,14 @@ impl Plain {
             let kind = match event.kind {
                 Kind::CallEnter { op, stack, path, call_only } => {
                     format!("{op:?} {:?} {:?} {call_only}", name(stack), name(path))
+                }
+                Kind::FileCall(call) => {
+                    let FileCall { op, creates, naming, fd, offset, len, .. } = call;
+                    let texts = [call.path, call.to_path, call.flags, call.stack].map(name);
+                    format!("{texts:?} {op:?} {creates:?} {naming:?} {fd} {offset} {len}")
+                }
+                Kind::FileReturn(FileReturn { op, untimed, entry_lost, path, stack, ret, lasted }) => {
+                    format!("{op:?} {untimed} {entry_lost} {:?} {ret:?} {lasted}", [path, stack].map(name))
                 }
                 Kind::CallExit { op, ret, stack, untimed, entry_lost } => {
                     format!("{op:?} {ret:?} {:?} {untimed} {entry_lost}", name(stack))
@@ -766,6 +784,8 @@ pub fn source_options(byte: u8) -> SourceOptions {
         time_unit_ns: if byte & 1 == 0 { 1 } else { 1000 },
         pid_is_process: byte & 2 != 0,
         keep_extras: byte & 4 != 0,
+        // No output asks for both.
+        keep_file_ops: byte & 4 == 0,
         keep_writes: false,
         escapes: Escapes {
             comm_hex: byte & 8 != 0,

@@ -462,6 +462,11 @@ impl Pairer {
         let task = open.task;
         let row = &mut open.row;
         row.submit_missing |= submit.is_none();
+        open.closed_submit = open.closed_submit.into_iter().chain(submit.filter(|_| !is_flush)).min();
+        if row.submit_missing && open.open_bios.is_empty() {
+            // A submit that was counted may have turned out to be that of another event.
+            row.first_submit = open.closed_submit;
+        }
         row.has_requests |= is_request;
         match complete {
             // A flush writes nothing back.

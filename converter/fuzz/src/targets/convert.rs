@@ -69,7 +69,7 @@ fn tables(options: &Options, text: &[u8], what: u8) {
     };
     let mut sink = sink.expect("standard output is open");
     let mut ledger = Ledger::default();
-    let Some(Read { events, others, late }) = read(options, text) else { return };
+    let Some(Read { events, others, late }) = read(options, sink.wants_file_ops(), text) else { return };
     for event in &events {
         ledger.add(event);
     }
@@ -94,10 +94,11 @@ struct Read {
 }
 
 /// Parses an input in one thread. `None` if it cannot be read to its end.
-fn read(options: &Options, text: &[u8]) -> Option<Read> {
+fn read(options: &Options, keep_file_ops: bool, text: &[u8]) -> Option<Read> {
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
     let OpenInput { input, source, .. } = open(options, input)?;
-    let mut reader = source.open(input, &options.source_options).ok()?;
+    let source_options = SourceOptions { keep_extras: false, keep_file_ops, ..options.source_options };
+    let mut reader = source.open(input, &source_options).ok()?;
     let (mut chunk, mut far_times, mut torn_times) = (Chunk::default(), FarTimes::of(&reader), TornTimes::default());
     let mut read = Read { events: Vec::new(), others: 0, late: false };
     let mut watermark = None;

@@ -10,7 +10,8 @@ use syncline_core::source::{Batch, SOURCES, Source, SourceOptions, TornTimes};
 
 pub(super) fn run(data: &[u8]) {
     let [text @ .., how, format] = data else { return };
-    let options = SourceOptions { keep_extras: true, ..source_options(*how) };
+    // The low-level log does not hold operations on files.
+    let options = SourceOptions { keep_extras: true, keep_file_ops: false, ..source_options(*how) };
     let source = SOURCES[usize::from(*format) % SOURCES.len()];
     let Some((first, events)) = low_level_log(source, &options, text) else { return };
     let log = SOURCES.iter().find(|source| source.name() == "events-jsonl").expect("it is a format");

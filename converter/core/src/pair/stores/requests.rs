@@ -52,6 +52,8 @@ pub(in crate::pair) struct OpenRequest {
     pub(in crate::pair) bio_ids: Vec<u64>,
     /// Its bios that are not complete.
     pub(in crate::pair) open_bios: Vec<BioSlot>,
+    /// The first submit of the bios with data that are closed.
+    pub(in crate::pair) closed_submit: Option<i64>,
     /// Devices to which it has submitted bios that the block layer reports, the first ones.
     pub(in crate::pair) devices: Vec<Dev>,
     /// Its newest bio to the device of its file system, and the `bio_id` of that.
@@ -234,6 +236,7 @@ impl Requests {
             open.left_at = None;
             open.over = false;
             open.settled = false;
+            open.closed_submit = None;
             (open.older_of_id, open.newer_of_id) = (RequestSlot::NONE, RequestSlot::NONE);
             slot
         } else {
@@ -262,6 +265,7 @@ impl Requests {
                 orphans_at_start: Orphans::default(),
                 left_at: None,
                 over: false,
+                closed_submit: None,
                 settled: false,
                 older_of_id: RequestSlot::NONE,
                 newer_of_id: RequestSlot::NONE,

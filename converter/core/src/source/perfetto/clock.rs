@@ -19,20 +19,22 @@ impl Clock {
         }
     }
 
-    /// Returns CLOCK_BOOTTIME, by the last moment that is not later, as Perfetto does it. Without moments, the time is not moved.
+    /// Returns CLOCK_BOOTTIME, by the last moment that is not later, as Perfetto does it. Without moments, the time is not moved. A time that
+    /// damage moves out of range is the first or the last one.
     pub(super) fn boot(&self, ts: u64) -> i64 {
         let after = self.moments.partition_point(|moment| moment.0 <= ts);
-        match self.moments.get(after.saturating_sub(1)) {
-            Some(&(own, boot)) => boot.wrapping_add(ts.wrapping_sub(own)) as i64,
-            None => ts as i64,
-        }
+        let moved = match self.moments.get(after.saturating_sub(1)) {
+            Some(&(own, boot)) => i128::from(boot) + i128::from(ts) - i128::from(own),
+            None => i128::from(ts),
+        };
+        moved.clamp(0, i128::from(i64::MAX)) as i64
     }
 
     /// Returns the earliest time on CLOCK_BOOTTIME from `first` to `last`. Where the moments disagree, a later time may become an earlier one.
     pub(super) fn earliest(&self, first: u64, last: u64) -> i64 {
         let from = self.moments.partition_point(|moment| moment.0 <= first);
         let to = self.moments.partition_point(|moment| moment.0 <= last).max(from);
-        let moments = self.moments[from..to].iter().map(|moment| moment.1 as i64);
+        let moments = self.moments[from..to].iter().map(|moment| i64::try_from(moment.1).unwrap_or(i64::MAX));
         moments.fold(self.boot(first), i64::min)
     }
 }
@@ -50,6 +52,12 @@ mod tests {
         clock.add((100, 5));
         let moved: Vec<_> = [50, 100, 199, 200, 300].map(|ts| clock.boot(ts)).to_vec();
         assert_eq!(moved, [1050, 1100, 1199, 1190, 1290]);
+        clock.add((400, 10));
+        assert_eq!([400, u64::MAX].map(|ts| clock.boot(ts)), [10, i64::MAX]);
+        clock = Clock::default();
+        clock.add((100, 10));
+        assert_eq!(clock.boot(20), 0);
+        clock = Clock { moments: vec![(100, 1100), (200, 1190)] };
         // 199 becomes later than 200.
         assert_eq!((clock.earliest(150, 199), clock.earliest(195, 250)), (1150, 1190));
     }
