@@ -187,9 +187,11 @@ def test_a_strace_log_matches_a_text_search() -> None:
     )
     assert info["lines"] == len(lines)
     assert info["syncs"] == sum(bool(re.search(r"\bfsync\(", line)) for line in lines)
+    # A call in two parts, `write(... <unfinished ...>` and `<... write resumed>`, is one operation.
+    begun = sum(bool(re.search(r" (openat|write)\(", line)) for line in lines)
+    assert info["events"]["file_call"] == info["events"]["file_return"] == begun > 0
+    assert {*calls} == {"openat", "write", "fsync"}
     named = other_counts(info)
-    assert named["openat"] == calls["openat"] > 0
-    assert named["write"] == calls["write"] > 0
     assert named["ended"] == sum(" +++ " in line for line in lines)
     assert named["signal"] == sum(" --- " in line for line in lines)
     assert sum(named.values()) == info["events"]["other"]
@@ -213,7 +215,11 @@ def test_other_events_match_the_low_level_log(tmp_path: Path) -> None:
         named = other_counts(info) if info["other_events"] else {}
         assert all(count <= events[name] for name, count in named.items()), file
         again = inspect_one(tmp_path / "x.events.jsonl")
-        assert other_counts(again) == named, file
+        # The low-level log has operations on files by their names, and not what they were done to.
+        read_again = other_counts(again)
+        if info["events"]["file_call"]:
+            read_again = {name: read_again[name] for name in named}
+        assert read_again == named, file
         # The low-level log does not keep the clock of its input.
         assert (again["clock"]["name"], again["clock"]["is_recorded"]) == ("unknown", False)
 

@@ -201,8 +201,8 @@ class TestKilledBetweenTables:
     def test_a_new_folder_appears_whole_or_not_at_all(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
         calls = self.convert(out, None)
-        # Ten tables, and the folder.
-        assert len(calls) == 11
+        # Eleven tables, and the folder.
+        assert len(calls) == 12
         shutil.rmtree(out)
         for call in calls:
             self.convert(out, call)
@@ -226,18 +226,18 @@ class TestKilledBetweenTables:
         new = rows(out)
         assert None not in (old, new)
         assert old != new
-        # A removal, nine tables, and the table of requests.
-        assert len(calls) == 11
+        # A removal, ten tables, and the table of requests.
+        assert len(calls) == 12
         found = []
         for call in calls:
             restore()
             self.convert(out, call)
             found.append(rows(out))
-        assert found == [old] + [None] * 10
+        assert found == [old] + [None] * 11
         # Converting again repairs it, and removes what is left of the killed runs.
         restore()
         assert rows(out) == old
-        assert len(list(out.iterdir())) == 11
+        assert len(list(out.iterdir())) == 12
         assert (out / "mine").read_text() == "precious"
 
 

@@ -150,7 +150,7 @@ def every_recording() -> list[str]:
     """All other recordings of tests/data. Of blktrace, the first file stands for all of its CPUs. Traces, and recordings of known truth and
     of queue depths, have tests of their own."""
     # The write model has tables of writes and parameters of machines, which are no logs.
-    others = {".md", ".py", ".bt", ".json", ".jsonl", ".xz", ".csv", ".tsv", ".toml", ""}
+    others = {".md", ".py", ".sh", ".bt", ".json", ".jsonl", ".xz", ".csv", ".tsv", ".toml", ""}
     found = []
     for path in sorted(path for path in ALL_DATA.rglob("*") if path.is_file()):
         name = str(path.relative_to(ALL_DATA))
