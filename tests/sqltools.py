@@ -202,6 +202,20 @@ def write_trace(run: Run, path: Path) -> Path:
         tracks[("write_wait", wait["wait_id"])] = [
             _Slice(wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"], "w", "syncline.write_wait", args)
         ]
+    for op in run.file_op:
+        args = {key: value for key, value in op.items() if key not in ("ts_ns", "dur_ns")}
+        if op["dur_ns"] is None:
+            args["open"] = 1
+        # A track of its own, so that operations at the same time need no order.
+        tracks[("file_op", op["op_id"])] = [
+            _Slice(
+                op["ts_ns"],
+                op["ts_ns"] + (op["dur_ns"] or 0),
+                op["op"],
+                "syncline.file_op",
+                args,
+            )
+        ]
     for bio in run.bio:
         args = {key: value for key, value in bio.items() if key not in _NOT_ARGS["bio"]}
         whole = bio.get("incomplete") is None

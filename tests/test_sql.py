@@ -394,6 +394,7 @@ KEYS = {"sync": "sync_id", "bio": "bio_id", "call": "call_id", "loss": "reason"}
     "phase": "sync_id, number",
     "journal": "commit_id",
     "write_wait": "wait_id",
+    "file_op": "op_id",
 }
 
 
@@ -1017,6 +1018,7 @@ def test_a_high_level_log_answers_as_the_folder_does(
         for report in set(names()) - {
             *("summary", "losses", "marks", "failures", "phases", "bystanders"),
             *("device", "durability", "journal", "groups", "neighbours", "whose-data"),
+            "writeback",
         }:
             assert same(run_report(engine, report).rows, run_report(pair.columns, report).rows)
         groups, of_folder = (run_report(one, "groups") for one in (engine, pair.columns))

@@ -66,7 +66,6 @@ pub struct TablesFolder {
     /// `None` once they are complete.
     tables: Option<Tables>,
     is_temporary: bool,
-    wants_file_ops: bool,
     place: Option<Place>,
     /// The last field, because fields drop in order: unfinished tables must remove their files before the folder can go.
     above: Option<CreatedFolders>,
@@ -147,11 +146,9 @@ impl TablesFolder {
             write_wait: table::<WriteWait>(at, contents)?,
             file_op: table::<FileOp>(at, contents)?,
         };
-        let wants_file_ops = contents.has(FileOp::TABLE);
         Ok(Self {
             tables: Some(tables),
             is_temporary: contents.is_temporary,
-            wants_file_ops,
             place: Some(place),
             above,
         })
@@ -229,7 +226,8 @@ impl Sink for TablesFolder {
     }
 
     fn wants_file_ops(&self) -> bool {
-        self.wants_file_ops
+        // Also where their table is not needed: the facts of a run, such as its first time, must not depend on what will be read.
+        true
     }
 
     fn file_op(&mut self, op: &FileOp, names: &Names) -> Result<()> {
