@@ -40,6 +40,7 @@ def _sets() -> list[str]:
 @click.option(
     "--rules",
     "names",
+    type=FILE,
     metavar="RULES",
     required=True,
     multiple=True,
