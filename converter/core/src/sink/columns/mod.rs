@@ -146,12 +146,7 @@ impl TablesFolder {
             write_wait: table::<WriteWait>(at, contents)?,
             file_op: table::<FileOp>(at, contents)?,
         };
-        Ok(Self {
-            tables: Some(tables),
-            is_temporary: contents.is_temporary,
-            place: Some(place),
-            above,
-        })
+        Ok(Self { tables: Some(tables), is_temporary: contents.is_temporary, place: Some(place), above })
     }
 }
 
