@@ -149,7 +149,7 @@ class Run:
 
     @property
     def losses(self) -> Table:
-        """What is missing or was not used, with its reason (syncline_loss)."""
+        """The losses: events that are missing or were not used, each kind with its reason and count (syncline_loss)."""
         return self._table("loss")
 
     @property
@@ -201,7 +201,7 @@ class Run:
             )
 
     def caveats(self) -> list[str]:
-        """Returns the warnings that stand above every report: what was lost, what is not recorded. Empty if there is none."""
+        """Returns the warnings that stand above every report, such as events that were lost. An empty list means that no loss is known."""
         with of_user(), self._opened() as engine:
             return [*self._said, *caveats(engine)]
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file, and what to mend, in a sentence each."""
+"""Words each verdict: a sentence that says what is wrong with a file, and one that says what to mend."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ pub enum Naming {
 pub enum Creates {
     Always,
     Never,
-    /// It does if there is none.
+    /// It creates the file unless there is one already, which the event does not show.
     Perhaps,
     /// It is no call that creates files.
     NotAsked,

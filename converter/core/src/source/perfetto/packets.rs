@@ -94,7 +94,7 @@ fn header(bytes: &[u8]) -> Option<(u32, usize, u64)> {
     (tag & 7 == 2).then_some((number, tag_len + len_len, len))
 }
 
-/// Returns the packets that are compressed in a packet; `None` if there are none.
+/// Decompresses the packets that a packet holds. `None` for an ordinary packet, which holds no others.
 pub(super) fn unpacked(packet: &[u8]) -> Option<Result<Vec<u8>, Damaged>> {
     let mut fields = Fields(packet).map_while(Result::ok);
     let (number, data) = fields.find_map(|field| match field {

@@ -124,7 +124,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Flags, `NONE` if there are none.
+    /// The flags as strace prints them. `NONE` for an empty argument, and for 0.
     fn flags(&mut self) -> NameId {
         match self.next() {
             b"" | b"0" => NameId::NONE,
