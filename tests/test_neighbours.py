@@ -492,8 +492,9 @@ def test_an_earlier_commit_belongs_to_whose_sync_started_it(tmp_path: Path) -> N
     ("phase", "sure"),
     [
         ("earlier commit", 300),
-        ("commit locking", 300),
         ("commit flushing", 300),
+        # Open handles may be anybody's.
+        ("commit locking", 0),
         # Without `dd`, the sync would wait for the blocks of its commit all the same.
         ("commit logging", 0),
         ("commit start", 0),
@@ -625,11 +626,9 @@ def test_the_cost_of_a_neighbour_is_that_of_the_comparison_with_a_run_without_it
     cgroup = process and "/neigh"
     (row,) = [row for row in rows if (row["process"], row["cgroup"]) == (process, cgroup)]
     assert row["cost_ns"] / 1e9 == pytest.approx(truth_s, rel=0.2)
-    # Where it writes or syncs, the truth is between the bounds. The lower one may meet it, and the truth itself is known to a tenth only:
-    # the wait without the neighbour, which is subtracted, differs by so much from run to run.
+    # Where it writes or syncs, the truth is between the bounds.
     if process:
-        assert row["low_ns"] / 1e9 <= truth_s * 1.1
-        assert truth_s <= row["high_ns"] / 1e9
+        assert row["low_ns"] / 1e9 <= truth_s <= row["high_ns"] / 1e9
     if case != "ext4-sync":
         # It is the worst one.
         others = [one for one in rows if one["cgroup"] != "/wal" and one is not row]

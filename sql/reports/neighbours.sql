@@ -35,9 +35,10 @@
 -- * low_ns has only time in which the device worked for nobody but the
 --   neighbour while a bio of the sync was queued, or while the sync waited for
 --   a journal that had a bio in the queue. Such time counts too while the
---   journal wrote the data of the commit, or waited until open handles were
---   closed, which are taken for the neighbour's. All time counts in which a
---   sync waited for an earlier commit that the neighbour's sync started.
+--   journal wrote the data of the commit. All time counts in which a sync
+--   waited for an earlier commit that the neighbour's sync started. Time in
+--   which the journal waited until handles were closed does not count, because
+--   whose handles these were is only inferred.
 -- * high_ns has all time of the syncs that met the neighbour, except the
 --   time in which the device worked for nobody but themselves or what they need
 --   of a commit of their own. If that is more, it leaves out as much as the
@@ -252,15 +253,15 @@ WITH
   -- it, and the device does not. Writing the commit that a sync waits for is
   -- for that sync, too.
   --
-  -- Alone, a sync would wait neither for an earlier commit, nor for data or
-  -- handles of others. So that is sure while they alone have the device, or
-  -- where a sync of theirs started that commit.
+  -- Alone, a sync would wait neither for an earlier commit, nor for data of
+  -- others. So that is sure while they alone have the device, or where a sync
+  -- of theirs started that commit. Handles may be anybody's.
   delay AS (
     SELECT
       run, sync_id, call_sync_id, way, ns,
       CASE state WHEN 'stalled' THEN 0 ELSE party END AS party,
       CASE
-        WHEN way IN ('queue', 'before', 'locking', 'data') THEN ns * is_sole
+        WHEN way IN ('queue', 'before', 'data') THEN ns * is_sole
         WHEN way IN ('lock', 'commit') THEN ns * is_awaited
       END AS sure_ns
     FROM held
