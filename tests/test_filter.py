@@ -279,7 +279,7 @@ PARTS = {
     "thesis/small4-slowdisk.log": (1_000_000_000, 2_000_000_000),
     "thesis/bg.log.gz": (1_000_000_000, 2_000_000_000),
     "dynamic-events/run": (2_500_000_000, 3_900_000_000),
-    "strace/small4.log": (50_000_000, 100_000_000),
+    "strace/small4.log": (188_000_000, 238_000_000),
 }
 
 

@@ -81,9 +81,10 @@ impl FarTimes {
                 self.from = line.start;
                 return;
             }
-            self.from = line.end;
+            self.from = line.start + 1;
             if is_damaged(ts, self.last, next, after) {
                 let near = self.last.or(next).unwrap_or(ts);
+                self.from = line.end;
                 let (batch, _) = &mut self.batches[self.done];
                 tear(batch, line.clone(), near);
                 self.torn.push(line);
@@ -101,7 +102,9 @@ impl FarTimes {
                 self.last = Some(event.ts);
                 continue;
             }
-            let others = events[at..].iter().position(|other| other.line != event.line);
+            // A line of JSON may hold several lines of a log.
+            let is_other = |other: &Event| other.line != event.line || !is_near(other.ts, event.ts);
+            let others = events[at..].iter().position(is_other);
             return Some(at..others.map_or(events.len(), |others| at + others));
         }
         None
@@ -255,5 +258,21 @@ mod tests {
                 assert_eq!(kept(times, of_batch), expected, "{times:?} in batches of {of_batch}");
             }
         }
+    }
+
+    #[test]
+    fn one_line_of_json_holds_several_lines_of_a_log() {
+        let mut far = FarTimes::new(true);
+        let mut batch = Batch::default();
+        for seconds in [17_543, 17_544, 1, 17_544, 17_545] {
+            let (ts, kind) = (seconds * S, Kind::WbEnd { id: 1 });
+            batch.events.push(Event { ts, tid: 7, pid: 7, comm: NameId::NONE, line: 1, kind });
+        }
+        far.add(Box::new(batch), 0);
+        far.end();
+        let (found, _) = far.take().unwrap();
+        let torn: Vec<bool> = found.events.iter().map(|event| matches!(event.kind, Kind::Torn { .. })).collect();
+        assert_eq!(torn, [false, false, true, false, false]);
+        assert_eq!(found.events[2].ts, 17_544 * S);
     }
 }
