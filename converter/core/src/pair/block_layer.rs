@@ -116,7 +116,7 @@ impl Pairer {
             self.queues.of(flags).queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
         }
-        if flags.is_write() && self.bios.is_in_flight_at(target) {
+        if flags.is_write() && (self.bios.is_in_flight_at(target) || self.holds_submit_to(target)) {
             // The file system's own event has reported this bio.
             self.bios.note_flags(target, flags);
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to {target}"));

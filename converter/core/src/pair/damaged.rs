@@ -50,6 +50,15 @@ impl Pairer {
         })
     }
 
+    /// Whether a submit to a device and sector is held back.
+    pub(super) fn holds_submit_to(&self, target: Place) -> bool {
+        let place = |event: &Event| match event.kind {
+            Kind::BioSubmit { dev, sector, .. } => Some(Place { dev, sector }),
+            _ => None,
+        };
+        self.held.iter().any(|held| place(&held.event) == Some(target))
+    }
+
     /// Uses the held events that `next` or the state of their threads decides. `next` has not been used yet.
     pub(super) fn resolve_held(&mut self, next: &Event, out: &mut Out<'_>) -> Result<()> {
         let mut at = 0;

@@ -2,7 +2,8 @@
 //!
 //! What the thread does next decides. The end of a sync function without its start, or the exit of a call without its entry, says that the
 //! thread was in a sync, and nothing says since when: whose its bios before that are is not known. The start of a sync, or the entry of a
-//! call, says that it was in none. So the row of a bio without an owner waits for the next such event of its thread.
+//! call, says that it was in none. So the row of a bio without an owner waits for the next such event of its thread. A piece of work of a
+//! flusher thread, which may be a part of a sync, says the same by its begin and its end.
 
 use super::stores::origins::Waiting;
 use super::stores::slots::BioSlot;
@@ -19,7 +20,8 @@ const MAX_OF_THREAD: usize = 4096;
 const MAX_WAITING: usize = 16_384;
 
 /// What the names of threads begin with that write what others have changed, and make no sync.
-const WRITERS: [&[u8]; 2] = [b"jbd2/", b"kworker/"];
+const JOURNAL: &[u8] = b"jbd2/";
+const FLUSHER: &[u8] = b"kworker/";
 
 impl Pairer {
     /// Notes that a thread begins a request or a call, or ends one. `was_in_sync`: nothing in the log has said that it was in the one that ends.
@@ -69,7 +71,10 @@ impl Pairer {
             && self.tasks.open_request(task_id).is_none();
         let (comm, shows_syncs) = (out.names.get(row.comm), self.seen.calls || self.requests.has_been_any());
         let has_begun = self.tasks.by_id.get(&task_id).is_some_and(|task| task.has_begun);
-        let is_writer = shows_syncs && !has_begun && WRITERS.iter().any(|writer| comm.starts_with(writer));
+        let may_be_at_work = self.probes.sees_bios && !self.probes.work.contains_key(&task_id);
+        let is_writer = shows_syncs
+            && !has_begun
+            && (comm.starts_with(JOURNAL) || comm.starts_with(FLUSHER) && !may_be_at_work);
         row.origin_unknown &= !is_other_kind && (!is_writer || bio.is_doubtful);
         if row.origin_unknown {
             row.forget_origin();
@@ -77,7 +82,7 @@ impl Pairer {
         }
         // An id says whose a bio is.
         let is_nobodys = task_id == UNKNOWN_TASK && bio.fillers.is_empty();
-        let is_decided = row.id != NO_ID || bio.is_background || is_nobodys || is_other_kind || is_writer;
+        let is_decided = row.id != NO_ID || bio.is_background || is_nobodys || is_writer;
         if is_decided || direction == Direction::Read {
             return out.sink.bio(row, out.names);
         }

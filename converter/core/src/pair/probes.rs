@@ -40,7 +40,11 @@ impl Pairer {
             }
             Probe::WaitStart { site, transaction, dev } => self.probe_wait_start(e, site, transaction, dev),
             Probe::WaitEnd { site } => return self.probe_wait_end(e, site, out),
-            Probe::WorkStart { dev, for_sync } => _ = self.probes.work.insert(self.tasks.id_of(e), (dev, for_sync)),
+            Probe::WorkStart { dev, for_sync } => {
+                let task = self.tasks.id_of(e);
+                self.probes.work.insert(task, (dev, for_sync));
+                return self.decide_origins(task, false, out);
+            }
             Probe::CommitRequest { dev, transaction, is_due } => self.commit_request(e, dev, transaction, is_due),
             Probe::CommitTimer => self.commits.timer_expired(e.ts),
             Probe::FastCommitIneligible { dev, reason } => self.commits.ineligible(dev, e.ts, reason),
@@ -66,7 +70,11 @@ impl Pairer {
                 return self.write_wait_end(e, kind, out);
             }
             Probe::Throttle { pause_ns, waited_for } => return self.throttle(e, pause_ns, waited_for, out),
-            Probe::WorkEnd => _ = self.probes.work.remove(&self.tasks.id_of(e)),
+            Probe::WorkEnd => {
+                let task = self.tasks.id_of(e);
+                let was_known = self.probes.work.remove(&task).is_some();
+                return self.decide_origins(task, !was_known, out);
+            }
             // `WritePairer` pairs them.
             Probe::Write(_) => {}
         }

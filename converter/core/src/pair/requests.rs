@@ -347,6 +347,9 @@ impl Pairer {
         }
         // An event that was held back is older than what decided about it.
         let left_at = self.replayed.unwrap_or(self.now);
+        if self.may_lack_a_bio(slot) {
+            self.decide_origins(owner, true, out)?;
+        }
         let open = &mut self.requests[slot];
         open.over = true;
         open.left_at = Some(left_at);

@@ -660,9 +660,10 @@ impl Row for Request {
         f("other_ns", Value::int(self.other()));
         f("cpu_wait_ns", Value::int(self.cpu_wait()));
         f("bytes", Value::int(self.bytes().map(|bytes| bytes as i64)));
-        f("folios", self.extent.folios_of(self.id));
+        let sees_folios = self.sees_bios() || self.extent.folios > 0;
+        f("folios", if sees_folios { self.extent.folios_of(self.id) } else { Value::Null });
         f("bios", if self.sees_bios() { Value::Int(self.bios as i64) } else { Value::Null });
-        f("ranges", self.extent.ranges_of(self.id));
+        f("ranges", if sees_folios { self.extent.ranges_of(self.id) } else { Value::Null });
         f("first_offset", self.extent.first_offset());
         f("last_offset", self.extent.last_offset());
         f("stack", self.call.map_or(Value::Null, |c| Value::name(c.stack)));
