@@ -5,8 +5,8 @@
 -- was in flight, and all of it was evidence from from_ns to until_ns. Where a
 -- finding has no such times, it is the sum of its costs, which is sum_ns.
 -- wall_ns is the time in which at least one sync of a process was in flight,
--- summed over processes. It and of_syncs leave out the syncs of the kernel that
--- are no evidence.
+-- summed over processes. It leaves out the syncs of the kernel that are no
+-- evidence.
 WITH
   evidence AS (SELECT :evidence),
   request AS (
@@ -67,14 +67,6 @@ WITH
   )
 SELECT
   distinct_syncs.syncs AS syncs,
-  (
-    SELECT COUNT(call.dur_ns)
-    FROM syncline_sync_call AS call
-    LEFT JOIN _syncline_of_kernel AS of_kernel
-      ON of_kernel.run = call.run
-      AND of_kernel.sync_id = call.call_sync_id
-    WHERE of_kernel.sync_id IS NULL
-  ) AS of_syncs,
   CAST(CASE
     WHEN counted.timed > 0 THEN COALESCE(wall.cost_ns, 0)
     ELSE counted.sum_ns
