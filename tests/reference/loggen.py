@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -356,8 +357,14 @@ class Truth:
 @dataclass
 class Generated:
     log: bytes
-    truth: Truth
     params: Params
+    world: World
+    reported_lost: int
+
+    @cached_property
+    def truth(self) -> Truth:
+        # It takes as long as the log, and many tests need only that.
+        return truth_of(self.world, self.params.garbage, self.reported_lost)
 
 
 class World:
@@ -1111,7 +1118,7 @@ def generate(params: Params, rng: random.Random) -> Generated:
     log = b"\n".join(records)
     if params.final_newline and records:
         log += b"\n"
-    return Generated(log, truth_of(world, params.garbage, reported), params)
+    return Generated(log, params, world, reported)
 
 
 # ---------------------------------------------------------------- bulk logs
