@@ -14,7 +14,9 @@ import math
 import random
 import re
 import shutil
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -45,10 +47,9 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Run]]:
     drawn: dict[tuple[Source, int], list[Run]] = {}
 
     def get(source: Source, count: int, first: int = 0) -> list[Run]:
-        key = (source, first)
-        if len(drawn.get(key, ())) < count:
-            drawn[key] = draw(source, folder, range(first, first + count))
-        return drawn[key][:count]
+        runs = drawn.setdefault((source, first), [])
+        runs += draw(source, folder, range(first + len(runs), first + count))
+        return runs[:count]
 
     return get
 
@@ -96,7 +97,7 @@ PROMISED = {
 def test_a_planted_regression_is_found(pool, what: str) -> None:
     source, runs, metrics = PROMISED[what]
     dice = random.Random(1)
-    base, new = pool(SOURCE, 20), pool(source, 14, first=1000)
+    base, new = pool(SOURCE, 20), pool(source, runs + 4, first=1000)
     found, rounds, shown = 0, 10, set()
     for _ in range(rounds):
         comparison = diff(dice.sample(base, runs), dice.sample(new, runs))
@@ -110,10 +111,14 @@ def test_a_planted_regression_is_found(pool, what: str) -> None:
 REAL = DATA.parent / "diff"
 
 
+@cache
+def real(name: str) -> tuple[Run, ...]:
+    return tuple(collect(name, [str(REAL / name)], READING).runs)
+
+
 def test_equal_real_runs_raise_few_false_alarms() -> None:
     # Eight of ten real runs, whose latencies differ by 60 %, in all permutations.
-    runs = [*collect("a", [str(REAL / "base")], READING).runs[:4]]
-    runs += collect("b", [str(REAL / "same")], READING).runs[:4]
+    runs = [*real("base")[:4], *real("same")[:4]]
     alarms = 0
     for chosen in itertools.combinations(range(8), 4):
         rest = [run for number, run in enumerate(runs) if number not in chosen]
@@ -122,9 +127,7 @@ def test_equal_real_runs_raise_few_false_alarms() -> None:
 
 
 def test_a_slower_device_is_found_in_real_runs() -> None:
-    base, same, slower = (
-        collect(name, [str(REAL / name)], READING).runs for name in ("base", "same", "slower")
-    )
+    base, same, slower = ([*real(name)] for name in ("base", "same", "slower"))
     assert not regressions(diff(base, same))
     found = diff(base, slower)
     assert {"syscall_latency_avg", "writeback_latency_avg"} <= regressions(found)
@@ -191,18 +194,20 @@ def test_the_same_seed_gives_the_same_output(pool) -> None:
 # One run of each side: blocks of time.
 
 
-def single(folder: Path, source: Source, seed: int) -> Run:
-    return draw(source, folder, range(seed, seed + 1), blocks=True)[0]
+@cache
+def single(source: Source, seed: int) -> Run:
+    with tempfile.TemporaryDirectory() as folder:
+        return draw(source, Path(folder), range(seed, seed + 1), blocks=True)[0]
 
 
 def test_one_run_of_each_side_is_judged_by_its_blocks(tmp_path: Path) -> None:
     quiet = dataclasses.replace(SOURCE, noise=0.0, requests=800)
-    base = single(tmp_path, quiet, 1)
-    worse = diff([base], [single(tmp_path, quiet.changed(shift=1.3), 2)])
+    base = single(quiet, 1)
+    worse = diff([base], [single(quiet.changed(shift=1.3), 2)])
     assert worse.method.units == "blocks"
     assert any("cannot show how much one run differs from the next" in w for w in worse.warnings)
     assert {"syscall_latency_avg", "sync_wall_time"} <= regressions(worse)
-    equal = diff([base], [single(tmp_path, quiet, 3)])
+    equal = diff([base], [single(quiet, 3)])
     assert equal.verdict == "no regression"
     # The figures are those of the whole runs, not of the blocks.
     row = rows(worse)["", "all", "syscall_latency_p99"]
@@ -211,7 +216,7 @@ def test_one_run_of_each_side_is_judged_by_its_blocks(tmp_path: Path) -> None:
 
 def test_blocks_of_equal_runs_raise_few_false_alarms(tmp_path: Path) -> None:
     quiet = dataclasses.replace(SOURCE, noise=0.0, requests=240)
-    runs = [single(tmp_path, quiet, seed) for seed in range(16)]
+    runs = [single(quiet, seed) for seed in range(16)]
     pairs = list(itertools.combinations(runs, 2))
     alarms = sum(bool(regressions(diff([a], [b]))) for a, b in pairs[::6])
     # 20 pairs of 16 runs. One alarm is expected; the limit is higher because the pairs are not independent.
@@ -219,7 +224,7 @@ def test_blocks_of_equal_runs_raise_few_false_alarms(tmp_path: Path) -> None:
 
 
 def test_blocks_add_up_to_the_whole(tmp_path: Path) -> None:
-    run = single(tmp_path, SOURCE, 5)
+    run = single(SOURCE, 5)
     for count, blocks in run.blocks.items():
         for metric in ("syncs", "syscall_latency_sum", "writeback_amount_sum", "sync_wall_time"):
             assert len(blocks[metric]) == count
@@ -244,7 +249,7 @@ def test_a_rule_for_more_files_than_the_blocks_hold_has_no_verdict(tmp_path: Pat
 
 
 def test_too_few_requests_for_blocks_give_no_verdict(tmp_path: Path) -> None:
-    tiny = [single(tmp_path, dataclasses.replace(SOURCE, requests=20), seed) for seed in (1, 2)]
+    tiny = [single(dataclasses.replace(SOURCE, requests=20), seed) for seed in (1, 2)]
     comparison = diff(tiny[:1], tiny[1:])
     assert comparison.verdict == "can't tell"
     assert any("too few to divide it into blocks" in note for note in comparison.notes)
@@ -429,7 +434,7 @@ def test_a_baseline_gives_the_verdicts_of_its_runs(pool, tmp_path: Path) -> None
 
 
 def test_a_single_runs_baseline_keeps_its_blocks(tmp_path: Path) -> None:
-    base, new = single(tmp_path, SOURCE, 1), single(tmp_path, SOURCE, 2)
+    base, new = single(SOURCE, 1), single(SOURCE, 2)
     baseline.save([base], [], str(tmp_path / "one.json"))
     again = collect("base", [str(tmp_path / "one.json")], READING).runs
     stored, fresh = diff(again, [new]), diff([base], [new])
@@ -456,7 +461,7 @@ def test_a_baseline_with_a_figure_that_is_not_a_number_is_damaged(
     value: object, tmp_path: Path
 ) -> None:
     path = tmp_path / "one.json"
-    baseline.save([single(tmp_path, SOURCE, 1)], [], str(path))
+    baseline.save([single(SOURCE, 1)], [], str(path))
     kept = json.loads(path.read_text())
     kept["runs"][0]["figures"][3][2] = value
     path.write_text(json.dumps(kept, separators=(",", ":")))
@@ -636,39 +641,39 @@ PATHS = {
 LIBC = ("fsync", "fdatasync")
 
 
-def with_missing_names(
-    folder: Path, seeds: range, *, lost: float = 0.0, times: float = 1, name: str = "run"
-) -> list[Run]:
+def with_missing_names(seeds: range, *, lost: float = 0.0, times: float = 1) -> list[Run]:
     """Makes runs of one workload, in which the functions of libc lack names for a share `lost` of the requests.
 
     `times` multiplies the requests of the first path, which is a real change.
     """
-    runs = []
-    folder.mkdir(parents=True, exist_ok=True)
-    for seed in seeds:
-        dice, libc = random.Random(seed), 0x7F00_0000_0000 + 0x1000 * seed
-        lines, clock, number = [], 1_000_000, 0
-        for path, count in PATHS.items():
-            for _ in range(round(count * (times if path == next(iter(PATHS)) else 1))):
-                number += 1
-                unnamed = dice.random() < lost
-                frames = [
-                    f"{libc + LIBC.index(frame):#x}" if unnamed and frame in LIBC else f"{frame}+11"
-                    for frame in path.split(";")
-                ]
-                lines += [
-                    f"{clock} 7 db fsync",
-                    *(f"        {frame}" for frame in reversed(frames)),
-                ]
-                begin = f"start id {number} start 0 end 9 datasync 0 path /f"
-                lines.append(f"{clock + 10} 7 db {begin}")
-                length = round(1_000_000 * dice.lognormvariate(0, 0.1))
-                lines.append(f"{clock + length} 7 db exit id {number} ret 0")
-                clock += length + 1000
-        log = folder / f"{name}{seed}.log"
+    return [run_with_missing_names(seed, lost, times) for seed in seeds]
+
+
+@cache
+def run_with_missing_names(seed: int, lost: float, times: float) -> Run:
+    dice, libc = random.Random(seed), 0x7F00_0000_0000 + 0x1000 * seed
+    lines, clock, number = [], 1_000_000, 0
+    for path, count in PATHS.items():
+        for _ in range(round(count * (times if path == next(iter(PATHS)) else 1))):
+            number += 1
+            unnamed = dice.random() < lost
+            frames = [
+                f"{libc + LIBC.index(frame):#x}" if unnamed and frame in LIBC else f"{frame}+11"
+                for frame in path.split(";")
+            ]
+            lines += [
+                f"{clock} 7 db fsync",
+                *(f"        {frame}" for frame in reversed(frames)),
+            ]
+            begin = f"start id {number} start 0 end 9 datasync 0 path /f"
+            lines.append(f"{clock + 10} 7 db {begin}")
+            length = round(1_000_000 * dice.lognormvariate(0, 0.1))
+            lines.append(f"{clock + length} 7 db exit id {number} ret 0")
+            clock += length + 1000
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / f"run{seed}.log"
         log.write_text("\n".join(lines) + "\n")
-        runs += collect("side", [str(log)], READING, blocks=False).runs
-    return runs
+        return collect("side", [str(log)], READING, blocks=False).runs[0]
 
 
 def by_stack(comparison: Comparison) -> dict[tuple[str, str], Row]:
@@ -677,8 +682,8 @@ def by_stack(comparison: Comparison) -> dict[tuple[str, str], Row]:
 
 @pytest.mark.parametrize("lost", [0.5, 1.0])
 def test_names_missing_on_one_side_are_not_a_change(lost: float, tmp_path: Path) -> None:
-    base = with_missing_names(tmp_path, range(6))
-    new = with_missing_names(tmp_path, range(100, 106), lost=lost)
+    base = with_missing_names(range(6))
+    new = with_missing_names(range(100, 106), lost=lost)
     for sides in ((base, new), (new, base)):
         comparison = diff(*sides)
         assert not {row.verdict for row in comparison.rows} & {"regression", "improvement"}
@@ -692,14 +697,14 @@ def test_names_missing_on_one_side_are_not_a_change(lost: float, tmp_path: Path)
         assert "functions lack names" in row.reason
         assert any("functions lack names in" in warning for warning in comparison.warnings)
     # With the same names on both sides, stacks are judged as usual.
-    equal = diff(base, with_missing_names(tmp_path, range(50, 56)))
+    equal = diff(base, with_missing_names(range(50, 56)))
     assert {row.verdict for row in by_stack(equal).values()} == {"no change"}
     assert not any("lack names" in warning for warning in equal.warnings)
 
 
 def test_a_change_that_missing_names_cannot_explain_is_found(tmp_path: Path) -> None:
-    base = with_missing_names(tmp_path, range(6), lost=0.05)
-    new = with_missing_names(tmp_path, range(100, 106), lost=0.05, times=3)
+    base = with_missing_names(range(6), lost=0.05)
+    new = with_missing_names(range(100, 106), lost=0.05, times=3)
     rows = by_stack(diff(base, new))
     assert rows["main;store;wal;fsync", "syncs"].verdict == "regression"
     # 20 requests in each run of both sides, a few without names: missing names may explain any difference.
@@ -707,8 +712,8 @@ def test_a_change_that_missing_names_cannot_explain_is_found(tmp_path: Path) -> 
 
 
 def test_the_bounds_of_a_stack_include_ambiguous_requests(tmp_path: Path) -> None:
-    base = with_missing_names(tmp_path, range(2))
-    new = with_missing_names(tmp_path, range(100, 102), lost=0.5)
+    base = with_missing_names(range(2))
+    new = with_missing_names(range(100, 102), lost=0.5)
     row = by_stack(diff(base, new))["main;store;wal;fsync", "syncs"]
     # In base, no name is missing. In new, the 40 requests have a name or an address.
     assert row.possible == ((40, 40), (row.new, 40))
@@ -744,8 +749,8 @@ def test_bounds_hold_for_every_assignment_of_ambiguous_requests() -> None:
 
 
 def test_a_rule_for_stacks_with_missing_names_has_no_verdict(tmp_path: Path) -> None:
-    base = with_missing_names(tmp_path, range(6))
-    new = with_missing_names(tmp_path, range(100, 106), lost=0.5)
+    base = with_missing_names(range(6))
+    new = with_missing_names(range(100, 106), lost=0.5)
     rule = "[[diff.rule]]\nmetric = 'syncs'\nstack = '*fsync'\n"
     comparison = diff(base, new, policy(tmp_path, rule))
     (row,) = [row for row in comparison.rows if row.name == "*fsync"]
@@ -762,8 +767,8 @@ def test_a_rule_for_stacks_with_missing_names_has_no_verdict(tmp_path: Path) -> 
 
 
 def test_a_missing_name_is_not_a_contributor(tmp_path: Path) -> None:
-    base = with_missing_names(tmp_path, range(6))
-    new = with_missing_names(tmp_path, range(100, 106), lost=0.5, times=3)
+    base = with_missing_names(range(6))
+    new = with_missing_names(range(100, 106), lost=0.5, times=3)
     comparison = diff(base, new)
     stacks = {
         name for one in comparison.contributors for kind, name, *_ in one.groups if kind == "stack"
@@ -945,7 +950,7 @@ def test_an_unknown_metric_of_a_file_is_not_0(tmp_path: Path) -> None:
 
 
 def test_a_group_unknown_on_one_side_is_not_a_contributor() -> None:
-    base, new = (collect(name, [str(REAL / name)], READING).runs for name in ("base", "slower"))
+    base, new = ([*real(name)] for name in ("base", "slower"))
     measure = "total syscall latency"
 
     def movers(runs: list[Run]) -> dict[str, float]:
