@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -28,6 +29,8 @@ VIEWS = (*TABLES, "stack", "sync_call", "parallel")
 # opens the files, binds views and shares its work between threads, which takes longer than the work. The size of the files does not say how
 # many rows they have: 300,000 calls at equal distances take 30 kB.
 _FEW_ROWS = 50_000
+# The view that costs most to bind, and that reports name most, `summary` 13 times. Of few rows, a statement that names it copies it first.
+COPIED_WHEN_NAMED = "syncline_sync_call"
 # To count the rows of more files takes longer than a copy saves.
 _FEW_FILES = 100
 # More memory is not used for a copy: a few rows may have long stacks, and a damaged file more rows than it says.
@@ -47,8 +50,8 @@ def attach_runs(
     sql: Path,
     memory_limit: int,
     absent: frozenset[str] = frozenset(),
-) -> None:
-    """Creates the tables from the files of all runs.
+) -> bool:
+    """Creates the tables from the files of all runs. Returns whether their rows are few, and in memory.
 
     Args:
         db: an empty database.
@@ -64,15 +67,28 @@ def attach_runs(
     """
     tables = [name for name in VIEWS if f"syncline_{name}" not in absent]
     of_files = [table for table in tables if table in TABLES]
+    is_copied = False
 
     def create_files() -> None:
+        nonlocal is_copied
         check_damage(file for run in runs for file in run.tables.values())
         _check_checksums(db, runs)
-        if not (_has_few_rows(db, runs) and _copied(db, path, runs, of_files, memory_limit)):
+        is_copied = _has_few_rows(db, runs) and _copied(db, path, runs, of_files, memory_limit)
+        if not is_copied:
             _attach(db, path, runs, of_files, copy=False)
         _attach_logs(db, runs)
 
     create_tables(db, sql, create_files, tables)
+    return is_copied
+
+
+def copy_view(db: duckdb.DuckDBPyConnection, view: str) -> None:
+    """Computes a view once, for all queries that follow. It stays as it is if that is not possible: a query says why."""
+    import duckdb
+
+    with contextlib.suppress(duckdb.Error):
+        db.execute(f"CREATE OR REPLACE TABLE _{view} AS SELECT * FROM {view}")
+        db.execute(f"CREATE OR REPLACE VIEW {view} AS SELECT * FROM _{view}")
 
 
 def create_tables(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline import interruptible, scratch
 
-from .attach import DERIVED, as_pattern, attach_runs
+from .attach import COPIED_WHEN_NAMED, DERIVED, as_pattern, attach_runs, copy_view
 from .errors import DAMAGED, EngineError, SqlError
 from .expanded import expanded
 from .file_columns import FILE_COLUMNS
@@ -82,7 +82,10 @@ class ColumnsEngine:
         show: Show | None = None,
         groups: int = 1,
         files: Iterable[Path] = (),
+        is_copied: bool = False,
     ) -> None:
+        # A view that the next statement that names it copies.
+        self._to_copy = COPIED_WHEN_NAMED if is_copied else None
         self._files = [*files]
         self.path = path
         self.is_dataset = is_dataset
@@ -193,6 +196,9 @@ class ColumnsEngine:
                     f"{self.path}: the engine is closed", "Query inside the `with` block."
                 )
             try:
+                if self._to_copy and self._to_copy in sql.lower():
+                    view, self._to_copy = self._to_copy, None
+                    interruptible.call(lambda: copy_view(self._db, view), cancel=self._db.interrupt)
                 yield
             except import_duckdb().Error as error:
                 if isinstance(error, import_duckdb().PermissionException):
@@ -345,7 +351,7 @@ def open_columns(
 
 def open_attached(
     path: Path,
-    attach: Callable[[duckdb.DuckDBPyConnection], None],
+    attach: Callable[[duckdb.DuckDBPyConnection], bool | None],
     *,
     files: Iterable[Path] = (),
     folders: Iterable[str] = (),
@@ -362,7 +368,7 @@ def open_attached(
 
     Args:
         path: the INPUT, for messages.
-        attach: called with an empty database.
+        attach: called with an empty database. Returns whether the tables are in memory, because they have few rows.
         files: what SQL may read.
         folders: what SQL may read, with all that is in them; each ends in `/`.
         absent: tables and columns that were not read. SQL that names one is refused.
@@ -396,7 +402,7 @@ def open_attached(
                 "python_enable_replacements": False,
             }
         )
-        interruptible.call(lambda: attach(db), cancel=db.interrupt)
+        is_copied = interruptible.call(lambda: attach(db), cancel=db.interrupt)
         if not allow_files:
             interruptible.call(lambda: _confine(db, files, folders))
     except BaseException as error:
@@ -437,6 +443,7 @@ def open_attached(
         show=show,
         groups=groups,
         files=files,
+        is_copied=bool(is_copied),
     )
 
 
