@@ -17,6 +17,7 @@ from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened
 from syncline.report import html, run_report, sql_root
 from syncline.report.html import Limits
+from syncline.report.run import run_query
 
 from tests.coretools import DATA, file_name
 from tests.difftools import collect
@@ -49,14 +50,31 @@ def rounded(value: Any) -> Any:
     return [rounded(one) for one in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("limits", [Limits(), FEW], ids=["all", "few"])
+@pytest.mark.parametrize(
+    ("limits", "compared"), [(Limits(), False), (FEW, True)], ids=["all", "few-compared"]
+)
 @pytest.mark.parametrize("run", RUNS)
-def test_both_engines_give_the_same_data(both, run: str, limits: Limits) -> None:
-    for compared in (False, True):
-        ours, theirs = (
-            html.describe(engine, "x", limits, compared=compared) for engine in both(run).engines()
+def test_both_engines_give_the_same_data(both, run: str, limits: Limits, compared: bool) -> None:
+    ours, theirs = (
+        html.describe(engine, "x", limits, compared=compared) for engine in both(run).engines()
+    )
+    assert rounded(ours) == rounded(theirs)
+
+
+@pytest.mark.parametrize(
+    ("limits", "compared"), [(Limits(), True), (FEW, False)], ids=["all-compared", "few"]
+)
+@pytest.mark.parametrize("run", RUNS)
+def test_both_engines_number_stacks_alike(both, run: str, limits: Limits, compared: bool) -> None:
+    """Nothing else of a page depends on limits and on what it is compared with together."""
+    ours, theirs = (
+        (
+            html._number_stacks(engine, limits, compared=compared),
+            run_query(engine, "SELECT * FROM _page_stack ORDER BY 1, 2").rows,
         )
-        assert rounded(ours) == rounded(theirs)
+        for engine in both(run).engines()
+    )
+    assert ours == theirs
 
 
 # Independent counts.
