@@ -374,7 +374,7 @@ def test_what_strace_says_is_known_until_its_last_line_was_written(tmp_path: Pat
 
 def test_a_tracer_that_is_stopped_is_no_failure(tmp_path: Path) -> None:
     # It has no probes, so it counts as drained when it is idle.
-    program = ["sh", "-c", "trap 'echo last; exit 0' INT; echo ready; while :; do sleep 0.1; done"]
+    program = ["sh", "-c", "trap 'echo last; kill $!; exit 0' INT; echo ready; sleep 600 & wait"]
     made = tracer.Tracer("x", program, tmp_path / "events.log")
     recorders = Recorders(tracers=[(made, "bpftrace")])
     # Before its trap is set, the interrupt would end it.
