@@ -35,7 +35,7 @@ SELECT
   syncs,
   share!(empty, syncs) AS empty_share,
   COALESCE(share!(empty, SUM(empty) OVER ()), 0.0) AS share,
-  CAST(latency_ns AS BIGINT) AS latency_sum_ns,
+  latency_ns AS latency_sum_ns,
   stack
 FROM caller
 ORDER BY

@@ -78,7 +78,7 @@ WITH RECURSIVE
     GROUP BY run, x, y, octave, requests
     HAVING COUNT(*) * 400 >= requests
   ),
-  -- The cells that are reached from each cell.
+  -- The cells that are reached from each cell, directly or by others between.
   reach(run, seed, x, y) AS (
     SELECT run, cell_id, x, y FROM dense
     UNION
@@ -92,10 +92,11 @@ WITH RECURSIVE
       - CASE WHEN dense.x < reach.x THEN octave ELSE 1 END AND reach.y
       + CASE WHEN dense.x > reach.x THEN octave ELSE 1 END
   ),
-  -- Cells that reach the same ones are of one group. Its name is the least.
+  -- Cells that reach each other are of one group. The least of them names it.
   connected AS (
     SELECT run, x, y, MIN(seed) AS seed FROM reach GROUP BY run, x, y
   ),
+  -- The groups that are large enough, the largest first.
   numbered AS (
     SELECT run, seed, ROW_NUMBER() OVER largest_first AS number
     FROM connected
@@ -116,12 +117,14 @@ WITH RECURSIVE
     LEFT JOIN connected USING (run, x, y)
     LEFT JOIN numbered USING (run, seed)
   ),
+  -- The longest request of each group has place 1.
   ranked_member AS (
     SELECT *, ROW_NUMBER() OVER longest_first AS place
     FROM member
     WINDOW
       longest_first AS (PARTITION BY run, number ORDER BY dur_ns DESC, sync_id)
   ),
+  -- What the requests of each group have in common.
   grouped AS (
     SELECT
       run, number,
@@ -138,6 +141,7 @@ WITH RECURSIVE
     FROM ranked_member
     GROUP BY run, number
   ),
+  -- When each request was under writeback. An empty one never was.
   writeback AS (
     SELECT
       run, sync_id, number,
@@ -166,7 +170,8 @@ WITH RECURSIVE
       run, sync_id
     )
   ),
-  -- Null where there is no such event in the recording.
+  -- How often that was so. Null where the recording has no such event, because
+  -- it may not record any.
   busy AS (
     SELECT
       run, number,
@@ -179,6 +184,7 @@ WITH RECURSIVE
     FROM met
     GROUP BY run, number
   ),
+  -- How long each group was in each phase.
   spent AS (
     SELECT run, member.number, phase, SUM(phase.dur_ns) AS time_ns
     FROM member
@@ -216,13 +222,15 @@ WITH RECURSIVE
     UNION ALL
     SELECT run, number, 'a background bio in flight' FROM met WHERE by_other = 1
   ),
+  -- How many requests of each group have a property.
   counted AS (
     SELECT run, number, name, COUNT(*) AS syncs
     FROM property
     WHERE name IS NOT NULL
     GROUP BY run, number, name
   ),
-  -- Only what occurs often describes a group.
+  -- Properties with the number of requests of all groups. A rare one describes
+  -- a request and no group.
   common AS (
     SELECT run, name, SUM(syncs) AS syncs
     FROM counted
@@ -244,6 +252,8 @@ WITH RECURSIVE
     JOIN common USING (run)
     LEFT JOIN counted USING (run, number, name)
   ),
+  -- Properties of each group, from the one that differs most. Rounding keeps an
+  -- error in the last digit from ordering two engines differently.
   ranked AS (
     SELECT
       run, number,
@@ -256,6 +266,7 @@ WITH RECURSIVE
     FROM difference
     WHERE ABS(here - elsewhere) >= 0.1
   ),
+  -- The three that differ most, in one text.
   described AS (
     SELECT run, number, STRING_AGG(text, '; ' ORDER BY place) AS differs
     FROM ranked

@@ -42,11 +42,9 @@ WITH
     GROUP BY run, mark_id
   )
 SELECT
-  mark.mark_id, mark.name, mark.ts_ns, mark.dur_ns, syncs,
-  CAST(empty AS BIGINT) AS empty,
-  incomplete,
-  CAST(bytes AS BIGINT) AS bytes,
-  CAST(syscall_ns AS BIGINT) AS syscall_sum_ns,
+  mark.mark_id, mark.name, mark.ts_ns, mark.dur_ns, syncs, empty, incomplete,
+  bytes,
+  syscall_ns AS syscall_sum_ns,
   CASE WHEN syncs > 0 THEN writeback_ns ELSE 0 END AS writeback_sum_ns,
   CASE WHEN syncs > 0 THEN wall_ns ELSE 0 END AS wall_ns,
   mark.run

@@ -123,6 +123,7 @@
 WITH
   -- The syncs whose wait is meant: all, or those that a filter keeps.
   meant AS (SELECT run, sync_id FROM syncline_sync),
+  -- Those that waited for a commit.
   committed AS (
     SELECT DISTINCT run, sync_id
     FROM syncline_phase
@@ -134,6 +135,8 @@ WITH
       of!(sync, (run, sync_id, call_sync_id, op, fs)),
       start_ns AS ts_ns,
       ts_ns + dur_ns - start_ns AS dur_ns,
+      COALESCE(process, comm, '') AS process,
+      cgroup,
       COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
       COALESCE(home.place, sync.dev) AS place,
       -- How much it writes, roughly, and whether it waits for a commit.
@@ -148,39 +151,9 @@ WITH
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
   owned AS (SELECT * FROM owned_bios!()),
-  party AS MATERIALIZED (
-    SELECT
-      run, owner,
-      ROW_NUMBER() OVER (ORDER BY run, owner) AS party,
-      MIN(process) AS process,
-      MIN(cgroup) AS cgroup,
-      CASE
-        WHEN COUNT(is_meant) > 0 THEN 'syncs'
-        WHEN MIN(part = 'kernel') THEN 'kernel'
-        WHEN MIN(direction IS NOT DISTINCT FROM 'read') THEN 'reads'
-        WHEN MIN(direction IN ('discard', 'zeroes')) THEN 'discards'
-        WHEN MIN(part = 'process' AND is_metadata = 1) THEN 'metadata'
-        ELSE 'writes'
-      END AS kind,
-      COUNT(part) AS bios,
-      SUM(bytes) AS bytes,
-      COUNT(DISTINCT CASE WHEN is_meant = 1 THEN call_sync_id END) AS syncs,
-      COALESCE(SUM(is_meant * dur_ns), 0) AS ns
-    FROM (
-      SELECT
-        run, owner, process, cgroup, part, direction, is_metadata, bytes,
-        NULL AS is_meant,
-        NULL AS call_sync_id,
-        NULL AS dur_ns
-      FROM owned
-      UNION ALL
-      SELECT
-        run, owner, NULL, NULL, NULL, NULL, NULL, NULL, is_meant, call_sync_id,
-        dur_ns
-      FROM victim
-    ) AS everyone
-    GROUP BY run, owner
-  ),
+  -- Each process in a control group that has a bio or a sync.
+  party AS MATERIALIZED (SELECT * FROM parties!(owned, victim)),
+  -- Syncs by the number of their party.
   sync AS MATERIALIZED (
     SELECT
       of!(victim, (run, place, sync_id, op, fs, ts_ns, dur_ns, is_meant)),
@@ -189,6 +162,8 @@ WITH
     FROM victim
     JOIN party USING (run, owner)
   ),
+  -- Bios by the number of their party. Data that the kernel may keep back are
+  -- not queued until their issue.
   bio AS MATERIALIZED (
     SELECT
       of!(owned, (run, place, part, ts_ns, dur_ns, issue_ns)),
@@ -199,6 +174,7 @@ WITH
     FROM owned
     JOIN party USING (run, owner)
   ),
+  -- For which party each device works, or whom it waits for, over time.
   hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
   earlier AS MATERIALIZED (SELECT * FROM earlier_commits!()),
   -- What a sync waits for. Whose an earlier commit is does not follow from what
@@ -294,6 +270,7 @@ WITH
     WHERE used.party <> sync.party AND is_meant = 1
     GROUP BY run, used.party
   ),
+  -- The sync that each party delayed the longest has number 1.
   costliest AS (
     SELECT
       run, party, sync_id,
@@ -305,6 +282,7 @@ WITH
     WHERE way <> 'device'
     GROUP BY run, party, sync_id
   ),
+  -- What each party cost all of them together.
   cost AS (
     SELECT
       of!(delay, (run, party)),
@@ -314,9 +292,9 @@ WITH
       COALESCE(SUM(sure_ns), 0) AS sure_ns,
       sum_where!(ns, way IN ('queue', 'earlier')) AS queue_ns,
       sum_where!(ns, way = 'device') AS device_ns,
-      sum_where!(ns, way = 'locking') AS locking_ns,
+      sum_where!(ns, way = 'locking') AS commit_locking_ns,
       sum_where!(ns, way IN ('before', 'data', 'lock', 'commit')) AS commit_ns,
-      sum_where!(ns, way = 'flush') AS emptying_ns,
+      sum_where!(ns, way = 'flush') AS cache_flush_ns,
       sum_where!(ns, way = 'cpu') AS cpu_ns
     FROM delay
     LEFT JOIN costliest ON number = 1 AND same!(costliest, delay, (run, party))
@@ -329,6 +307,8 @@ WITH
     WHERE way = 'device' AND is_sole = 1 AND party = waiter
     GROUP BY run, sync_id
   ),
+  -- The syncs at a place that a party used, and whether they met it. Only those
+  -- that met nobody show how fast one like them can be.
   next_to AS (
     SELECT
       of!(found, (party, is_active, is_met)),
@@ -366,6 +346,7 @@ WITH
     FROM next_to
     WINDOW alike AS (PARTITION BY party, place, waiter, op, work)
   ),
+  -- What a party cost at most, and what it cost by comparison.
   compared AS (
     SELECT
       amount.party AS party,
@@ -386,22 +367,23 @@ WITH
       AND same!(mean, amount, (party, waiter, op))
     GROUP BY amount.party
   ),
+  -- How many syncs show what it is like without anybody else.
   quiet AS (
     SELECT party, COUNT(DISTINCT call_sync_id) AS syncs
     FROM next_to
     WHERE is_met = 0
     GROUP BY party
   ),
+  -- The syncs of all, of which those of the party itself are taken off.
   total AS (
     SELECT run, SUM(syncs) AS syncs, SUM(ns) AS ns FROM party GROUP BY run
   )
 SELECT
   COALESCE(party.kind, 'unrecorded') AS kind,
-  party.process AS process,
-  party.cgroup AS cgroup,
+  of!(party, (process, cgroup)),
   cost.syncs AS syncs,
   CAST(total.syncs - COALESCE(party.syncs, 0) AS BIGINT) AS of_syncs,
-  CAST(cost.ns AS BIGINT) AS cost_ns,
+  cost.ns AS cost_ns,
   CASE WHEN cost.party > 0 THEN CAST(cost.sure_ns AS BIGINT) END AS low_ns,
   CASE WHEN party.kind <> 'metadata' THEN compared.most_ns END AS high_ns,
   share!(cost.ns, total.ns - COALESCE(party.ns, 0)) AS share,
@@ -410,16 +392,11 @@ SELECT
   CASE
     WHEN compared.party IS NOT NULL THEN COALESCE(quiet.syncs, 0)
   END AS quiet_syncs,
-  CAST(cost.queue_ns AS BIGINT) AS queue_ns,
-  CAST(cost.device_ns AS BIGINT) AS device_ns,
-  CAST(cost.locking_ns AS BIGINT) AS commit_locking_ns,
-  CAST(cost.commit_ns AS BIGINT) AS commit_data_ns,
-  CAST(cost.emptying_ns AS BIGINT) AS cache_flush_ns,
-  CAST(cost.cpu_ns AS BIGINT) AS cpu_ns,
-  party.bios AS bios,
-  CAST(party.bytes AS BIGINT) AS bytes,
-  cost.sync_id AS sync_id,
-  cost.run AS run
+  of!(cost, (queue_ns, device_ns, commit_locking_ns)),
+  cost.commit_ns AS commit_data_ns,
+  of!(cost, (cache_flush_ns, cpu_ns)),
+  of!(party, (bios, bytes)),
+  of!(cost, (sync_id, run))
 FROM cost
 JOIN total USING (run)
 LEFT JOIN party ON party.party = cost.party
@@ -428,4 +405,4 @@ LEFT JOIN quiet ON quiet.party = cost.party
 WHERE
   total.syncs > COALESCE(party.syncs, 0)
   AND (COALESCE(party.kind, '') <> 'kernel' OR cost.ns + cost.device_ns > 0)
-ORDER BY run, cost_ns DESC, kind, process NULLS LAST, cgroup NULLS LAST;
+ORDER BY cost.run, cost_ns DESC, kind, process NULLS LAST, cgroup NULLS LAST;

@@ -27,7 +27,8 @@
 --                     known.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The first sync that waited for each commit of a journal's thread.
+  -- The syncs that waited for each commit, in the order in which they began to.
+  -- The first one, at place 1, had the commit made.
   committer AS (
     SELECT
       journal.run AS run,
@@ -52,6 +53,7 @@ WITH
     SELECT run, wait_id, wait, dev, ino, holder_tid AS tid, ts_ns, 1 AS dur_ns
     FROM syncline_write_wait
   ),
+  -- What each wait may be for. Only the rows of syncs have `in_sync` 1.
   cause AS (
     -- The holder of the lock,
     SELECT run, wait_id, holder_comm AS comm, 0 AS in_sync
@@ -98,7 +100,8 @@ WITH
     FROM cause
     GROUP BY run, wait_id
   ),
-  -- A path may have several inodes: a file that was renamed, or rotated.
+  -- The waits by the name of their file. A path may have several inodes, those
+  -- of a file that was renamed, or rotated.
   named AS (
     SELECT
       write_wait.*,
@@ -110,7 +113,8 @@ WITH
       ON caused.run = write_wait.run
       AND caused.wait_id = write_wait.wait_id
   ),
-  -- From the shortest one to the longest one.
+  -- The waits of each row of the report, from the shortest to the longest, for
+  -- the median and the longest one.
   ranked AS (
     SELECT
       *,

@@ -25,6 +25,8 @@
 --   path                text   The frame and its callers, joined by `;`,
 --                              outermost first.
 WITH RECURSIVE
+  -- What the requests of each stack cost. Stacks repeat, so each is taken apart
+  -- once.
   weight AS (
     SELECT
       run, stack,
@@ -35,7 +37,8 @@ WITH RECURSIVE
     FROM syncline_sync
     GROUP BY run, stack
   ),
-  -- `callers` is the length of what comes before the frame in its stack.
+  -- The frames of each stack. `callers` is the length of the text that comes
+  -- before the frame, so the path of a frame can be cut out of its stack.
   frame AS (
     SELECT
       run, stack, depth, frame,
@@ -45,6 +48,7 @@ WITH RECURSIVE
     FROM syncline_stack
     WINDOW outer_frames AS (PARTITION BY run, stack_id ORDER BY depth)
   ),
+  -- Each frame of each stack, with its path and the cost of the stack.
   step AS (
     SELECT
       depth, frame,
@@ -60,6 +64,7 @@ WITH RECURSIVE
     FROM weight
     WHERE stack IS NULL
   ),
+  -- Stacks share their outer frames: what has the same path is one node.
   node AS (
     SELECT
       path, depth, frame,
@@ -77,6 +82,8 @@ WITH RECURSIVE
     FROM step
     GROUP BY path, depth, frame
   ),
+  -- The place of each node among those of the same caller, with leading zeros,
+  -- so that places sort as text.
   sibling AS (
     SELECT
       path, depth, caller,
@@ -105,11 +112,7 @@ SELECT
   CAST(total_syscall_ns AS BIGINT) AS total_syscall_ns,
   CAST(total_writeback_ns AS BIGINT) AS total_writeback_ns,
   CAST(total_bytes AS BIGINT) AS total_bytes,
-  CAST(self_count AS BIGINT) AS self_count,
-  CAST(self_syscall_ns AS BIGINT) AS self_syscall_ns,
-  CAST(self_writeback_ns AS BIGINT) AS self_writeback_ns,
-  CAST(self_bytes AS BIGINT) AS self_bytes,
-  node.path
+  self_count, self_syscall_ns, self_writeback_ns, self_bytes, node.path
 FROM node
 JOIN placed ON placed.path = node.path
 ORDER BY placed.place;

@@ -1,0 +1,57 @@
+-- Who uses devices and journals: the owners of bios and syncs, numbered.
+--
+-- Result: a row for each owner of a run, with
+--   run, owner  As in the two tables.
+--   party       Its number, from 1 on. No other owner of any run has it.
+--   process     Name of the process.
+--   cgroup      Its control group. Null if it is not known.
+--   kind        What is known of it: syncs, kernel, reads, discards, metadata,
+--               or else writes. The report neighbours explains them.
+--   bios        Number of its bios.
+--   bytes       Their size. Null if it has none.
+--   syncs       Number of its syncs that are meant, each call once.
+--   ns          The sum of the lengths of these.
+--
+-- Example: SELECT kind, process, bytes FROM parties!(owned_bios!(), owned_sync)
+CREATE PERFETTO MACRO parties(
+  -- Table of bios with the columns of owned_bios!.
+  bios TableOrSubquery,
+  -- Table of syncs with `run`, `owner`, `process`, `cgroup`, `call_sync_id`,
+  -- `dur_ns`, and `is_meant`: 1 if `syncs` and `ns` count it, else 0.
+  syncs TableOrSubquery
+)
+RETURNS TableOrSubquery
+AS
+(
+  SELECT
+    run, owner,
+    ROW_NUMBER() OVER (ORDER BY run, owner) AS party,
+    MIN(process) AS process,
+    MIN(cgroup) AS cgroup,
+    CASE
+      WHEN COUNT(is_meant) > 0 THEN 'syncs'
+      WHEN MIN(part = 'kernel') THEN 'kernel'
+      WHEN MIN(direction IS NOT DISTINCT FROM 'read') THEN 'reads'
+      WHEN MIN(direction IN ('discard', 'zeroes')) THEN 'discards'
+      WHEN MIN(part = 'process' AND is_metadata = 1) THEN 'metadata'
+      ELSE 'writes'
+    END AS kind,
+    COUNT(part) AS bios,
+    CAST(SUM(bytes) AS BIGINT) AS bytes,
+    COUNT(DISTINCT CASE WHEN is_meant = 1 THEN call_sync_id END) AS syncs,
+    CAST(COALESCE(SUM(is_meant * dur_ns), 0) AS BIGINT) AS ns
+  FROM (
+    SELECT
+      run, owner, process, cgroup, part, direction, is_metadata, bytes,
+      NULL AS is_meant,
+      NULL AS dur_ns,
+      NULL AS call_sync_id
+    FROM $bios
+    UNION ALL
+    SELECT
+      run, owner, process, cgroup, NULL, NULL, NULL, NULL, is_meant, dur_ns,
+      call_sync_id
+    FROM $syncs
+  ) AS _deed
+  GROUP BY run, owner
+);
