@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 from syncline.inputs import Reading, opened
 from syncline.report.run import run_query, run_report
 
@@ -285,6 +288,33 @@ def test_what_a_commit_wrote_for_other_files(tmp_path: Path) -> None:
         found = {row["kind"]: row["others_bytes"] for row in rows}
         assert found.pop("commit") == size
         assert not {*found.values()} - {None}
+
+
+def test_the_block_that_ends_a_commit_is_of_the_journal_on_older_kernels_too(
+    tmp_path: Path,
+) -> None:
+    """They print it as FWFS, without the mark for metadata. Its bytes are no data of a file, and leave none unknown."""
+    made = tmp_path / "new"
+    Reading().convert([str(known_truth.unpacked("commit-others", tmp_path))], f"{made}/")
+    older = shutil.copytree(made, tmp_path / "older")
+    bios = parquet.read_table(made / "syncline_bio.parquet")
+    flags = bios["rwbs"].to_pylist()
+    assert "FWFSM" in flags
+    column = pyarrow.array([text and text.replace("FWFSM", "FWFS") for text in flags])
+    place = bios.schema.get_field_index("rwbs")
+    bios = bios.set_column(
+        place, bios.schema.field(place), column.cast(bios.schema.field(place).type)
+    )
+    parquet.write_table(bios, older / "syncline_bio.parquet")
+    for name, unmarked in (
+        ("bystanders", "others_bytes"),
+        ("whose-data", "bytes"),
+        ("journal", "log_bytes"),
+    ):
+        with opened(str(made), Reading()) as one, opened(str(older), Reading()) as other:
+            expected, found = run_report(one, name), run_report(other, name)
+        assert found.rows == expected.rows, name
+        assert any(row[found.columns.index(unmarked)] for row in found.rows)
 
 
 def test_behind_a_flusher_thread_is_who_made_the_data_dirty(tmp_path: Path) -> None:

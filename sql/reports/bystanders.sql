@@ -80,8 +80,8 @@ WITH
     SELECT
       *,
       -- What a bio of a commit holds: 0 is the journal, else data of one file.
-      CASE WHEN rwbs LIKE '%M%' THEN 0 ELSE ino END AS data_ino
-    FROM bio_times!()
+      CASE WHEN writes_journal!(bio) = 1 THEN 0 ELSE ino END AS data_ino
+    FROM bio_times!() AS bio
   ),
   -- The slowest ones, which the report is about. Without a known device,
   -- nothing is known of bystanders.
@@ -138,8 +138,7 @@ WITH
   redirected AS (
     SELECT DISTINCT run, dev, below FROM bio WHERE below IS NOT NULL
   ),
-  -- Where bios of each request may have been issued.
-  -- Where bios of these devices may be issued: there, or at the device below.
+  -- Where bios of each request may be issued: at its devices, or below them.
   own_place AS (
     SELECT run, sync_id, dev AS place FROM own_device
     UNION

@@ -139,8 +139,8 @@ WITH
       )
     GROUP BY run, dev, transaction_id
   ),
-  -- What was submitted in each commit whose end is known. The journal marks its
-  -- bios as metadata.
+  -- What was submitted in each commit whose end is known. Where the journal
+  -- marks its bios, all others are data.
   wrote AS (
     SELECT
       bio.run AS run,
@@ -150,7 +150,8 @@ WITH
       SUM(is_log) AS log_bios,
       SUM(is_log * bytes) AS log_bytes
     FROM (
-      SELECT *, CAST(rwbs LIKE '%M%' AS INTEGER) AS is_log FROM syncline_bio
+      SELECT *, COALESCE(writes_journal!(bio), 0) AS is_log
+      FROM syncline_bio AS bio
     ) AS bio
     JOIN syncline_journal AS journal
       ON journal.run = bio.run
@@ -159,7 +160,7 @@ WITH
     WHERE bio.rwbs IS NOT NULL AND bio.direction = 'write'
     GROUP BY bio.run, bio.commit_id
     -- A kernel that does not mark what it writes to the journal marks none.
-    HAVING SUM(is_log) > 0
+    HAVING COUNT(CASE WHEN rwbs LIKE '%M%' THEN 1 END) > 0
   ),
   described AS (
     SELECT

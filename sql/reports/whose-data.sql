@@ -71,11 +71,9 @@ WITH
     SELECT
       bio.*,
       CASE
-        -- Metadata, or with a flush or FUA, as the block that ends a commit.
-        WHEN bio.rwbs LIKE '%M%'
-        OR bio.rwbs LIKE '%F%' THEN 'journal'
+        WHEN writes_journal!(bio) = 1 THEN 'journal'
         WHEN own_file.ino IS NOT NULL THEN 'own file'
-        WHEN bio.ino IS NOT NULL THEN 'other file'
+        WHEN writes_journal!(bio) = 0 THEN 'other file'
         ELSE 'unknown'
       END AS kind
     FROM syncline_bio AS bio

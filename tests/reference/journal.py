@@ -177,7 +177,8 @@ def whose_data(
                 and commit["ts_ns"] <= bio["ts_ns"] <= end
             ):
                 key: tuple[Any, ...] = ("unknown", None, None)
-                if bio["rwbs"] is not None and "M" in bio["rwbs"]:
+                # Older kernels mark only the block that ends the commit, by a flush or FUA.
+                if bio["rwbs"] is not None and {"M", "F"} & {*bio["rwbs"]}:
                     key = ("journal", None, None)
                 elif bio["ino"] is not None and (commit["dev"], bio["ino"]) in files:
                     key = ("own file", None, None)
