@@ -16,7 +16,9 @@ from syncline import _core
 from syncline.inputs import Reading, opened
 from syncline.report.run import run_query, run_report
 
+from tests import sqltools
 from tests.coretools import DATA, ROOT, convert, recording, tables
+from tests.sqltools import Run
 from tests.test_commands import ok, run
 
 TESTS = ROOT / "tests" / "data"
@@ -251,6 +253,31 @@ def test_failed_bios_are_a_warning_and_a_figure(tmp_path: Path) -> None:
     assert f"{broken} of {total} bios failed (EIO {broken})" in run("report", log).stdout
     rows = list(csv.DictReader(io.StringIO(ok("report", "--format", "csv", log, "failures"))))
     assert sum(int(row["failed"]) for row in rows) == broken
+
+
+def test_a_failed_bio_counts_whatever_its_direction(tmp_path: Path) -> None:
+    """Of each direction, one bio fails, one does not, and the result of one is not known."""
+    directions = ("write", "read", "flush", "discard", "zeroes", "unknown")
+    made = Run()
+    made.add(1000, 900)
+    for number, direction in enumerate(directions):
+        for place, error in enumerate((-5, 0, None)):
+            made.bio.append(
+                {
+                    **{
+                        "bio_id": 3 * number + place + 1,
+                        "sync_id": None,
+                        "ts_ns": 1100 + 10 * number,
+                        "dur_ns": 5,
+                    },
+                    **{"dev": "8,0", "origin": "background", "bytes": 4096, "tid": 9, "comm": "x"},
+                    **{"direction": direction, "error": error},
+                }
+            )
+    expected = (len(directions), "count", 2 * len(directions), 3 * len(directions))
+    assert summary(sqltools.write_parquet(made, tmp_path / "tables"))["failed_bios"] == expected
+    trace = sqltools.write_trace(made, tmp_path / "t.pftrace")
+    assert summary(trace, "embedded")["failed_bios"] == expected
 
 
 def test_background_bytes_are_null_where_no_size_is_recorded(tmp_path: Path) -> None:

@@ -38,9 +38,11 @@
 -- * ..._per_mark is the sum over the syncs that began during a mark, averaged
 --   over the marks. It is present only if there are marks.
 -- * failed_syncs, failed_calls, failed_bios count syncs, calls without a
---   request, and bios that write data, if they ended with an error. A sync that
---   failed is not empty, because its data may be dirty still. The report
---   `failures` lists them, and also flushes and reads that failed.
+--   request, and bios of every direction, if they ended with an error: a flush
+--   that fails leaves data in danger as a write does. A sync that failed is not
+--   empty, because its data may be dirty still. The report `failures` lists
+--   them.
+-- * background_bios and background_bytes cover the bios that write.
 -- * A high-level log holds only requests. A metric that it does not hold is
 --   null, not 0, and so is a metric if no sync has a known value.
 -- * A recording without an event of a sync, such as a log of blktrace, does not
@@ -154,7 +156,6 @@ WITH
       COUNT(error) AS with_error,
       COUNT(CASE WHEN error < 0 THEN 1 END) AS failed
     FROM syncline_bio
-    WHERE direction = 'write'
   ),
   background AS (
     SELECT
