@@ -14,12 +14,15 @@
 --   bytes        bytes  Bytes written back for the requests in the bucket.
 --   bytes_share  share  Their share of all bytes.
 WITH RECURSIVE
+  -- How often each amount occurs. Most do many times, so buckets have few rows
+  -- to go over.
   amount AS (
     SELECT bytes, COUNT(*) AS syncs
     FROM syncline_sync AS sync
     WHERE bytes IS NOT NULL AND is_whole!(sync)
     GROUP BY bytes
   ),
+  -- Buckets of powers of two, up to a PiB. The first one has 0.
   bucket AS (
     SELECT CAST(0 AS BIGINT) AS lower_bytes, CAST(1 AS BIGINT) AS upper_bytes
     UNION ALL
@@ -35,6 +38,7 @@ WITH RECURSIVE
       MAX(bytes) AS most
     FROM amount
   ),
+  -- What each bucket holds, also if that is nothing.
   filled AS (
     SELECT
       lower_bytes, upper_bytes,

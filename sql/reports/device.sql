@@ -100,6 +100,7 @@ WITH
   ),
   -- A bio counts for the whole device, for its flag and for its thread.
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
+  -- A bio of each part. `of_comm` is null but for a thread.
   part_bio AS NOT MATERIALIZED (
     SELECT
       CASE part.part WHEN 'flag' THEN flag ELSE part.part END AS part,
@@ -155,7 +156,6 @@ WITH
     GROUP BY run, dev, 3, 4, issue_ns, direction, done, unmerged_id, island
   ),
   -- How many requests these are, and how often they were requeued.
-  -- The requests that the bios of a part made, for `amount`.
   made AS (
     SELECT
       run, dev, part, of_comm,

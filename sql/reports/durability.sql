@@ -51,9 +51,9 @@
 --   sync_id      id     The first one.
 --   run          text   Name of the run, if the input holds several.
 WITH
-  -- Syncs without an error whose length is known. Each reader takes a few
-  -- columns of this table and the next one: kept, 700,000 bios take 0.4 GB, not
-  -- 0.2.
+  -- Syncs without an error whose length is known. This table and the next one
+  -- are not kept, because each reader needs other columns of them: with all
+  -- columns, 700,000 bios take 0.4 GB instead of 0.2.
   successful AS NOT MATERIALIZED (
     SELECT *, COALESCE(start_ns, ts_ns) AS begin_ns, ts_ns + dur_ns AS end_ns
     FROM syncline_sync
@@ -84,7 +84,8 @@ WITH
       AND has_fua IS NOT TRUE
       AND COALESCE(error, 0) >= 0
   ),
-  -- The end of what was submitted of the file before the sync began.
+  -- When the last one ends of the data of the file that were submitted before
+  -- the sync began: these it must make durable.
   data_before AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
@@ -94,7 +95,8 @@ WITH
       (run, dev, ino)
     )
   ),
-  -- The end of what was complete of the file when the sync ended.
+  -- The same of the data that were complete when the sync ended: others may
+  -- have written them meanwhile, and they may have been its data.
   data_until AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
@@ -104,7 +106,8 @@ WITH
       (run, dev, ino)
     )
   ),
-  -- The first data of a file whose end is not known.
+  -- When the first data of a file were submitted whose end is not known. For
+  -- what comes later, it cannot be said what a flush covers.
   endless AS (
     SELECT run, dev, ino, MIN(ts_ns) AS ts_ns
     FROM file_data
@@ -144,12 +147,13 @@ WITH
     LEFT JOIN data_before USING (run, sync_id)
     LEFT JOIN data_until USING (run, sync_id)
   ),
-  -- The journal marks its bios as metadata.
+  -- The devices at which the recording has bios of a journal, which marks them
+  -- as metadata. Elsewhere, the flush of a commit may be missing.
   journal_seen AS (
     SELECT DISTINCT run, dev FROM bio WHERE sync_id IS NULL AND rwbs LIKE '%M%'
   ),
-  -- A sync is durable if its data are on each of its devices, so these are
-  -- added up here.
+  -- What flushes cover of each sync. A sync is durable if its data are on each
+  -- of its devices, so MIN says that all devices agree, and MAX that one does.
   covered AS (
     SELECT
       of!(data, (run, sync_id)),

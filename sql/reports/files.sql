@@ -32,6 +32,8 @@
 --                            or the first of several in alphabetical order.
 --                            Null outside of containers and if unknown.
 WITH
+  -- A file may be synced by threads of several runs, whose numbers say nothing
+  -- of each other.
   thread AS (
     SELECT DISTINCT file_name!(sync) AS file, run, tid, pid
     FROM syncline_sync_call AS sync

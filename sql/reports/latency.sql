@@ -24,6 +24,7 @@ WITH
     WHERE ns IS NOT NULL
     GROUP BY 1, 2
   ),
+  -- From the first bucket to the last one that holds a latency.
   span AS (
     SELECT
       kind,

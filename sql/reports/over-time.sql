@@ -11,8 +11,7 @@
 --   width_ns          ns     Width of the bucket.
 --   syncs             count  Number of syncs.
 --   empty             count  Number of syncs whose start and end were
---                            recorded, that succeeded and that
---                            caused no bio.
+--                            recorded, that succeeded and that caused no bio.
 --   bytes             bytes  Bytes written back for them.
 --   syscall_avg_ns    ns     Average syscall latency.
 --   syscall_max_ns    ns     Maximum syscall latency.
@@ -20,16 +19,19 @@
 --   writeback_max_ns  ns     Maximum writeback latency.
 --   run               text   Name of the run, if the input holds several.
 WITH RECURSIVE
+  -- When the first sync of each run begins, and how much later the last one.
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
     FROM syncline_sync_call
     GROUP BY run
   ),
+  -- The least width with which the longest run has no more than 100 buckets.
   width AS (
     SELECT MIN(upper) AS width_ns
     FROM decimal_buckets!() AS bucket
     WHERE upper > (SELECT CAST(MAX(length_ns) AS DOUBLE) / 100 FROM span)
   ),
+  -- All buckets of each run, so that those without a sync are shown too.
   bucket AS (
     SELECT run, CAST(0 AS BIGINT) AS offset_ns, length_ns, width_ns
     FROM span
@@ -39,6 +41,7 @@ WITH RECURSIVE
     FROM bucket
     WHERE offset_ns + width_ns <= length_ns
   ),
+  -- The buckets in which a sync began.
   counted AS (
     SELECT
       sync.run,

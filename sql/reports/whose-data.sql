@@ -86,6 +86,8 @@ WITH
       AND own_file.ino = bio.ino
     WHERE bio.sync_id IS NULL AND bio.direction = 'write'
   ),
+  -- What each commit wrote, by kind, and by file if somebody else's file says
+  -- for whom.
   by_commit AS (
     SELECT
       run, commit_id, kind,
@@ -96,6 +98,7 @@ WITH
     FROM commit_bio
     GROUP BY 1, 2, 3, 4, 5
   ),
+  -- The same of all commits.
   written AS (
     SELECT
       run, kind, path, writers,
