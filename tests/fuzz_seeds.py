@@ -74,6 +74,13 @@ EXTRA_EVENTS = (
     "do_fsync+0x10/0x20: a",
     "f2fs_sync_file_exit: dev = (254,16), ino = 4, checkpoint is not needed, datasync = 1, ret = 0",
     "btrfs_sync_file: 6c7b62a1-4e2f: root = 5(FS_TREE), ino = 257, parent = 256, datasync = 1",
+    "read: (submit_bio+0x4/0xa6) disk=266338320 sector=8 bytes=4096 opf=2048 mapping=0xff11 own=0xff11 mode=33188 dev=266338320 ino=13 gen=1",
+    "buffer_wait: (out_of_line_wait_on_bit+0x4/0x9) bit=2 dev=266338320 mapping=0xff11 own=0xff11 mode=33188 file_dev=266338320 ino=13 block=1 size=4096",
+    "buffer_wait_end: (__wait_on_buffer+0x1/0x9 <- out_of_line_wait_on_bit)",
+    "page_read: (submit_bio_wait+0x4/0x9) opf=2048 mapping=0xff11 own=0xff11 mode=33188 dev=266338320 ino=13",
+    "page_read_end: (iomap_write_begin+0x4/0x9 <- submit_bio_wait)",
+    "page_lock: (__folio_lock+0x4/0x9) mapping=0xff11 own=0xff11 mode=33188 dev=266338320 ino=13",
+    "page_lock_end: (f2fs_write_begin+0x4/0x9 <- __folio_lock)",
 )
 MAX_BYTES = 20_000
 # Between the logs of a pair.

@@ -231,7 +231,8 @@ class TestGroup:
         assert group.name == f"syncline_{os.getpid()}_{start}"
         events = group.define({"ext4"})
         assert {
-            f"{group.name}/{name}" for name in ("fsync_enter", "fsync_exit", "bio", "bio_end")
+            f"{group.name}/{name}"
+            for name in ("fsync_enter", "fsync_exit", "bio", "bio_end", "read")
         } == set(events)
         written = (folder / "dynamic_events").read_text()
         # Others' events are still there: the file was not truncated.
@@ -286,7 +287,7 @@ class TestGroup:
             "remaining": "there is no member __bi_remaining"
         }
         summary = group.summary()
-        assert "4 events by fprobe and kprobe on 3 functions" in summary
+        assert "5 events by fprobe and kprobe on 3 functions" in summary
         assert "the wait for cache flushes" in summary
         assert "xfs" not in summary.partition("without")[0].replace("(xfs", "").replace(
             "of xfs", ""

@@ -278,7 +278,7 @@ def of_kind(one: Case, kind: str) -> Rows:
 def test_rows_are_those_of_the_reference(converted: Converted, case: str) -> None:
     _, one = converted[case]
     rows = sorted(one.tables["write_wait"], key=lambda row: (row["ts_ns"], row["tid"], row["wait"]))
-    expected = write_waits(one.events, one.tables["sync"], one.tables["call"])
+    expected = write_waits(one.events, one.tables["sync"], one.tables["call"], one.tables["bio"])
     assert [{key: row[key] for key in FIELDS} for row in rows] == expected
     assert rows
 

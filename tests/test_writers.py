@@ -191,7 +191,7 @@ def test_files_that_are_only_written_back_are_no_syncs(
     assert (sync / "trigger").read_text().count("hist:") == 2
     assert kernel.triggers(WRITTEN_BACK).count("hist:") == 1
     paths.finish()
-    assert (paths.syncs, paths.tids, paths.files) == (2, set(), {(9, 12), (9, 13)})
+    assert (paths.syncs, paths.tids, paths.written_back) == (2, set(), {(9, 12), (9, 13)})
     # Nothing is mounted, so no path is known. Only what was synced is missed.
     assert paths.write(tmp_path / "files.jsonl") == {"files": 1, "with_path": 0}
     [row] = [json.loads(line) for line in (tmp_path / "files.jsonl").read_text().splitlines()]

@@ -1,14 +1,16 @@
 -- Slow writes: what write() and other changes of files waited for, and for
 -- whose work.
 --
--- Only waits of at least 1 ms outside of syncs are recorded. The routes
--- ring-buffer, bpftrace and strace record none, except that a recording with
--- the tracepoint balance_dirty_pages has the throttling.
+-- Only waits of at least 1 ms outside of syncs are recorded, and those for a
+-- page that is read, of any length. The routes ring-buffer, bpftrace and strace
+-- record none, except that a recording with the tracepoint balance_dirty_pages
+-- has the throttling.
 --
 -- Columns:
 --   comm       text   Name of the thread that waited.
 --   wait       text   What for: throttling, inode lock, journal handle, journal
---                     space, journal buffer, page writeback.
+--                     space, journal buffer, page writeback, or page read,
+--                     because it changed a part of a page that was not cached.
 --   path       text   File whose lock or page cache it needed; `inode N`
 --                     without a path. Null for the other kinds.
 --   dev        text   Device; for throttling, the disk.

@@ -23,19 +23,25 @@ REGULAR, TYPE = 0o100000, 0o170000
 # The fields that are compared. The path comes from other sources.
 FIELDS = (
     "ts_ns", "dur_ns", "tid", "comm", "wait", "dev", "ino", "bytes", "transaction_id", "holder_tid", "holder_comm",
-    "confidence",
+    "bio_id", "confidence",
 )  # fmt: skip
 
 
-def write_waits(log: list[Row], syncs: list[Row], calls: list[Row]) -> list[Row]:
-    """Returns the rows in the order of their starts."""
+def write_waits(
+    log: list[Row],
+    syncs: list[Row],
+    calls: list[Row],
+    bios: list[Row] = (),  # type: ignore[assignment]
+) -> list[Row]:
+    """Returns the rows in the order of their starts. Without bios, nobody knows by which one a page was read."""
     rows = []
     for tid in {event["tid"] for event in log if "tid" in event}:
         mine = [event for event in log if event.get("tid") == tid]
         busy = _in_syncs(tid, syncs, calls) + _at_other_work(mine)
-        for row in [*_pauses(mine, syncs, calls), *_of_functions(mine), *_pages(mine)]:
+        reads = _page_reads(mine, [bio for bio in bios if bio["tid"] == tid and bio["direction"] == "read"])  # fmt: skip
+        for row in [*_pauses(mine, syncs, calls), *_of_functions(mine), *_pages(mine), *reads]:
             inside = any(start <= row["ts_ns"] < end for start, end in busy)
-            if not inside and row["dur_ns"] >= MIN_NS:
+            if not inside and (row["dur_ns"] >= MIN_NS or row["wait"] == "page read"):
                 rows.append(row)
     return sorted(rows, key=lambda row: (row["ts_ns"], row["tid"], row["wait"]))
 
@@ -137,6 +143,38 @@ def _facts(event: Row) -> Row:
             event[f"holder_comm{suffix}"],
         )
     return facts
+
+
+def _page_reads(mine: list[Row], reads: list[Row]) -> list[Row]:
+    """Waits for a page that the thread changes a part of. `reads` are its bios that read."""
+    rows = []
+    for name in ("buffer_wait", "page_read", "page_lock"):
+        used = [event for event in mine if event["event"] in (name, f"{name}_end")]
+        for event, after in itertools.pairwise(used):
+            is_pair = (event["event"], after["event"]) == (name, f"{name}_end")
+            if not is_pair or not _is_page_of_file(event):
+                continue
+            dev, ino = event.get("file_dev", event["dev"]), event["ino"]
+            at, end = event["ts_ns"], after["ts_ns"]
+            own = [bio for bio in reads if bio["ino"] == ino and bio["dur_ns"] is not None]
+            if name == "page_read":
+                # It submits the bio itself, in the function that waits for it.
+                own = [bio for bio in own if at <= bio["ts_ns"] <= end]
+            else:
+                own = [bio for bio in own if bio["ts_ns"] <= at < bio["ts_ns"] + bio["dur_ns"]]
+            if "block" in event:
+                own = [bio for bio in own if bio["sector"] == event["block"] * event["size"] // 512]
+            if own or name != "page_lock":
+                confidence = "exact" if own else "inferred"
+                rows.append(_row(event, "page read", end, confidence, dev=_device(dev), ino=ino, bio_id=own[-1]["bio_id"] if own else None))  # fmt: skip
+    return rows
+
+
+def _is_page_of_file(event: Row) -> bool:
+    if "mapping" not in event:
+        return False
+    mapping, own = (int(str(event[key]), 0) for key in ("mapping", "own"))
+    return mapping == own and not mapping & 3 and event["mode"] & TYPE == REGULAR
 
 
 def _pages(mine: list[Row]) -> list[Row]:

@@ -70,6 +70,13 @@ def _absolute(path: str) -> str:
     is_flag=True,
     help="Also record each write, for `syncline model predict` (routes dynamic-events and strace).",
 )
+@click.option(
+    "--reads",
+    type=click.Choice(["all", "none"]),
+    default="all",
+    show_default=True,
+    help="Which bios that read are recorded (routes ring-buffer and dynamic-events): a read takes three events.",
+)
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
 @click.option(
     "--and-report",
@@ -91,6 +98,7 @@ def command(
     route: routes.Name | None,
     buffer_kb: int,
     writes: bool,
+    reads: str,
     force: bool,
     and_report: bool,
     command: tuple[str, ...],
@@ -121,6 +129,7 @@ def command(
         buffer_kb=buffer_kb,
         force=force,
         has_writes=writes,
+        has_reads=reads == "all",
     )
     try:
         with recorded(request, say) as (run, manifest):

@@ -145,6 +145,7 @@ FILE_COLUMNS = {
         "transaction_id": "BIGINT",
         "holder_tid": "BIGINT",
         "holder_comm": "VARCHAR",
+        "bio_id": "BIGINT",
         "confidence": "VARCHAR",
     },
     "file_op": {

@@ -25,6 +25,9 @@ _LOOK_EVERY_S = 0.25
 _WITH_FILE = ("fsync_enter", "range_enter")
 # The event of each file that is written back.
 _WRITTEN_BACK = "writepages"
+# The event of a bio that reads. It names a file if the bio reads (REQ_OP_READ) one into page cache (S_IFREG).
+_READ = "read"
+_NAMES_FILE = "!(opf & 255) && mode & 32768"
 # How many events are looked at for probes without effect: at the end, and while recording.
 _LOOK_AT = 200_000
 _LOOK_AT_MEANWHILE = 5_000
@@ -37,15 +40,22 @@ class DynamicRecorder:
     """Defines the probes and records them into `trace.dat`, from `start` to `stop`."""
 
     def __init__(
-        self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks, *, has_writes: bool = False
+        self,
+        tracefs: Path,
+        folder: Path,
+        buffer_kb: int,
+        tasks: Tasks,
+        *,
+        has_writes: bool = False,
+        has_reads: bool = True,
     ) -> None:
-        """Defines the probes. With `has_writes`, also those of each write.
+        """Defines the probes. With `has_writes`, also those of each write; with `has_reads`, those of bios that read.
 
         Raises:
             RecordError: the kernel does not let it. Nothing is left.
         """
         self._folder = folder
-        self.group = ProbeGroup(tracefs, has_writes=has_writes)
+        self.group = ProbeGroup(tracefs, has_writes=has_writes, has_reads=has_reads)
         self.problems: list[str] = []
         self._mounts = MountWatch()
         self._paths: FilePaths | None = None
@@ -62,9 +72,10 @@ class DynamicRecorder:
         try:
             events = self.group.define(self._mounts.types())
             self._enable(self.ring.main, events)
-            for event, condition in self.group.tracepoints.everywhere:
+            recorded = self.group.tracepoints.recorded(has_reads=has_reads)
+            for event, condition in recorded:
                 self.ring.main.keep_only(event, condition)
-            tracepoints = [event for event, _ in self.group.tracepoints.everywhere]
+            tracepoints = [event for event, _ in recorded]
             tracepoints += self.group.tracepoints.of_writes if has_writes else ()
             self.ring.main.enable([*ring_buffer.CALL_EVENTS, *tracepoints])
             if not self.group.has_symbol_text:
@@ -104,7 +115,7 @@ class DynamicRecorder:
         if self._paths is not None:
             self._paths.write(self._folder / FILE)
         if self._writers is not None:
-            files = self._paths.files if self._paths is not None else set()
+            files = self._paths.written_back if self._paths is not None else set()
             self._writers.write(self._folder / WRITERS, files)
         return counts
 
@@ -169,7 +180,10 @@ class DynamicRecorder:
             probed = self.group.report.probed
             events = [f"{self.group.name}/{event}" for event in _WITH_FILE if event in probed]
             others = [event for event in [self._written_back()] if event is not None]
-            self._paths = FilePaths(self.ring.instance, events, others)
+            fields = self.group.report.missing_fields.get(_READ, {})
+            is_read_named = _READ in probed and not fields.keys() & {"mode", "dev", "ino", "gen"}
+            read = {f"{self.group.name}/{_READ}": _NAMES_FILE} if is_read_named else {}
+            self._paths = FilePaths(self.ring.instance, events, others, read)
         except RecordError as error:
             self.problems.append(f"no paths but the last names of each: {error.message}")
 

@@ -1,6 +1,6 @@
-"""Paths of the files that are synced or written back, resolved while they exist: files.jsonl.
+"""Paths of the files that are synced, written back or read, resolved while they exist: files.jsonl.
 
-The kernel counts the syncs of each file, and of each thread, in two histograms. They are read a few
+The kernel counts the syncs of each file, and of each thread, in two histograms, and in one each what else is done with them. They are read a few
 times a second, so the cost depends on the number of files, not of syncs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,20 @@ _CONTAINER_ID = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}")
 class FilePaths:
     """Collects the files and the threads that sync, from its creation to `finish`."""
 
-    def __init__(self, instance: Instance, events: list[str], others: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        events: list[str],
+        others: Sequence[str] = (),
+        read: Mapping[str, str] | None = None,
+    ) -> None:
         """Counts the hits of events with the fields dev, ino and gen.
 
         Args:
             instance: where it counts. The events need not be recorded there.
             events: those that begin the sync of a file.
-            others: those that only name a file.
+            others: those of the writeback of a file.
+            read: those of a read of a file, with the condition on their fields under which they name one.
 
         Raises:
             RecordError: the kernel has no histograms.
@@ -46,9 +53,14 @@ class FilePaths:
         # The histograms of each event.
         self._triggers = dict.fromkeys(events, (_BY_FILE, _BY_THREAD))
         self._triggers |= dict.fromkeys(others, (_BY_FILE,))
+        self._triggers |= {
+            event: (f"{_BY_FILE} if {condition}",) for event, condition in (read or {}).items()
+        }
+        self._of_reads = frozenset(read or ())
         self._events = events
         self._files: dict[tuple[int, int, int], dict[str, Any]] = {}
         self._synced: set[tuple[int, int, int]] = set()
+        self._written: set[tuple[int, int, int]] = set()
         self._threads: dict[tuple[int, int], int] = {}
         self._namespaces: dict[str, list[Mount]] = {}
         self._own = mounts.parse(_text("/proc/self/mountinfo"))
@@ -88,6 +100,8 @@ class FilePaths:
                 self._files[key] = self._resolve(*key)
             if is_first_sync:
                 self._synced.add(key)
+            if event not in self._of_reads:
+                self._written.add(key)
         self._hits[event] = self._hits_before[event] + sum(count for _, count in by_file)
         if max(len(by_file), len(by_thread)) > _SIZE // 2:
             self.dropped += dropped_hits(text)
@@ -95,7 +109,8 @@ class FilePaths:
             self.emptied += 1
             for trigger in self._triggers[event]:
                 with contextlib.suppress(RecordError):
-                    self._instance.trigger(event, f"{trigger}:clear")
+                    hist, *condition = trigger.split(" if ", 1)
+                    self._instance.trigger(event, " if ".join([f"{hist}:clear", *condition]))
 
     def finish(self) -> None:
         """Reads the histograms for the last time."""
@@ -104,14 +119,14 @@ class FilePaths:
             self.dropped += dropped_hits(self._instance.histogram(event))
 
     @property
-    def files(self) -> set[tuple[int, int]]:
-        """Device and inode of all files."""
-        return {(dev, ino) for dev, ino, _ in self._files}
+    def written_back(self) -> set[tuple[int, int]]:
+        """Device and inode of the files that were synced or written back."""
+        return {(dev, ino) for dev, ino, _ in self._written}
 
     def write(self, file: Path) -> dict[str, int]:
         """Writes a line for each file, and one for each mount. Returns the number of files by outcome.
 
-        Files that were only written back have no line without a path.
+        Files that were only written back or read have no line without a path.
         """
         rows = {k: row for k, row in self._files.items() if k in self._synced or "path" in row}
         outcome = {"files": len(rows), "with_path": 0}

@@ -30,8 +30,10 @@ def is_patched(tracefs: Path) -> bool:
 class PatchedRecorder:
     """Records into `trace.dat`, from `start` to `stop`."""
 
-    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks) -> None:
-        """Enables the events.
+    def __init__(
+        self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks, *, has_reads: bool = True
+    ) -> None:
+        """Enables the events. With `has_reads`, also those of bios that read.
 
         Raises:
             RecordError: the kernel does not let it. Nothing is left.
@@ -43,7 +45,7 @@ class PatchedRecorder:
         self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
         try:
             _, tracepoints = probes.load()
-            shared = [*tracepoints.everywhere, *tracepoints.of_patched]
+            shared = tracepoints.recorded(has_reads=has_reads, is_patched=True)
             for event, condition in shared:
                 self.ring.main.keep_only(event, condition)
             own = (tracefs / "events" / _WRITEBACK).glob("*/")

@@ -78,6 +78,7 @@ class Probe:
     expects: str = ""
     counted: bool = False
     of_writes: bool = False
+    of_reads: bool = False
     inside: str = ""
     condition: str = ""
 
@@ -97,6 +98,17 @@ class Tracepoints:
     of_writes: tuple[str, ...] = ()
     # Only on a patched kernel.
     of_patched: tuple[tuple[str, str], ...] = ()
+    # Only if reads are recorded: events of the others, with a condition that is added to theirs.
+    of_reads: tuple[tuple[str, str], ...] = ()
+    of_patched_reads: tuple[tuple[str, str], ...] = ()
+
+    def recorded(self, *, has_reads: bool, is_patched: bool = False) -> list[tuple[str, str]]:
+        """Returns the tracepoints of all threads with their conditions, on a patched kernel or with probes."""
+        events = dict(self.everywhere + (self.of_patched if is_patched else ()))
+        more = self.of_reads + (self.of_patched_reads if is_patched else ())
+        for event, condition in more if has_reads else ():
+            events[event] += f" || {condition}"
+        return list(events.items())
 
 
 @dataclass(frozen=True)
@@ -148,7 +160,10 @@ def load(text: bytes | None = None) -> tuple[list[Probe], Tracepoints]:
         _with_filters(names["names"]),
         tuple(names["of_threads"]),
         tuple(names.get("of_writes", ())),
-        _with_filters(names.get("of_patched", ())),
+        *(
+            _with_filters(names.get(key, ()))
+            for key in ("of_patched", "of_reads", "of_patched_reads")
+        ),
     )
 
 
@@ -188,6 +203,7 @@ def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
         one.get("expects", ""),
         one.get("counted", False),
         one.get("of_writes", False),
+        one.get("of_reads", False),
         one.get("inside", ""),
         one.get("condition", ""),
     )

@@ -53,10 +53,12 @@ class Recorders:
         tasks: Tasks,
         *,
         has_writes: bool = False,
+        has_reads: bool = True,
     ) -> None:
         """Starts the recorders of a route. strace is started with the command instead.
 
-        With `has_writes`, the route dynamic-events also records each write.
+        With `has_writes`, the route dynamic-events also records each write; with `has_reads`, it and the route
+        ring-buffer record bios that read.
 
         Raises:
             RecordError: a recorder does not start.
@@ -71,10 +73,12 @@ class Recorders:
             self._guard = Guard(mounted)
             if route.name == "dynamic-events":
                 self.kernel = DynamicRecorder(
-                    mounted, folder, buffer_kb, tasks, has_writes=has_writes
+                    mounted, folder, buffer_kb, tasks, has_writes=has_writes, has_reads=has_reads
                 )
             else:
-                self.kernel = PatchedRecorder(mounted, folder, buffer_kb, tasks)
+                self.kernel = PatchedRecorder(
+                    mounted, folder, buffer_kb, tasks, has_reads=has_reads
+                )
             self.ring = self.kernel.ring
             self._folder = folder
             if route.script is None:

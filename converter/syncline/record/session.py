@@ -54,6 +54,8 @@ class Request:
     force: bool = False
     # Also all writes; routes dynamic-events and strace only.
     has_writes: bool = False
+    # Also bios that read; routes ring-buffer and dynamic-events.
+    has_reads: bool = True
 
 
 @contextlib.contextmanager
@@ -216,6 +218,7 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
                 request.buffer_kb,
                 scanner.tasks,
                 has_writes=request.has_writes,
+                has_reads=request.has_reads,
             )
         except RecordError as error:
             raise RouteError(error.message, error.hint) from None

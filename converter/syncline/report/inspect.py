@@ -75,9 +75,7 @@ _NO_PHASE = "nothing says what a sync waited for: the routes dynamic-events, rin
 _NO_WHOLE = "no sync with {} has both its start and its end in the recording, and the others may have written more"
 _NO_COMPLETE = "no sync with a known amount is complete: each lacks its start, its end, its call, or the submit or completion of a bio"
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
-_NO_WRITE_WAIT = (
-    "it has no wait of a write of 1 ms or longer: the route dynamic-events records these"
-)
+_NO_WRITE_WAIT = "it has no wait of a write of 1 ms or longer, and none for a page that is read: the route dynamic-events records these"
 _WRITE_WAITS_UNSEEN = "waits of writes are not recorded: the route dynamic-events records them"
 
 # What pairing takes for granted, because the events of an input do not show it.

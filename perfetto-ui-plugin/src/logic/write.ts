@@ -23,6 +23,7 @@ const WHY: Readonly<Record<string, string>> = {
   'journal space': 'the journal is full',
   'journal buffer': 'a commit writes a block that the thread needs to change',
   'page writeback': 'the page cache of the file is under writeback',
+  'page read': 'a page of which it changes a part is read first',
 };
 
 /** Returns the number of the wait that a slice is; null if it is none. */

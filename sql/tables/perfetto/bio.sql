@@ -94,9 +94,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- the `W` is a flush before the write, and `FF` the request of a flush. Null
   -- if they are not recorded.
   rwbs STRING,
-  -- Inode whose page cache the bio writes, if it belongs to no request. Null
-  -- for a bio of a request, which has the file; for several files; for
-  -- metadata, direct I/O and a journal; if folios are not recorded.
+  -- Inode whose page cache the bio writes or reads, if it belongs to no
+  -- request. Null for a bio of a request, which has the file; for several
+  -- files; for metadata, direct I/O and a journal; if folios are not recorded.
   ino LONG,
   -- Path of that inode, from a sync of the file or from the recorder's table of
   -- files. Null if it is not known, or if the number may have been that of

@@ -6,7 +6,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
   wait_id LONG,
   -- Start of the wait.
   ts_ns TIMESTAMP,
-  -- Duration of the wait, at least 1 ms.
+  -- Duration of the wait, at least 1 ms; for `page read`, any.
   dur_ns DURATION,
   -- Thread that waits. Null if unknown.
   tid LONG,
@@ -15,14 +15,14 @@ CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
   -- Name of the thread. Null if unknown.
   comm STRING,
   -- What it waits for: `throttling`, `inode lock`, `journal handle`, `journal
-  -- space`, `journal buffer` or `page writeback`.
+  -- space`, `journal buffer`, `page writeback` or `page read`.
   wait STRING,
   -- Device of the file or of the file system, as `major,minor`. While a thread
   -- is throttled, the disk that the file system is on. Null if it is not
   -- recorded.
   dev STRING,
   -- Inode number of the file whose lock is held, or whose page cache is under
-  -- writeback. Null for the other kinds, and if it is not recorded.
+  -- writeback or is read. Null for the other kinds, and if it is not recorded.
   ino LONG,
   -- Path of that inode, from a sync of the file or from the recorder's table of
   -- files. Null if it is not known, or if the number may have been that of
@@ -40,8 +40,12 @@ CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
   holder_tid LONG,
   -- Name of that thread. Null like holder_tid.
   holder_comm STRING,
-  -- Confidence in the duration: `exact`, or `inferred` if it is the length of
-  -- the pause that the kernel chose.
+  -- The bio in `syncline_bio` by which the thread reads the page that it
+  -- changes a part of. Null for the other kinds, and if the recording has no
+  -- reads or another thread reads the page.
+  bio_id LONG,
+  -- `exact`, or `inferred`: the duration is the length of the pause that the
+  -- kernel chose, or the bio that reads the page is not known.
   confidence STRING,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.
@@ -62,6 +66,7 @@ SELECT
   extract_arg(arg_set_id, 'debug.transaction_id') AS transaction_id,
   extract_arg(arg_set_id, 'debug.holder_tid') AS holder_tid,
   extract_arg(arg_set_id, 'debug.holder_comm') AS holder_comm,
+  extract_arg(arg_set_id, 'debug.bio_id') AS bio_id,
   extract_arg(arg_set_id, 'debug.confidence') AS confidence,
   '' AS run
 FROM slice

@@ -141,7 +141,9 @@ impl Authority {
             (span.oldest, span.newest) = (span.oldest.min(event.ts), span.newest.max(event.ts));
             match event.kind {
                 Kind::BlockComplete { dev, .. } => _ = self.completes.insert((log, dev)),
-                Kind::BlockSubmit { dev, .. } | Kind::BioSubmit { dev, .. } => _ = self.submits.insert((log, dev)),
+                Kind::BlockSubmit { dev, .. } | Kind::BioSubmit { dev, .. } | Kind::Probe(Probe::Read { dev, .. }) => {
+                    _ = self.submits.insert((log, dev))
+                }
                 Kind::CallExit { .. } => _ = self.exits.insert((log, event.tid)),
                 _ => {}
             }
@@ -365,6 +367,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             };
             Some((subject, 1))
         }
+        Kind::Probe(Probe::Read { dev, .. }) => Some((Subject::Reads(dev, event.tid), 0)),
         // A kernel that names the request knows better than a probe.
         Kind::Probe(Probe::End { .. }) => Some((Subject::BiosByAddress, 1)),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
@@ -381,6 +384,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             | Probe::FastCommitStop { .. }
             | Probe::WriteWaitStart { .. }
             | Probe::WriteWaitEnd { .. }
+            | Probe::PageLock { .. }
+            | Probe::PageLockEnd
             | Probe::Throttle { .. }
             | Probe::Write(_),
         )
@@ -489,5 +494,14 @@ mod tests {
         // A bio without device and sector may be any of them.
         assert_eq!(authoritative(&[&block, &[event(S, 7, bio(Dev::UNKNOWN))]]), [vec![false, false], vec![true]]);
         assert_eq!(authoritative(&[&block, &block]), [vec![true, true], vec![false, false]]);
+    }
+
+    #[test]
+    fn a_probe_that_names_the_file_ranks_before_a_read_of_the_block_layer() {
+        let read = |flags| Kind::BlockSubmit { dev: DISK, sector: 8, bytes: 4096, flags };
+        let probe = Kind::Probe(Probe::Read { dev: DISK, sector: 8, bytes: 4096, flags: BioFlags::READ, file: None });
+        let block = [event(S, 7, read(BioFlags::READ)), event(S, 7, read(FLAGS)), event(S, 8, read(BioFlags::READ))];
+        // It says nothing of writes, nor of other threads.
+        assert_eq!(authoritative(&[&block, &[event(S, 7, probe)]]), [vec![false, true, true], vec![true]]);
     }
 }

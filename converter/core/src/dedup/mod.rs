@@ -331,7 +331,7 @@ impl Dedup {
         let mut provenance = Provenance { log, is_apart, ..Provenance::of_single_log(location) };
         let Some(SeveralLogs { authority, .. }) = &self.logs else { return provenance };
         match event.kind {
-            Kind::BlockSubmit { .. } => {
+            Kind::BlockSubmit { .. } | Kind::Probe(Probe::Read { .. }) => {
                 provenance.thread_is_covered = authority.covers_thread(event.tid, event.ts, log);
             }
             Kind::BlockInsert { dev, .. }
@@ -377,7 +377,8 @@ impl Dedup {
                 }
                 _ => {}
             }
-        } else if let Kind::BlockSubmit { dev, sector, bytes, flags } = event.kind
+        } else if let Kind::BlockSubmit { dev, sector, bytes, flags }
+        | Kind::Probe(Probe::Read { dev, sector, bytes, flags, .. }) = event.kind
             && bytes > 0
         {
             logs.set_aside.submit(log, Place { dev, sector }, bytes, flags, event.ts);

@@ -52,7 +52,10 @@ impl Fact {
             Kind::Probe(Probe::Submit { bio, role: BioRole::PageCache | BioRole::MaybePart, .. }) => {
                 [Some(Self::Submit(bio)), None]
             }
-            Kind::BlockSubmit { dev, sector, bytes, flags } => [queue(dev, sector, flags.direction(bytes)), None],
+            Kind::BlockSubmit { dev, sector, bytes, flags }
+            | Kind::Probe(Probe::Read { dev, sector, bytes, flags, .. }) => {
+                [queue(dev, sector, flags.direction(bytes)), None]
+            }
             Kind::BioAddFolio { id, bio, offset, len, .. } => [Some(Self::Folio { id, bio, offset, len }), None],
             Kind::BioComplete { bio, .. } if bio != 0 => [Some(Self::Complete(bio)), None],
             Kind::WaitStart { wait, .. } => [Some(Self::Wait { tid: event.tid, wait, is_end: false }), None],
@@ -218,7 +221,8 @@ impl Partners {
 }
 
 fn record_of(event: &Event, location: Location) -> Record {
-    let may_be_alone = matches!(event.kind, Kind::BlockSubmit { .. } | Kind::Probe(Probe::Submit { .. }));
+    let may_be_alone =
+        matches!(event.kind, Kind::BlockSubmit { .. } | Kind::Probe(Probe::Submit { .. } | Probe::Read { .. }));
     let belongs_to_another = matches!(
         event.kind,
         Kind::BioAddFolio { .. } | Kind::BioComplete { .. } | Kind::WaitStart { .. } | Kind::WaitEnd { .. }

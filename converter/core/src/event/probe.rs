@@ -108,10 +108,12 @@ pub enum WriteWaitKind {
     JournalBuffer,
     /// Page cache that it needs is under writeback.
     PageWriteback,
+    /// It changes a part of a page that is not cached, so the page is read first.
+    PageRead,
 }
 
 impl WriteWaitKind {
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     pub const ALL: [Self; Self::COUNT] = [
         Self::Throttling,
         Self::InodeLock,
@@ -119,6 +121,7 @@ impl WriteWaitKind {
         Self::JournalSpace,
         Self::JournalBuffer,
         Self::PageWriteback,
+        Self::PageRead,
     ];
 
     pub fn name(self) -> &'static str {
@@ -129,6 +132,7 @@ impl WriteWaitKind {
             Self::JournalSpace => "journal space",
             Self::JournalBuffer => "journal buffer",
             Self::PageWriteback => "page writeback",
+            Self::PageRead => "page read",
         }
     }
 }
@@ -147,6 +151,17 @@ pub struct WaitedFor {
     pub holder_comm: NameId,
     /// What the thread made dirty since the kernel last checked. 0 if it is not recorded, and in further pauses.
     pub bytes: u64,
+    /// The bio that reads the page, by its number. 0 if it is not recorded.
+    pub bio: u64,
+}
+
+/// Page cache of a file that is read in a buffer of its file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileBuffer {
+    pub dev: Dev,
+    pub ino: u64,
+    /// Where it is on the device; `NO_SECTOR` if that is not recorded.
+    pub sector: i64,
 }
 
 /// What a probe reports. Lengths and offsets are in bytes, sectors in units of 512 bytes.
@@ -193,6 +208,14 @@ pub enum Probe {
         role: BioRole,
         flags: Option<BioFlags>,
     },
+    /// A bio that reads is submitted. `file`: device and inode of the file whose page cache it fills, where that is known.
+    Read {
+        dev: Dev,
+        sector: i64,
+        bytes: u64,
+        flags: BioFlags,
+        file: Option<(Dev, u64)>,
+    },
     /// A part of a bio or all of it is complete. `remaining`: how many parts had not been, with this one; 0 where it is not recorded.
     /// `parent`: what the bio says of its origin, which is the address of a bio if that was split. `error`: as for `BioComplete`. `role`: as of
     /// its submit, where it is recorded.
@@ -203,11 +226,12 @@ pub enum Probe {
         parent: u64,
         role: Option<BioRole>,
     },
-    /// `dev`: the device that is waited for, where it is recorded.
+    /// `dev`: the device that is waited for, where it is recorded. `buffer`: what is waited for is of a file, and no metadata.
     WaitStart {
         site: WaitSite,
         transaction: u64,
         dev: Dev,
+        buffer: Option<FileBuffer>,
     },
     WaitEnd {
         site: WaitSite,
@@ -258,6 +282,12 @@ pub enum Probe {
     WriteWaitEnd {
         kind: WriteWaitKind,
     },
+    /// A thread waits for the lock of a page of a file, or waits no longer. If it reads the page itself, it waits for the read.
+    PageLock {
+        dev: Dev,
+        ino: u64,
+    },
+    PageLockEnd,
     /// A thread that writes is about to pause for this time, because too much page cache is dirty.
     Throttle {
         pause_ns: i64,

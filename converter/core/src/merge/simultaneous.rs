@@ -231,18 +231,23 @@ fn rank(kind: &Kind) -> u8 {
             | Probe::FastCommitIneligible { .. }
             | Probe::FastCommitStart { .. }
             | Probe::WriteWaitStart { .. }
+            | Probe::PageLock { .. }
             | Probe::Throttle { .. },
         ) => 3,
         Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => 4,
         Kind::BioSubmit { .. } | Kind::Probe(Probe::Submit { .. }) => 5,
-        Kind::BlockSubmit { .. } => 6,
+        Kind::BlockSubmit { .. } | Kind::Probe(Probe::Read { .. }) => 6,
         Kind::BlockRemap { .. } | Kind::BlockInsert { .. } => 7,
         Kind::BlockIssue { .. } => 8,
         Kind::WaitEnd { .. }
         | Kind::CommitEnd { .. }
         | Kind::Thread(_)
         | Kind::Probe(
-            Probe::WaitEnd { .. } | Probe::FolioWaitEnd | Probe::FastCommitStop { .. } | Probe::WriteWaitEnd { .. },
+            Probe::WaitEnd { .. }
+            | Probe::FolioWaitEnd
+            | Probe::FastCommitStop { .. }
+            | Probe::WriteWaitEnd { .. }
+            | Probe::PageLockEnd,
         ) => 9,
         Kind::SyncEnd { .. }
         | Kind::WbEnd { .. }

@@ -347,6 +347,7 @@ pub(super) fn write_wait<const N: usize>(v: &[Value; N], (start, end): (i64, i64
             holder: int(v[at!(WriteWait, "holder_tid")]).map_or(0, |tid| tid as u32),
             holder_comm: name(v[at!(WriteWait, "holder_comm")]),
             bytes: number(at!(WriteWait, "bytes")),
+            bio: number(at!(WriteWait, "bio_id")),
         },
         path: name(v[at!(WriteWait, "path")]),
         start,

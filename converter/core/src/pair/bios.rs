@@ -411,8 +411,10 @@ impl Pairer {
         (bio.row.process, bio.row.cgroup) = (process.name, process.cgroup);
         (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
         if let Some((dev, ino)) = bio.pages.file() {
-            let writers = self.files.writers(dev, ino);
-            (bio.row.writers, bio.row.writers_cgroup) = (writers.names, writers.cgroups);
+            if bio.row.direction() != Direction::Read {
+                let writers = self.files.writers(dev, ino);
+                (bio.row.writers, bio.row.writers_cgroup) = (writers.names, writers.cgroups);
+            }
             // A request says whose page cache its bios write.
             if bio.row.sync_id.is_none() {
                 (bio.row.ino, bio.row.path) = (ino, self.files.path(dev, ino));

@@ -55,6 +55,24 @@ impl Pairer {
         Ok(())
     }
 
+    /// A probe reports a bio that reads. From then on, it is one of the block layer.
+    pub(super) fn read_submit(
+        &mut self,
+        e: &Event,
+        target: Place,
+        (bytes, flags): (u64, BioFlags),
+        file: Option<(Dev, u64)>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        self.block_requests.note_submits(target.dev, flags);
+        let slot = self.submit_to_block_layer(e, target, bytes, flags, out)?;
+        if let Some((dev, ino)) = file.filter(|_| slot.is_some()) {
+            self.bios[slot].pages.add(dev, ino);
+            self.note_page_read(e, (dev, ino), slot);
+        }
+        Ok(())
+    }
+
     /// Takes note of what a thread submits, if the block layer can split it.
     fn note_last_submit(
         &mut self,

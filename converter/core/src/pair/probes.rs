@@ -7,8 +7,8 @@ use super::stores::threads::add;
 use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::place::Place;
-use crate::event::probe::{Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
-use crate::event::{Dev, Event, NO_ID, WaitKind};
+use crate::event::probe::{FileBuffer, Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
+use crate::event::{Dev, Event, NO_ID, NO_SECTOR, WaitKind};
 use crate::losses::Reason;
 
 /// How many requests are kept before those that have ended are removed.
@@ -35,11 +35,24 @@ impl Pairer {
             Probe::Submit { bio, dev, sector, bytes, role, flags } => {
                 return self.probe_submit(e, bio, Place { dev, sector }, (bytes, flags), role, out);
             }
+            Probe::Read { dev, sector, bytes, flags, file } => {
+                return self.read_submit(e, Place { dev, sector }, (bytes, flags), file, out);
+            }
             Probe::End { bio, error, remaining, parent, role } => {
                 return self.probe_end(e, bio, (error, remaining), (parent, role), out);
             }
-            Probe::WaitStart { site, transaction, dev } => self.probe_wait_start(e, site, transaction, dev),
-            Probe::WaitEnd { site } => return self.probe_wait_end(e, site, out),
+            Probe::WaitStart { site, transaction, dev, buffer } => {
+                self.probe_wait_start(e, site, transaction, dev);
+                if let Some(FileBuffer { dev, ino, sector }) = buffer {
+                    self.page_read_start(e, (dev, ino), sector);
+                }
+            }
+            Probe::WaitEnd { site } => {
+                if site == WaitSite::Buffer {
+                    self.write_wait_end(e, WriteWaitKind::PageRead, out)?;
+                }
+                return self.probe_wait_end(e, site, out);
+            }
             Probe::WorkStart { dev, for_sync } => {
                 let task = self.tasks.id_of(e);
                 self.probes.work.insert(task, (dev, for_sync));
@@ -61,6 +74,11 @@ impl Pairer {
                 self.folio_wait_end(e);
                 return self.write_wait_end(e, WriteWaitKind::PageWriteback, out);
             }
+            Probe::WriteWaitStart { kind: WriteWaitKind::PageRead, waited_for } => {
+                self.page_read_start(e, (waited_for.dev, waited_for.ino), NO_SECTOR);
+            }
+            Probe::PageLock { dev, ino } => self.page_lock(e, (dev, ino)),
+            Probe::PageLockEnd => return self.write_wait_end(e, WriteWaitKind::PageRead, out),
             Probe::WriteWaitStart { kind, waited_for } => {
                 self.commits.wait_for_room(self.tasks.id_of(e), kind);
                 self.write_wait_start(e, kind, waited_for);

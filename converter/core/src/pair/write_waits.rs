@@ -2,14 +2,16 @@
 //! Those of a thread that is in a sync are phases of its request.
 
 use super::stores::lone_calls::LoneCalls;
-use super::stores::write_waits::OpenWait;
+use super::stores::slots::BioSlot;
+use super::stores::write_waits::{LastRead, OpenWait};
 use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::probe::{WaitedFor, WriteWaitKind};
-use crate::event::{Event, Op};
+use crate::event::{Dev, Event, NO_SECTOR, Op};
 use crate::rows::{Confidence, WriteWait};
 
-/// Shorter waits have no row: the functions are called for waits of all lengths, and most are short.
+/// Shorter waits have no row: the functions are called for waits of all lengths, and most are short. Those for a page that is read have one,
+/// because a fast device makes many short ones.
 const MIN_WAIT_NS: i64 = 1_000_000;
 
 /// The function that waits for the page cache of a file calls the one for a folio.
@@ -17,6 +19,10 @@ const MAX_DEPTH: u32 = 2;
 
 /// Waits of a thread behind a call whose kind is undecided. With more, the inputs are taken to hold no request.
 const MAX_BEHIND_CALL: usize = 65_536;
+
+/// Threads whose last reads are kept, and how many of each: a page has few blocks that a write changes in part.
+const MAX_READERS: usize = 65_536;
+const MAX_LAST_READS: usize = 8;
 
 impl Pairer {
     pub(super) fn write_wait_start(&mut self, e: &Event, kind: WriteWaitKind, waited_for: WaitedFor) {
@@ -49,6 +55,52 @@ impl Pairer {
         }
         self.end_write_wait(task, WriteWait { end: e.ts, ..wait.row });
         self.flush_write_waits(task, out)
+    }
+
+    /// A thread that changes a part of a page waits until the page is read: by a bio that it has submitted, or will submit next.
+    pub(super) fn page_read_start(&mut self, e: &Event, file: (Dev, u64), sector: i64) {
+        let bio = self.own_read(self.tasks.id_of(e), file, sector).unwrap_or(0);
+        let waited_for = WaitedFor { dev: file.0, ino: file.1, bio, ..WaitedFor::default() };
+        self.write_wait_start(e, WriteWaitKind::PageRead, waited_for);
+    }
+
+    /// A thread waits for the lock of a page. Only if it has just submitted a read of the file, it waits for that.
+    pub(super) fn page_lock(&mut self, e: &Event, file: (Dev, u64)) {
+        if self.own_read(self.tasks.id_of(e), file, NO_SECTOR).is_some() {
+            self.page_read_start(e, file, NO_SECTOR);
+        }
+    }
+
+    /// The bio in flight by which a thread reads a place of a file; without a sector, the one that it has submitted last.
+    fn own_read(&self, task: u32, file: (Dev, u64), sector: i64) -> Option<u64> {
+        let is_it = |read: &&LastRead| {
+            let row = &self.bios[read.slot].row;
+            let is_in_flight = row.bio_id == read.bio_id && row.complete.is_none();
+            is_in_flight && read.file == file && (sector == NO_SECTOR || row.sector == sector)
+        };
+        self.write_waits.last_reads.get(&task)?.iter().rev().find(is_it).map(|read| read.bio_id)
+    }
+
+    /// Takes note of a bio by which a thread reads a file into page cache.
+    pub(super) fn note_page_read(&mut self, e: &Event, file: (Dev, u64), slot: BioSlot) {
+        let task = self.tasks.id_of(e);
+        let bio_id = self.bios[slot].row.bio_id;
+        if self.write_waits.last_reads.len() >= MAX_READERS {
+            self.write_waits.last_reads.clear();
+        }
+        let reads = self.write_waits.last_reads.entry(task).or_default();
+        if reads.len() == MAX_LAST_READS {
+            reads.pop_front();
+        }
+        reads.push_back(LastRead { slot, bio_id, file });
+        let Some(open) = self.write_waits.open.get_mut(&task) else { return };
+        let waits_for_it = |wait: &&mut OpenWait| {
+            let of = &wait.row.waited_for;
+            wait.row.kind == WriteWaitKind::PageRead && (of.dev, of.ino) == file && of.bio == 0
+        };
+        if let Some(wait) = open.iter_mut().find(waits_for_it) {
+            wait.row.waited_for.bio = bio_id;
+        }
     }
 
     /// A thread is about to pause. Only a probe reports the end of the pause.
@@ -145,7 +197,11 @@ impl Pairer {
     }
 
     fn end_write_wait(&mut self, task: u32, mut row: WriteWait) {
-        if row.end.saturating_sub(row.start) >= MIN_WAIT_NS {
+        let is_page_read = row.kind == WriteWaitKind::PageRead;
+        if is_page_read && row.waited_for.bio == 0 {
+            row.confidence = Confidence::Inferred;
+        }
+        if is_page_read || row.end.saturating_sub(row.start) >= MIN_WAIT_NS {
             row.path = self.files.path(row.waited_for.dev, row.waited_for.ino);
             self.write_waits.ended.entry(task).or_default().push_back(row);
         }

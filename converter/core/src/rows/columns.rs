@@ -149,6 +149,7 @@ pub const WRITE_WAIT: &[(&str, Type)] = &[
     ("transaction_id", Type::Int),
     ("holder_tid", Type::Int),
     ("holder_comm", Type::Text),
+    ("bio_id", Type::Int),
     ("confidence", Type::Text),
 ];
 

@@ -834,7 +834,7 @@ pub struct WriteWait {
     pub path: NameId,
     pub start: i64,
     pub end: i64,
-    /// Inferred: the end is that of the pause which the kernel chose.
+    /// Inferred: the end is that of the pause which the kernel chose, or no bio of the thread reads the page.
     pub confidence: Confidence,
 }
 
@@ -847,6 +847,7 @@ impl WriteWait {
             WriteWaitKind::JournalSpace => "write waits: journal space",
             WriteWaitKind::JournalBuffer => "write waits: journal buffer",
             WriteWaitKind::PageWriteback => "write waits: page writeback",
+            WriteWaitKind::PageRead => "write waits: page read",
         }
     }
 }
@@ -856,7 +857,7 @@ impl Row for WriteWait {
     const COLUMNS: &'static [(&'static str, Type)] = columns::WRITE_WAIT;
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
-        let WaitedFor { dev, ino, transaction, holder, holder_comm, bytes } = self.waited_for;
+        let WaitedFor { dev, ino, transaction, holder, holder_comm, bytes, bio } = self.waited_for;
         let known = |number: u64| if number == 0 { Value::Null } else { Value::Int(number as i64) };
         f("wait_id", Value::Int(self.wait_id as i64));
         f("ts_ns", Value::Int(self.start));
@@ -872,6 +873,7 @@ impl Row for WriteWait {
         f("transaction_id", known(transaction));
         f("holder_tid", known(u64::from(holder)));
         f("holder_comm", Value::name(holder_comm));
+        f("bio_id", known(bio));
         f("confidence", Value::Word(self.confidence.name()));
     }
 }

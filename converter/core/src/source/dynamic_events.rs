@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use super::event_names::errno_of_status;
 use super::values::{device, sane_range};
 use crate::event::bio_flags::{BioFlags, Direction};
-use crate::event::probe::{BioRole, NO_OFFSET, Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
+use crate::event::probe::{BioRole, FileBuffer, NO_OFFSET, Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, Kind, NO_SECTOR};
 use crate::names::{NameId, Names};
 
 /// Page size where an offset is counted in pages. All kernels that the recorder supports have it, apart from some of arm64.
 const PAGE_BYTES: u64 = 4096;
+const SECTOR_BYTES: u64 = 512;
 /// The flag of a bio that shares the pages of another one (`BIO_CLONED`, from Linux 5.3 on). Those that file systems fill have it only on btrfs.
 const BIO_CLONED: u64 = 1 << 1;
 /// The names of a file and of the folders above it.
@@ -50,6 +51,7 @@ pub(super) enum DynamicEvent {
         is_page: bool,
     },
     Submit,
+    Read,
     End,
     WaitStart(WaitSite),
     WaitEnd(WaitSite),
@@ -63,6 +65,8 @@ pub(super) enum DynamicEvent {
     FastCommitIneligible,
     WriteWait(WriteWaitKind),
     WriteWaitEnd(WriteWaitKind),
+    PageLock,
+    PageLockEnd,
 }
 
 /// The fields of a dynamic event. A value that is absent or of the wrong type is `None`.
@@ -92,6 +96,7 @@ impl DynamicEvent {
             b"bio_add_folio" => Self::AddFolio { is_page: false },
             b"bio_add_page" => Self::AddFolio { is_page: true },
             b"bio" => Self::Submit,
+            b"read" => Self::Read,
             b"bio_end" => Self::End,
             b"writeback_work" => Self::WorkStart,
             b"writeback_work_end" => Self::WorkEnd,
@@ -100,6 +105,8 @@ impl DynamicEvent {
             b"commit_request" => Self::CommitRequest,
             b"commit_timer" => Self::CommitTimer,
             b"fc_ineligible" => Self::FastCommitIneligible,
+            b"page_lock" => Self::PageLock,
+            b"page_lock_end" => Self::PageLockEnd,
             _ => match name.strip_suffix(b"_end") {
                 Some(start) => match write_wait(start) {
                     Some(kind) => Self::WriteWaitEnd(kind),
@@ -124,6 +131,7 @@ impl DynamicEvent {
             }
             Self::AddFolio { .. } => &["bio", "len"],
             Self::Submit => &["bio", "dev", "bytes"],
+            Self::Read => &["disk", "sector", "bytes", "opf"],
             Self::End => &["bio"],
             Self::CommitRequest => &["dev", "tid"],
             Self::WriteWait(WriteWaitKind::InodeLock) => &["lock", "at", "host", "ino", "mode"],
@@ -136,7 +144,9 @@ impl DynamicEvent {
             | Self::FolioWaitEnd
             | Self::CommitTimer
             | Self::WriteWait(_)
-            | Self::WriteWaitEnd(_) => &[],
+            | Self::WriteWaitEnd(_)
+            | Self::PageLock
+            | Self::PageLockEnd => &[],
         }
     }
 
@@ -205,6 +215,20 @@ impl DynamicEvent {
                 let sector = number("sector").and_then(|sector| i64::try_from(sector).ok()).unwrap_or(NO_SECTOR);
                 Probe::Submit { bio: number("bio")?, dev: Dev(number("dev")? as u32), sector, bytes, role, flags }
             }
+            Self::Read => {
+                let flags = number("opf").and_then(BioFlags::of_opf)?;
+                let bytes = u64::from(u32::try_from(number("bytes")?).ok()?);
+                if !flags.is_read() || bytes == 0 {
+                    return Some(Kind::Other);
+                }
+                Probe::Read {
+                    dev: Dev(number("disk")? as u32),
+                    sector: i64::try_from(number("sector")?).ok()?,
+                    bytes,
+                    flags,
+                    file: read_file(fields),
+                }
+            }
             Self::End => {
                 let error = number("status").and_then(|status| errno_of_status(i64::from(status as u8)));
                 let remaining = number("remaining").unwrap_or(0) as u32;
@@ -217,7 +241,8 @@ impl DynamicEvent {
             }
             Self::WaitStart(site) => {
                 let transaction = number("tid").or_else(|| number("seq")).unwrap_or(0);
-                Probe::WaitStart { site, transaction, dev: dev("dev") }
+                let buffer = (site == WaitSite::Buffer).then(|| file_buffer(fields)).flatten();
+                Probe::WaitStart { site, transaction, dev: dev("dev"), buffer }
             }
             Self::WaitEnd(site) => Probe::WaitEnd { site },
             Self::WorkStart => {
@@ -244,6 +269,11 @@ impl DynamicEvent {
                 };
                 Probe::WriteWaitStart { kind: WriteWaitKind::InodeLock, waited_for }
             }
+            Self::WriteWait(WriteWaitKind::PageRead) => {
+                let Some((dev, ino)) = read_file(fields) else { return Some(Kind::Other) };
+                let waited_for = WaitedFor { dev, ino, ..WaitedFor::default() };
+                Probe::WriteWaitStart { kind: WriteWaitKind::PageRead, waited_for }
+            }
             Self::WriteWaitEnd(WriteWaitKind::InodeLock) if !is_of_inode(fields)? => return Some(Kind::Other),
             Self::WriteWait(kind) => {
                 let transaction = number("tid").unwrap_or(0);
@@ -253,6 +283,11 @@ impl DynamicEvent {
                 }
             }
             Self::WriteWaitEnd(kind) => Probe::WriteWaitEnd { kind },
+            Self::PageLock => match read_file(fields) {
+                Some((dev, ino)) => Probe::PageLock { dev, ino },
+                None => return Some(Kind::Other),
+            },
+            Self::PageLockEnd => Probe::PageLockEnd,
             Self::FolioWaitEnd => Probe::FolioWaitEnd,
             Self::CommitRequest => Probe::CommitRequest {
                 dev: Dev(number("dev")? as u32),
@@ -274,12 +309,34 @@ impl DynamicEvent {
 /// The bits of `i_mode` that are the type of a file, and their value for a regular file.
 const FILE_TYPE: u64 = 0o170_000;
 const REGULAR_FILE: u64 = 0o100_000;
+/// The bits of `page->mapping` that say that it is no address space (`PAGE_MAPPING_FLAGS`).
+const MAPPING_MARKS: u64 = 3;
 
 /// Whether a lock is that of an inode. The recorder takes any lock for one, at `at` bytes from the begin of its inode: then the address space
 /// of the inode must say that its inode begins there.
 fn is_of_inode(fields: &impl ProbeFields) -> Option<bool> {
     let inode = fields.number("lock")?.checked_sub(fields.number("at")?);
     Some(inode == Some(fields.number("host")?))
+}
+
+/// The file of the first page that a bio fills: device and inode. `mapping` is what the kernel keeps of the page: the address space of a file,
+/// which the inode of a file says to be its own, or something of the memory of a program, which has marks in its lowest bits.
+fn read_file(fields: &impl ProbeFields) -> Option<(Dev, u64)> {
+    let mapping = fields.number("mapping").filter(|&mapping| mapping & MAPPING_MARKS == 0)?;
+    let is_file = fields.number("own") == Some(mapping) && fields.number("mode")? & FILE_TYPE == REGULAR_FILE;
+    is_file.then_some((Dev(fields.number("dev")? as u32), fields.number("ino")?))
+}
+
+/// The file whose page cache a buffer is in; `None` for metadata, which is in the page cache of a device.
+fn file_buffer(fields: &impl ProbeFields) -> Option<FileBuffer> {
+    let is_file = fields.number("own").is_some_and(|own| fields.number("mapping") == Some(own))
+        && fields.number("mode")? & FILE_TYPE == REGULAR_FILE;
+    let sector = || i64::try_from(fields.number("block")?.checked_mul(fields.number("size")? / SECTOR_BYTES)?).ok();
+    is_file.then_some(FileBuffer {
+        dev: Dev(fields.number("file_dev")? as u32),
+        ino: fields.number("ino")?,
+        sector: sector().unwrap_or(NO_SECTOR),
+    })
 }
 
 /// Returns who holds a lock: thread and name. The lowest bits of the owner's address are marks. 1: readers hold it; the kernel
@@ -328,6 +385,7 @@ fn write_wait(name: &[u8]) -> Option<WriteWaitKind> {
         b"journal_handle" => WriteWaitKind::JournalHandle,
         b"journal_space" => WriteWaitKind::JournalSpace,
         b"journal_buffer" => WriteWaitKind::JournalBuffer,
+        b"page_read" => WriteWaitKind::PageRead,
         _ => return None,
     })
 }

@@ -12,12 +12,13 @@ const KINDS = {
   'journal space': 'the journal was full',
   'journal buffer': 'a commit was writing a block that the thread had to change',
   'page writeback': 'the page cache of the file was under writeback',
+  'page read': 'a page of which it changes a part was read first',
 };
 
 export const writesView = {
   id: 'writes',
   title: 'What writes waited for',
-  help: 'Waits of at least 1 ms of threads outside of syncs: write(), and other calls that change a file. A bar is the sum for one thread name, wait, file and device. Those of several threads are added up. A selection does not change this view.',
+  help: 'Waits of threads outside of syncs, of at least 1 ms or for a page that is read: write(), and other calls that change a file. A bar is the sum for one thread name, wait, file and device. Those of several threads are added up. A selection does not change this view.',
   scale(sides) {
     return {max: Math.max(1, ...sides.flatMap((side) => rows(side).map(({ns}) => ns)))};
   },

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::slots::BioSlot;
 use crate::collections::Map;
-use crate::event::Event;
 use crate::event::probe::{WaitedFor, WriteWaitKind};
+use crate::event::{Dev, Event};
 use crate::names::NameId;
 use crate::rows::{Confidence, WriteWait};
 
@@ -27,8 +28,19 @@ impl OpenWait {
     }
 }
 
+/// A bio by which a thread reads a file into page cache.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pair) struct LastRead {
+    pub(in crate::pair) slot: BioSlot,
+    /// The slot may be used again.
+    pub(in crate::pair) bio_id: u64,
+    pub(in crate::pair) file: (Dev, u64),
+}
+
 #[derive(Debug, Default)]
 pub(in crate::pair) struct WriteWaits {
+    /// By thread, the newest last.
+    pub(in crate::pair) last_reads: Map<u32, VecDeque<LastRead>>,
     /// By thread. One may wait for page cache while it waits for a handle.
     pub(in crate::pair) open: Map<u32, Vec<OpenWait>>,
     /// By thread: waits that have ended. They are written after the syncs of the thread that began before them.
