@@ -323,6 +323,26 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int, set[str | None]]]
     return found
 
 
+def page_reads(tables: Tables) -> list[tuple[str | None, int, str]]:
+    """Returns path, cost and note of the files of which a process changed parts of pages that were not cached."""
+    size = {row["bio_id"]: row["bytes"] for row in tables["bio"]}
+    waits = [
+        row
+        for row in tables["write_wait"]
+        if row["wait"] == "page read" and row["comm"] and not is_kernel(row["comm"])
+    ]
+    found = []
+    for key in {(row["pid"] or row["tid"], row["dev"], row["ino"]) for row in waits}:
+        mine = [row for row in waits if (row["pid"] or row["tid"], row["dev"], row["ino"]) == key]
+        if len(mine) < 10:
+            continue
+        read = [size[row["bio_id"]] for row in mine if row["bio_id"] in size]
+        note = f"process {key[0]}; writes that waited: {len(mine)}"
+        note += f"; bytes read: {sum(read)}" if read else ""
+        found.append((mine[0]["path"], sum(row["dur_ns"] for row in mine), note))
+    return found
+
+
 def is_kernel(comm: str) -> bool:
     return any(fnmatch.fnmatchcase(comm, name) for name in _KERNEL)
 

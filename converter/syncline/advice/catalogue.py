@@ -36,13 +36,6 @@ _DELAYS = "_syncline_delay"
 NEIGHBOURS = "_syncline_neighbour"
 OF_KERNEL = "_syncline_of_kernel"
 SHARED = (OF_KERNEL, _DELAYS, NEIGHBOURS)
-# No recording shows these, so there is nothing that SQL could select.
-_UNRECORDED = {
-    "reads": (
-        "Overwrites of parts of blocks, which read the block first.",
-        "it needs the reads of the thread before its write, which no route records",
-    )
-}
 _PARAGRAPH = re.compile(
     r"^(Seen|Cost|Inferred|Instead|Needs|Not checked): (.*?)(?:\n\n|\Z)", re.M | re.S
 )
@@ -60,9 +53,9 @@ class Finding:
     `seen`: what was seen, with the places `{syncs}`, `{of_syncs}` and `{where}`.
     `cost`: how the cost is computed. `inferred`: what no event says; empty if all of it is recorded.
     `instead`: what people do about it.
-    `needs`: what an input must hold: `TABLE.COLUMN` with a value, or `phase:NAME` that it can show.
+    `needs`: what an input must hold: `TABLE.COLUMN` with a value, `phase:NAME` that it can show, or `fact:KEY` of `syncline_meta`.
     `not_checked`: why the finding cannot be checked without, and which route records it.
-    `report`: the evidence as a report; None for a finding that no recording holds.
+    `report`: the evidence as a report.
     """
 
     name: str
@@ -74,7 +67,7 @@ class Finding:
     instead: str
     needs: tuple[str, ...]
     not_checked: str
-    report: Report | None
+    report: Report
 
     @property
     def page(self) -> str:
@@ -94,9 +87,6 @@ def load(name: str) -> Finding:
     Raises:
         UnknownFinding: there is no finding of that name.
     """
-    if name in _UNRECORDED:
-        title, reason = _UNRECORDED[name]
-        return Finding(name, title, "", "", "", "", "", (), reason, None)
     if name not in _ORDER:
         close = difflib.get_close_matches(name, _ORDER, 1)
         hint = f"Did you mean {close[0]}? " if close else ""
@@ -136,9 +126,11 @@ def _body(report: str) -> str:
 
 
 def _needs(description: str) -> tuple[str, ...]:
-    """Returns the needs: `sync.bios bio.tid`, and after `phase:` a name that may have blanks."""
+    """Returns the needs: `sync.bios bio.tid`, `fact:page_reads`, and after `phase:` a name that may have blanks."""
     found = next(match[2] for match in _PARAGRAPH.finditer(description) if match[1] == "Needs")
-    return tuple(re.findall(r"phase:[a-z ]+?(?= \w+\.|$)|\w+\.\w+", " ".join(found.split())))
+    return tuple(
+        re.findall(r"phase:[a-z ]+?(?= \w+\.|$)|fact:\w+|\w+\.\w+", " ".join(found.split()))
+    )
 
 
 def _folder() -> Path:

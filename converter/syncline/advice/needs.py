@@ -30,6 +30,7 @@ _OTHERS = {
     "phase:earlier commit": _WAITS,
     "phase:cpu wait": "the switches of threads",
     "sync.cpu_wait_ns": "the switches of threads",
+    "fact:page_reads": "the reads of the thread before its write",
     "journal.tid": "the commits of the journal",
     "journal.transaction_id": "the commits of the journal",
 }

@@ -47,7 +47,7 @@ class Advice:
     `status`: `found`, `none`, or `not checked` for `reason`, which is a clause. `none` also stands for evidence that costs no wall time.
     `syncs`: number of syncs that are evidence, of `of_syncs` with a known start and end. Those by threads of the kernel are in neither if programs made some too.
     `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
-    `share`: the part of `cost_ns` in `wall_ns`, the wall time in sync of all processes.
+    `share`: the part of `cost_ns` in `wall_ns`, the wall time in sync of all processes; null if the cost is not of syncs.
     `shown`: the costliest requests, with the columns of the finding.
     """
 
@@ -119,7 +119,7 @@ def _causes(engine: SqlEngine, found: Iterable[Advice], checked: Iterable[Findin
     names_found = {one.finding.name for one in found if one.status == "found"}
     if not names_found & _OF_ANSWER or len(names_found) == 1:
         return []
-    has_neighbours = any(one.report and NEIGHBOURS in one.report.sql for one in checked)
+    has_neighbours = any(NEIGHBOURS in one.report.sql for one in checked)
     rows = run_query(engine, f"SELECT * FROM {NEIGHBOURS}").as_dicts() if has_neighbours else None
     return read_causes(engine, rows)
 
@@ -145,7 +145,6 @@ def evidence(engine: SqlEngine, finding: Finding) -> Table:
         EngineError: the trace was not written by Syncline.
     """
     check_trace(engine)
-    assert finding.report is not None
     _keep_shared(engine, [finding])
     return run_query(engine, finding.report.sql)
 
@@ -166,12 +165,12 @@ def _not_checked(finding: Finding, held: set[str]) -> str:
 
 
 def _is_checkable(finding: Finding, held: set[str]) -> bool:
-    return finding.report is not None and held.issuperset(finding.needs)
+    return held.issuperset(finding.needs)
 
 
 def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
     """Returns those needs that the input meets."""
-    columns = sorted(need for need in needs if not need.startswith("phase:"))
+    columns = sorted(need for need in needs if "." in need)
     parts = []
     for need in columns:
         table, _, column = need.partition(".")
@@ -181,9 +180,10 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
     if not run_query(engine, _OF_FILES).rows:
         # A sync of a whole file system has no file whose name could be missing.
         held |= {"sync.path", "sync.ino"}
-    rows = run_query(engine, "SELECT value FROM syncline_meta WHERE key = 'phases_seen'").rows
-    for (phases,) in rows:
-        held |= {f"phase:{phase}" for phase in str(phases).split(", ")}
+    for key, value in run_query(engine, "SELECT key, value FROM syncline_meta").rows:
+        held.add(f"fact:{key}")
+        if key == "phases_seen":
+            held |= {f"phase:{phase}" for phase in str(value).split(", ")}
     return held
 
 
@@ -191,7 +191,7 @@ def _keep_shared(engine: SqlEngine, findings: Iterable[Finding]) -> None:
     """Computes once what several findings read. The totals of each read which syncs are the kernel's."""
     kept = _kept.setdefault(engine, set())
     for table in SHARED:
-        is_read = any(one.report is not None and table in one.report.sql for one in findings)
+        is_read = any(table in one.report.sql for one in findings)
         if (table == OF_KERNEL or is_read) and table not in kept:
             keep(engine, table, shared(table))
             kept.add(table)
@@ -233,7 +233,6 @@ def _one(
 
 
 def _select(finding: Finding) -> str:
-    assert finding.report is not None
     return finding.report.sql.rstrip().removesuffix(";")
 
 

@@ -6,7 +6,7 @@
 -- finding has no such times, it is the sum of its costs, which is sum_ns.
 -- wall_ns is the time in which at least one sync of a process was in flight,
 -- summed over processes. It leaves out the syncs of the kernel that are no
--- evidence.
+-- evidence, and is null if no evidence is a sync.
 WITH
   evidence AS (SELECT :evidence),
   request AS (
@@ -50,7 +50,11 @@ WITH
     FROM weighted_depth!(interval, weight, (run, pid, comm))
   ),
   counted AS (
-    SELECT COUNT(*) AS parts, COUNT(from_ns) AS timed, SUM(cost_ns) AS sum_ns
+    SELECT
+      COUNT(*) AS parts,
+      COUNT(from_ns) AS timed,
+      COUNT(sync_id) AS of_syncs,
+      SUM(cost_ns) AS sum_ns
     FROM evidence
   ),
   distinct_syncs AS (
@@ -72,7 +76,9 @@ SELECT
     ELSE counted.sum_ns
   END AS BIGINT) AS cost_ns,
   CAST(counted.sum_ns AS BIGINT) AS sum_ns,
-  CAST(wall.wall_ns AS BIGINT) AS wall_ns
+  CAST(CASE
+    WHEN counted.of_syncs > 0 THEN wall.wall_ns
+  END AS BIGINT) AS wall_ns
 FROM counted
 CROSS JOIN distinct_syncs
 CROSS JOIN wall;

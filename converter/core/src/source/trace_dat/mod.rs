@@ -78,6 +78,9 @@ impl Source for TraceDatSource {
         let mut facts = vec![("clock", clock_name(clock).to_owned())];
         facts.extend(file.uname.clone().map(|uname| ("kernel", uname)));
         facts.extend(file.recorder.clone().map(|recorder| ("recorder", format!("trace-cmd {recorder}"))));
+        // Whose inode must say so: `dynamic_events` has the fields.
+        let shows_files = |format: &Format| format.name == "read" && format.field("own").is_some();
+        facts.extend(file.formats.iter().any(shows_files).then(|| ("page_reads", "recorded".to_owned())));
         let records_requests = file.formats.iter().any(Format::is_of_requests);
         let chunks = Box::new(Pages::new(store, &file, path.clone()).map_err(fail)?);
         let parse = Arc::new(Records::new(file, options));
