@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from syncline.advice import Advice, advise
+from syncline.inputs import Reading, opened
+from syncline.reading import convert_trace
 from syncline.record import file_paths, probes, tracefs
+from syncline.report.run import run_report
 
-from tests.coretools import Rows, core
+from tests.coretools import Rows, core, tables
+from tests.reference.write_waits import FIELDS, write_waits
 
 DISK, PART = 254 << 20 | 16, 254 << 20 | 17
 # What a page says of its file, and the inode of it. `mapping` and `own` are texts in a low-level log, because numbers have 18 digits at most.
@@ -230,3 +236,111 @@ def test_a_file_that_is_only_read_has_a_path_and_no_writer(
     paths.write(tmp_path / "files.jsonl")
     first = json.loads((tmp_path / "files.jsonl").read_text().splitlines()[0])
     assert first == {"dev": 8388609, "ino": 12, "generation": 5, "path": "/a/b"}
+
+
+# --- recordings ----------------------------------------------------------------------------------
+
+RECORDINGS = Path(__file__).parent / "data" / "reads" / "recordings.tar.xz"
+# tests/kernel/jobs/reads.sh: the size of a page, that of an unaligned write, how many of them, and how long a read takes at the device.
+PAGE, WRITE, WRITES, READ_NS = 4096, 4000, 12, 20 * MS
+FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reads")
+    with tarfile.open(RECORDINGS) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+def converted(run: Path, folder: Path) -> dict[str, Rows]:
+    Reading().convert([str(run)], f"{folder}/out/")
+    return tables(folder / "out")
+
+
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+def test_each_page_that_is_overwritten_in_part_is_read_once(
+    recordings: Path, tmp_path: Path, fs: str
+) -> None:
+    """The writes follow each other, so each begins a page that the one before it has not touched. The others are cached by then."""
+    found = converted(recordings / f"{fs}-cold-unaligned", tmp_path)
+    pages = -(-WRITES * WRITE // PAGE)
+    waits = [row for row in found["write_wait"] if row["wait"] == "page read"]
+    assert len(waits) == pages == 12
+    bios = {row["bio_id"]: row for row in found["bio"]}
+    assert len({row["bio_id"] for row in waits}) == pages
+    for wait in waits:
+        assert (wait["confidence"], Path(wait["path"]).name) == ("exact", "data")
+        bio = bios[wait["bio_id"]]
+        assert (bio["direction"], bio["tid"], bio["ino"], bio["path"]) == ("read", wait["tid"], wait["ino"], wait["path"])  # fmt: skip
+        assert bio["bytes"] == PAGE
+        # It waits until the page is there. The device counts its time in ticks of an emulated clock.
+        assert wait["ts_ns"] + wait["dur_ns"] >= bio["ts_ns"] + bio["dur_ns"]
+        assert wait["dur_ns"] >= READ_NS / 2
+    (reads,) = [one for one in advice_of(recordings / f"{fs}-cold-unaligned") if one.finding.name == "reads"]  # fmt: skip
+    assert (reads.status, reads.cost_ns) == ("found", sum(row["dur_ns"] for row in waits))
+    assert f"python3 on {waits[0]['path']}" in reads.seen
+
+
+def advice_of(run: Path) -> list[Advice]:
+    with opened(str(run), Reading()) as engine:
+        return advise(engine)
+
+
+@pytest.mark.parametrize("case", ["ext4-cold-aligned", "ext4-warm-unaligned"])
+def test_whole_pages_and_cached_pages_are_not_read(
+    recordings: Path, tmp_path: Path, case: str
+) -> None:
+    found = converted(recordings / case, tmp_path)
+    assert [row for row in found["write_wait"] if row["wait"] == "page read"] == []
+    (reads,) = [one for one in advice_of(recordings / case) if one.finding.name == "reads"]
+    assert reads.status == "none"
+
+
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+def test_waits_for_pages_are_those_of_the_reference(
+    recordings: Path, tmp_path: Path, fs: str
+) -> None:
+    run = recordings / f"{fs}-cold-unaligned"
+    found = converted(run, tmp_path)
+    Reading().convert([str(run)], f"{tmp_path}/e.events.jsonl")
+    log = [json.loads(line) for line in (tmp_path / "e.events.jsonl").read_text().splitlines()]
+    rows = sorted(found["write_wait"], key=lambda row: (row["ts_ns"], row["tid"], row["wait"]))
+    expected = write_waits(log, found["sync"], found["call"], found["bio"])
+    assert [{key: row[key] for key in FIELDS} for row in rows] == expected
+
+
+def test_a_trace_has_the_reads_and_the_waits_for_pages(recordings: Path, tmp_path: Path) -> None:
+    run = recordings / "ext4-cold-unaligned"
+    found = converted(run, tmp_path)
+    Reading().convert([str(run)], f"{tmp_path}/t.pftrace")
+    convert_trace(f"{tmp_path}/t.pftrace", f"{tmp_path}/again/")
+    again = tables(tmp_path / "again")
+    for table in ("bio", "write_wait"):
+        assert again[table] == found[table]
+
+
+def test_a_program_that_only_reads_is_the_neighbour(recordings: Path, tmp_path: Path) -> None:
+    """dd reads 160 parts of 64 KiB in a pass, around the page cache, while the second half of the syncs is made."""
+    run = recordings / "neighbour-ext4"
+    bios = [row for row in converted(run, tmp_path)["bio"] if row["comm"] == "dd"]
+    assert len(bios) % 160 == 0
+    assert {(row["direction"], row["bytes"], row["path"]) for row in bios} == {
+        ("read", 65536, None)
+    }
+    assert all(row["dur_ns"] and row["tid"] for row in bios)
+    with opened(str(run), Reading()) as engine:
+        rows = run_report(engine, "neighbours").as_dicts()
+        ahead = run_report(engine, "bystanders").as_dicts()
+        (cause,) = [one for one in advise(engine) if one.finding.name == "neighbour"]
+    (dd,) = [row for row in rows if row["process"] == "dd"]
+    assert (dd["kind"], dd["bytes"], dd["of_syncs"], dd["quiet_syncs"]) == ("reads", sum(row["bytes"] for row in bios), 50, 25)  # fmt: skip
+    # It met the 25 syncs of the second half, and no other.
+    assert 20 <= dd["syncs"] <= 25
+    # What is left for something unrecorded is less than a tenth of it.
+    assert sum(row["cost_ns"] for row in rows if row["kind"] == "unrecorded") < dd["cost_ns"] / 10
+    assert dd["low_ns"] <= dd["cost_ns"] <= dd["high_ns"]
+    assert abs(dd["cost_ns"] - dd["compared_ns"]) <= dd["compared_error_ns"]
+    assert [row["comm"] for row in ahead if row["kind"] == "read"] == ["dd"]
+    assert cause.status == "found"
