@@ -17,8 +17,10 @@ from syncline.inputs import Reading, opened
 from syncline.recordings import Filter
 from syncline.render import answer as rendered
 from syncline.render.human import text
+from syncline.render.phase_words import meaning
 from syncline.report import answer, catalogue
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer
+from syncline.ui import view
 
 from tests import known_truth
 from tests.coretools import ROOT, Rows, tables
@@ -183,9 +185,15 @@ def test_the_words(tmp_path: Path) -> None:
         r" 2\.6 % is unknown\.",
         lines[2],
     )
-    assert "  1. /run/mnt/parallel.dat, wl (4 threads): 751 ms (100.0 %) in 80 syncs" in lines[6]
-    assert lines[8].startswith("Slowest: fsync of /run/mnt/parallel.dat by wl: 41.8 ms")
-    assert lines[9] == "Neighbours: not recorded."
+    # The thesis has no events of commits and flushes, so they are in what came after the last bio.
+    assert lines[4] == (
+        "  after completion: the commit of the file system and the cache flush, which this recording does not separate"
+    )
+    (first,) = (line for line in lines if line.startswith("  1."))
+    assert "/run/mnt/parallel.dat, wl (4 threads): 751 ms (100.0 %) in 80 syncs" in first
+    (slowest,) = (line for line in lines if line.startswith("Slowest: "))
+    assert slowest.startswith("Slowest: fsync of /run/mnt/parallel.dat by wl: 41.8 ms")
+    assert "Neighbours: not recorded." in lines
     small = ok("report", DATA / "thesis" / "small4.log")
     assert "by folder and name" in small
     assert "/run/mnt/s4/ (100 files), wl (4 threads)" in small
@@ -196,9 +204,74 @@ def test_the_words(tmp_path: Path) -> None:
         "has no event of a sync or a sync call, so it does not show whether there were" in nothing
     )
     assert "no sync request" not in nothing
-    # Programs get the summary, as with its name.
+    # CSV holds one table.
     log = DATA / "thesis" / "parallel4.log"
     assert ok("report", log, "--format", "csv") == ok("report", log, "summary", "--format", "csv")
+
+
+def test_every_phase_has_words() -> None:
+    """The phases are those of the core, as sql/phase_colours.json has them; a test of the core compares these."""
+    phases = json.loads((ROOT / "sql" / "phase_colours.json").read_text())
+    assert len(phases) > 20
+    for phase in (*phases, *LAST):
+        assert meaning(phase, list(phases)), phase
+    # Where commits and flushes are phases of their own, nothing of them hides after the last bio.
+    assert "separate" not in meaning("after completion", list(phases))
+    assert meaning("after completion", ["commit wait"]).startswith("the cache flush, which")
+
+
+@pytest.mark.parametrize("name", ["thesis/small4.log", "dynamic-events/ext4.dat.gz", "blktrace/small4.blkparse.txt.gz"])  # fmt: skip
+def test_the_answer_ends_with_commands_that_run(name: str) -> None:
+    log = DATA / name
+    said = ok("report", log)
+    commands = re.findall(r"^  syncline (.*?)   ", said.partition("Go on with\n")[2], re.M)
+    assert len(commands) == 2
+    for command in commands:
+        words = command.split()
+        if words[0] == "open":
+            with opened(str(log), Reading()) as engine:
+                assert engine.query(view.select(int(words[-1]))).rows
+            assert "--sync" in ok("open", "--help")
+        else:
+            ok(*words)
+    # No command names a placeholder where the input has a name.
+    assert "INPUT" not in said
+
+
+def test_the_answer_as_data_and_as_markdown() -> None:
+    log = DATA / "thesis" / "small4.log"
+    data = json.loads(ok("report", log, "--format", "json"))
+    assert data["input"] == str(log)
+    assert data["total"]["syncs"] == 100
+    assert sum(data["phases_ns"].values()) == data["total"]["time_ns"]
+    # The workload writes and syncs 100 files of 4 KiB, one after the other.
+    assert data["advice"]["finding"] == "small-files"
+    assert (data["advice"]["syncs"], data["advice"]["of_syncs"]) == (100, 100)
+    assert data["sentences"]["advice"].startswith("To change in the program: 100 of 100 syncs")
+    assert [step["command"].split()[1] for step in data["next"]] == ["open", "report"]
+    markdown = ok("report", log, "--format", "md")
+    assert markdown.count("```") == 4
+    assert data["caveats"]
+    assert f"> **Warning:** {data['caveats'][0]}" in markdown
+    assert data["sentences"]["total"] in markdown
+
+
+def test_causes_are_data(tmp_path: Path) -> None:
+    """Who the neighbour was is known, because the recording started it."""
+    case = known_truth.unpacked("postgres-neighbour", tmp_path)
+    data = json.loads(ok("report", case, "--format", "json"))
+    first = data["causes"][0]
+    assert (first["finding"], first["process"], first["cgroup"]) == ("neighbour", "neighbour", "/neighbour.slice")  # fmt: skip
+    assert first["share"] == pytest.approx(data["neighbours"][0]["share"])
+    assert data["next"][1]["command"].endswith(" neighbours")
+
+
+def test_lines_on_a_terminal_break_between_words() -> None:
+    line = "  1. /a/very/long/path/that/is/longer/than/the/terminal/is/wide, wl: 751 ms in 80 syncs"
+    broken = rendered._wrapped(line, 40)
+    assert "".join(broken).replace(" ", "") == line.replace(" ", "")
+    assert [one.strip() for one in broken] == ["1.", line.split()[1], "wl: 751 ms in 80 syncs"]
+    assert rendered._wrapped(line, None) == [line]
 
 
 def test_a_return_that_comes_late_is_named() -> None:
@@ -379,7 +452,7 @@ def test_a_wall_clock_time_is_a_date() -> None:
 def test_a_name_cannot_move_the_cursor() -> None:
     found = read(DATA / "thesis" / "parallel4.log", "duckdb")
     bad = {**found.worst[0], "path": "/a\x1b[2J", "comm": "w\n1"}
-    text = rendered.render(replace(found, worst=[bad]), ["summary"])
+    text = rendered.render(replace(found, worst=[bad]), "x.log", can_be_shown=True)
     assert "/a\\x1b[2J, w\\n1" in text
 
 
@@ -439,7 +512,10 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     whole = log_of(tmp_path, log)[0]
     # That is 23 % of the time, and no other cause has more.
     assert whole.phases["cpu wait"] == 10 * 700_000
-    assert "cause" not in rendered.sentences(whole)
+    seen = ["before submit", "after completion", "cpu wait", "commit wait", "flush"]
+    assert "cause" not in rendered.sentences(replace(whole, phases_seen=seen))
+    # The commit may be in the 2 ms after its bio, and a recording that cannot show commits says so instead.
+    assert "which this recording does not separate" in rendered.sentences(whole)["cause"]
 
     def cause(phases: dict[str, int], rows: list[dict[str, Any]] | None = None) -> str:
         said = rendered.sentences(replace(whole, phases=phases, neighbours=rows or []))

@@ -312,6 +312,34 @@ def test_the_first_view_is_the_slowest_sync(log: str, engine: str, tmp_path: Pat
     assert (syncs[0]["sync_id"],) in slices
 
 
+def test_a_sync_that_is_named_is_shown_first(tmp_path: Path) -> None:
+    trace = str(tmp_path / "log.pftrace")
+    log = next(iter(LOGS.values()))
+    Reading().convert([str(log)], trace)
+    Reading().convert([str(log)], f"{tmp_path}/tables/")
+    syncs = known(tables(tmp_path / "tables"))
+    with opened(trace, Reading(), "duckdb") as engine:
+        for sync in (syncs[1], syncs[-1]):
+            shown = view.slowest(engine.query(view.select(sync["sync_id"])).rows)
+            assert shown is not None
+            assert (shown.start_ns, shown.length_ns) == (sync["ts_ns"], sync["dur_ns"])
+        assert view.slowest(engine.query(view.select(10**9)).rows) is None
+
+
+def test_open_refuses_a_sync_that_is_not_there() -> None:
+    said = fails(
+        2,
+        "open",
+        "--offline",
+        "--no-browser",
+        "--sync",
+        "100000",
+        ROOT / "tests" / "data" / "ftrace" / "small4.trace.txt.gz",
+    )
+    assert "has no sync 100000 that is known from start to end" in said
+    assert "hint: list them: syncline query " in said
+
+
 def test_the_address_says_what_to_show_first() -> None:
     shown = view.Slowest(1000, 400, 1100, 250, 950, 2000)
     address = urlsplit(view.address("https://ui.example", "http://127.0.0.1:9001/x y", shown))
@@ -470,10 +498,10 @@ def test_a_first_view_that_cannot_be_read_is_said(
     packet.timestamp, packet.trusted_packet_sequence_id = 1, 1
     packet.track_event.name = "theirs"
     others.write_bytes(made.serialize())
-    assert command._slowest_of(whole) is not None
-    assert command._slowest_of(others) is None
+    assert command._first_of(whole, None) is not None
+    assert command._first_of(others, None) is None
     assert capsys.readouterr().err == ""
-    assert command._slowest_of(cut) is None
+    assert command._first_of(cut, None) is None
     said = capsys.readouterr().err
     assert "warning: the slowest sync is not shown first: " in said
     assert f"{cut}: " in said

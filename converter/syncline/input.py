@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from syncline.errors import InputError
 from syncline.reading import Progress, Reading
 from syncline.recordings import Recording
 
@@ -110,6 +111,15 @@ class Input(ABC):
     @abstractmethod
     def refuse_to_show(self) -> None:
         """Raises InputError if the Perfetto UI cannot show it, as a trace or converted to one."""
+
+    @property
+    def can_be_shown(self) -> bool:
+        """Whether the Perfetto UI can show it."""
+        try:
+            self.refuse_to_show()
+        except InputError:
+            return False
+        return True
 
     def absolute(self) -> Input:
         """Returns the same INPUT with a name that holds in another folder."""

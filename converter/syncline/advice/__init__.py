@@ -1,7 +1,7 @@
 """Advice: what a recording shows that costs time or is a risk, with its evidence. One SQL file each."""
 
 from .catalogue import Finding, UnknownFinding, load, names
-from .run import Advice, Place, advise, evidence, why_not
+from .run import Advice, Place, advise, evidence, statements_of_advice, why_not, with_advice
 
 __all__ = [
     "Advice",
@@ -12,5 +12,7 @@ __all__ = [
     "evidence",
     "load",
     "names",
+    "statements_of_advice",
     "why_not",
+    "with_advice",
 ]

@@ -16,6 +16,7 @@ from syncline.report import Report, catalogue
 from syncline.report.answer import CAUSE_SHARE, CAUSE_SYNCS
 
 __all__ = [
+    "DELAYS",
     "NEIGHBOURS",
     "OF_KERNEL",
     "SHARED",
@@ -32,10 +33,10 @@ _ORDER = (
     *("reads", "background", "neighbour", "unrecorded", "cpu", "rebuildable", "commit", "append"),
 )
 # The tables that several findings read, whose names their SQL has.
-_DELAYS = "_syncline_delay"
+DELAYS = "_syncline_delay"
 NEIGHBOURS = "_syncline_neighbour"
 OF_KERNEL = "_syncline_of_kernel"
-SHARED = (OF_KERNEL, _DELAYS, NEIGHBOURS)
+SHARED = (OF_KERNEL, DELAYS, NEIGHBOURS)
 _PARAGRAPH = re.compile(
     r"^(Seen|Cost|Inferred|Instead|Needs|Not checked): (.*?)(?:\n\n|\Z)", re.M | re.S
 )

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from syncline.report import Table, catalogue, metadata, run_query
-from syncline.report.answer import read_causes
+from syncline.report.answer import MOST_SYNCS, Answer, read_causes
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
-from .catalogue import NEIGHBOURS, OF_KERNEL, SHARED, Finding, load, names, shared
+from .catalogue import DELAYS, NEIGHBOURS, OF_KERNEL, SHARED, Finding, load, names, shared
 from .needs import named
 
-__all__ = ["Advice", "Place", "advise", "evidence", "why_not"]
+__all__ = [
+    "Advice",
+    "Place",
+    "advise",
+    "evidence",
+    "statements_of_advice",
+    "why_not",
+    "with_advice",
+]
 
 # Which of the shared tables an engine has. Its input does not change.
 _kept: WeakKeyDictionary[SqlEngine, set[str]] = WeakKeyDictionary()
 # The table of the evidence of the finding that is checked.
 _EVIDENCE = "_syncline_evidence"
+# The figures of an advice that an answer has.
+_FIGURES = ("syncs", "of_syncs", "cost_ns", "share")
 # Requests that the result lists for each finding. `evidence` returns all of them.
 _SHOWN = 3
 # The finding of what the recording lacks, and the part of the wall time from which on it comes first.
 _UNRECORDED = "unrecorded"
 _MOSTLY = 0.5
 _OF_FILES = "SELECT 1 FROM syncline_sync_call WHERE COALESCE(what, '') NOT LIKE '%whole%' LIMIT 1"
+_LENGTHS = "SELECT COUNT(*), COUNT(dur_ns) FROM syncline_sync"
+_PHASES_SEEN = "SELECT value FROM syncline_meta WHERE key = 'phases_seen'"
 # The findings that the answer of `report` begins with.
 _OF_ANSWER = {_UNRECORDED, "neighbour", "cpu"}
+# The part of the wall time from which on a finding is worth a sentence of the answer.
+_WORTH = 0.01
 
 
 @dataclass(frozen=True)
@@ -84,8 +98,8 @@ class Advice:
         )
 
 
-def advise(engine: SqlEngine) -> list[Advice]:
-    """Checks all findings: those with evidence first, then the others.
+def advise(engine: SqlEngine, wanted: Iterable[str] | None = None) -> list[Advice]:
+    """Checks all findings, or those with the names `wanted`: those with evidence first, then the others.
 
     What the answer of `report` says first comes first here too, in its order, and then the costliest first. If bios waited for something that is not recorded most of the time, that comes first: whether another change helps depends on it.
 
@@ -93,7 +107,7 @@ def advise(engine: SqlEngine) -> list[Advice]:
         EngineError: the trace was not written by Syncline.
     """
     check_trace(engine)
-    findings = [load(name) for name in names()]
+    findings = [load(name) for name in (names() if wanted is None else wanted)]
     lacking = _lacking(engine)
     held = _held(engine, {need for finding in findings for need in finding.needs})
     checkable = [one for one in findings if _is_checkable(one, held)]
@@ -114,6 +128,57 @@ def advise(engine: SqlEngine) -> list[Advice]:
     )
 
 
+def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
+    """Returns the answer with the finding that is worth most to the program, unless there are too many syncs to look for it.
+
+    Findings about others are not among them, because the answer's own sentences are about these.
+
+    Raises:
+        EngineError: a query failed.
+    """
+    if not 0 < (answer.total["known"] or 0) <= MOST_SYNCS:
+        return answer
+    worth = [
+        one
+        for one in advise(engine, _of_programs())
+        if one.status == "found" and (one.share or 0) >= _WORTH
+    ]
+    if not worth:
+        return answer
+    first = max(worth, key=lambda one: one.cost_ns or 0)
+    said = {
+        "finding": first.finding.name,
+        "title": first.finding.title,
+        "seen": first.seen,
+        "instead": first.finding.instead,
+        "inferred": first.finding.inferred or None,
+        **{name: value for name, value in asdict(first).items() if name in _FIGURES},
+    }
+    return replace(answer, advice=said)
+
+
+def statements_of_advice() -> list[str]:
+    """Returns the SQL that `with_advice` runs, for an engine that reads only what its statements name."""
+    texts = [load(name).report for name in _of_programs()]
+    held = [need for name in _of_programs() for need in load(name).needs if "." in need]
+    columns = [
+        f"SELECT {column} FROM syncline_{table}"
+        for table, column in (need.split(".") for need in held)
+    ]
+    shown = [_OF_FILES, _LENGTHS, _PHASES_SEEN, shared(OF_KERNEL)]
+    return [*shown, *columns, *(report.sql for report in texts if report)]
+
+
+def _of_programs() -> list[str]:
+    """The findings that are about the syncs of the program itself."""
+    found = [(name, load(name).report) for name in names() if name not in _OF_ANSWER]
+    return [
+        name
+        for name, report in found
+        if report and not any(one in report.sql for one in (DELAYS, NEIGHBOURS))
+    ]
+
+
 def _causes(engine: SqlEngine, found: Iterable[Advice], checked: Iterable[Finding]) -> list[str]:
     """Returns the findings that the answer says first, in its order. It need not be known if the order is no question."""
     names_found = {one.finding.name for one in found if one.status == "found"}
@@ -126,7 +191,7 @@ def _causes(engine: SqlEngine, found: Iterable[Advice], checked: Iterable[Findin
 
 def _lacking(engine: SqlEngine) -> str | None:
     """Returns why the absence of evidence says nothing, whatever else the input holds; None if it has the length of a sync."""
-    ((syncs, known),) = run_query(engine, "SELECT COUNT(*), COUNT(dur_ns) FROM syncline_sync").rows
+    ((syncs, known),) = run_query(engine, _LENGTHS).rows
     if not syncs:
         if not metadata.shows_syncs(metadata.read_meta(engine)):
             return "the input has no event of a sync or a sync call, so whether there were syncs is not known"

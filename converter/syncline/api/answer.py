@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import json
-from collections.abc import Mapping
 from typing import Any
 
+from syncline.input import Input
 from syncline.render import answer as rendered
 from syncline.render import preface
 from syncline.report import answer, catalogue
@@ -21,20 +20,18 @@ class Answer:
     `str(answer)` is what `syncline report` prints; a notebook shows it with its bar.
     """
 
-    def __init__(self, found: answer.Answer, caveats: list[str]) -> None:
+    def __init__(self, found: answer.Answer, caveats: list[str], input: Input) -> None:
         """Takes the figures. Use `Run.answer`."""
         self._found = found
         self._caveats = caveats
+        self._input = input
 
     @property
     def data(self) -> dict[str, Any]:
-        """The figures as plain values: times in ns, None for what is not known. `phases_ns` is by phase, the longest first."""
-        found = dataclasses.asdict(self._found)
-        return {
-            "caveats": [*self._caveats],
-            "phases_ns": found.pop("phases"),
-            **{name: _plain(value) for name, value in found.items()},
-        }
+        """The figures as plain values, as `syncline report --format json` prints them: times in ns, None for what is not known. `phases_ns` is by phase, the longest first."""
+        return rendered.as_data(
+            self._found, self._caveats, self._input.path, can_be_shown=self._input.can_be_shown
+        )
 
     @property
     def sentences(self) -> dict[str, Any]:
@@ -43,7 +40,9 @@ class Answer:
 
     def __str__(self) -> str:
         warnings, _ = preface("table", self._caveats)
-        answer = rendered.render(self._found, catalogue.names())
+        answer = rendered.render(
+            self._found, self._input.path, can_be_shown=self._input.can_be_shown
+        )
         return rendered.render_failures(self._found) + warnings + answer
 
     def __repr__(self) -> str:
@@ -60,21 +59,17 @@ class Answer:
             if name in said
         ]
         parts.append(_bar(self._found.phases))
+        meanings = "".join(f"<li>{html.escape(one)}</li>" for one in said.get("meanings", []))
+        parts += [f"<ul>{meanings}</ul>"] if meanings else []
         if "worst" in said:
             rows = "".join(f"<li>{html.escape(row)}</li>" for row in said["worst"])
             parts.append(f"<p>{html.escape(said['worst_title'])}</p><ol>{rows}</ol>")
         parts += [
             f"<p>{html.escape(said[name])}</p>"
-            for name in ("slowest", "neighbours")
+            for name in ("slowest", "neighbours", "advice")
             if name in said
         ]
         return "".join(parts)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _bar(phases: dict[str, int]) -> str:

@@ -189,6 +189,7 @@ class Run:
 
     def answer(self) -> Answer:
         """Returns who waited, for what, for which file, and who else was there: what `syncline report` prints first."""
+        from syncline.advice import with_advice
         from syncline.report import answer, neighbours
 
         from .answer import Answer
@@ -196,9 +197,8 @@ class Run:
         with of_user(), self._opened() as engine:
             check_trace(engine)
             others = neighbours.of_filtered(self._input, self._reading, self._engine_name, engine)
-            return Answer(
-                answer.read(engine, others.as_dicts() if others else None), self.caveats()
-            )
+            found = answer.read(engine, others.as_dicts() if others else None)
+            return Answer(with_advice(engine, found), self.caveats(), self._input)
 
     def caveats(self) -> list[str]:
         """Returns the warnings that stand above every report, such as events that were lost. An empty list means that no loss is known."""

@@ -184,7 +184,7 @@ def _print_summary(summary: dict[str, Any], output: str, quiet: bool) -> None:
         if not requests and kinds["call_enter"]:
             result = f" ({_count(kinds['call_enter'])} sync calls)"
         target = "standard output" if output == "-" else output
-        say(f"{_count(events)} events in {span:.3f} s{result} -> {target}")
+        say(f"{_count(events)} events over {span:.3f} s{result} -> {target}")
     for line in conversion.warnings(summary):
         say(f"warning: {line}")
     for line in summary["unparsed"]:

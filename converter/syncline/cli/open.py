@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import getpass
 import os
+import shlex
 import sys
 import time
 import webbrowser
@@ -49,6 +50,7 @@ _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
     epilog=example(
         "syncline open tests/data/thesis/small4-slowdisk.log",
         "syncline open --offline tests/data/thesis/small4-slowdisk.log",
+        "syncline open --sync 14 tests/data/thesis/small4-slowdisk.log",
         "syncline open --since 1s --until 2s tests/data/thesis/small4-slowdisk.log",
     ),
 )
@@ -73,6 +75,13 @@ _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
     help="Only what was under way at this time or later. Times are those of the timeline: 0 is the first event.",
 )
 @click.option("--until", type=DURATION, help="Only what began before this time.")
+@click.option(
+    "--sync",
+    "sync_id",
+    type=click.IntRange(min=0),
+    metavar="ID",
+    help="Begin with this sync instead of the slowest one. Reports and the answer name syncs by their sync_id.",
+)
 @reading
 def command(
     input: str,
@@ -81,13 +90,14 @@ def command(
     no_browser: bool,
     since: int | None,
     until: int | None,
+    sync_id: int | None,
     reading: Reading,
 ) -> None:
     """Shows a trace, or a log as a trace, in the Perfetto UI.
 
     The page is that of ui.perfetto.dev. It fetches the trace from this machine and keeps it in the
     browser: nothing is uploaded. With --offline the page comes from this machine too. It begins with
-    the slowest sync. Of a large input, --since and --until show a part of the time, and the other filters some syncs.
+    the slowest sync, or with that of --sync. Of a large input, --since and --until show a part of the time, and the other filters some syncs.
     """
     if not offline and port not in (None, ONLINE_PORT):
         raise Failure(
@@ -104,7 +114,13 @@ def command(
     resolved = resolve(input, reading.source)
     with _trace_of(resolved, reading) as (trace, name):
         _say_if_large(trace, reading)
-        shown = None if resolved.is_archive else _slowest_of(trace)
+        shown = None if resolved.is_archive else _first_of(trace, sync_id)
+        if shown is None and sync_id is not None:
+            raise Failure(
+                f"{input} has no sync {sync_id} that is known from start to end"
+                + ("" if reading.filter == Filter() else " and passes the filter"),
+                f'list them: syncline query {shlex.quote(input)} "SELECT sync_id, path, dur_ns FROM syncline_sync_call"',
+            )
         try:
             if offline:
                 server = OfflineServer(trace, name, _web_dist(), port or 0, shown)
@@ -193,14 +209,14 @@ def _say_if_large(trace: Path, reading: Reading) -> None:
     )
 
 
-def _slowest_of(trace: Path) -> view.Slowest | None:
-    """Returns the sync that the UI shows first; None if the trace is not one of Syncline, or has no such sync."""
+def _first_of(trace: Path, sync_id: int | None) -> view.Slowest | None:
+    """Returns the sync that the UI shows first, or the slowest; None if the trace is not one of Syncline, or has no such sync."""
     from syncline.kinds import Trace
 
+    wanted = view.select(sync_id)
     try:
-        shown = Trace(str(trace)).open(Reading(), "duckdb", statements=[view.SLOWEST_SYNC])
-        with shown as engine:
-            return view.slowest(engine.query(view.SLOWEST_SYNC).rows)
+        with Trace(str(trace)).open(Reading(), "duckdb", statements=[wanted]) as engine:
+            return view.slowest(engine.query(wanted).rows)
     except (_core.CoreError, EngineError) as error:
         if isinstance(error, _core.CoreError) and error.args[2] == "interrupted":
             raise

@@ -23,7 +23,9 @@ from syncline.reading import Reading
 from syncline.render import human
 
 if TYPE_CHECKING:
+    from syncline.input import Input
     from syncline.report import Report
+    from syncline.report.answer import Answer
 
 # Longer outputs than this are kept in a file until they are complete. In characters.
 _IN_MEMORY = 1 << 24
@@ -76,7 +78,8 @@ def command(
     reading: Reading,
 ) -> None:
     """Prints reports on a log, a trace, or Parquet. Without NAME it prints the answer: who waited, for what,
-    for which file. The other formats than table then print the summary.
+    for which file, and two commands that go on from there. --format csv, which holds one table, then prints
+    the summary.
 
     INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs that are converted
     to .parquet, .csv, .jsonl or DIR/, a dataset (`syncline ingest`), or `-`.
@@ -90,13 +93,13 @@ def command(
             f"syncline report {input} --html OUT.html --base {base}",
         )
     from syncline import render
-    from syncline.render import answer as rendered
+    from syncline.advice import statements_of_advice, with_advice
     from syncline.report import answer, catalogue, neighbours
     from syncline.report.inspect import statements as statements_of_why
     from syncline.report.inspect import why_empty
     from syncline.report.run import caveats, run_report, statements
 
-    wants_answer = not names and form == "table"
+    wants_answer = not names and form != "csv"
     try:
         wanted = dict.fromkeys(names or ("summary",))
         reports = [catalogue.load(name) for name in wanted if not wants_answer]
@@ -117,7 +120,7 @@ def command(
         raise Failure("CSV holds one table", "name one report, or use --format json")
     found_input = options.resolved(input, reading)
     needed = statements(report.name for report in reports)
-    needed += answer.statements() if wants_answer else []
+    needed += [*answer.statements(), *statements_of_advice()] if wants_answer else []
     # A report without rows says why: people read it in the table, programs get it on stderr.
     needed += statements_of_why(report.name for report in reports)
     notes = []
@@ -134,19 +137,15 @@ def command(
             others = None
             if wants_answer or "neighbours" in names:
                 others = neighbours.of_filtered(found_input, reading, engine, open_engine)
-            stdout_preface, stderr_preface = render.preface(
-                form, caveats(open_engine, says_failures=not wants_answer)
-            )
-            found = (
-                answer.read(open_engine, others.as_dicts() if others else None)
-                if wants_answer
-                else None
-            )
-            if found:
-                out.write(rendered.render_failures(found))
-            out.write(stdout_preface)
-            if found:
-                out.write(rendered.render(found, catalogue.names()))
+            said = caveats(open_engine, says_failures=not wants_answer)
+            stdout_preface, stderr_preface = render.preface(form, said)
+            if wants_answer:
+                found = answer.read(open_engine, others.as_dicts() if others else None)
+                out.write(_answer(form, with_advice(open_engine, found), said, found_input))
+                # The answer has its own place for them.
+                stderr_preface = ""
+            else:
+                out.write(stdout_preface)
             for number, report in enumerate(reports):
                 between = "\n" if number and not is_joined else ""
                 if is_joined:
@@ -168,6 +167,24 @@ def command(
         out.seek(0)
         while text := out.read(_IN_MEMORY):
             show(text)
+
+
+def _answer(form: str, found: Answer, caveats: list[str], input: Input) -> str:
+    """Returns the answer in a format, with its warnings."""
+    from syncline import render
+    from syncline.printable import json_text
+    from syncline.render import answer
+
+    if form == "json":
+        data = answer.as_data(found, caveats, input.path, can_be_shown=input.can_be_shown)
+        return json_text(data, indent=2) + "\n"
+    if form == "md":
+        from syncline.render import answer_markdown
+
+        return answer_markdown.render(found, caveats, input.path, can_be_shown=input.can_be_shown)
+    warnings, _ = render.preface(form, caveats)
+    whole = answer.render(found, input.path, can_be_shown=input.can_be_shown)
+    return answer.render_failures(found) + warnings + whole
 
 
 def _write_in_parts(

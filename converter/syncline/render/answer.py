@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+import shlex
 import shutil
 import sys
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from syncline.printable import printable
 from syncline.report import failures
 from syncline.report.answer import (
     CAUSE_SHARE,
@@ -21,11 +26,17 @@ from syncline.report.answer import (
 )
 
 from .human import count, text
+from .next_steps import next_steps
+from .phase_words import hidden_after_completion, meaning
 
-__all__ = ["bar", "phase_name", "render", "render_failures", "sentences"]
+__all__ = ["as_data", "bar", "phase_name", "render", "render_failures", "sentences"]
 
 # Width of the bar if standard output is not a terminal, and at most.
 _WIDTH = 100
+_COMMAND = re.compile(r"\b(syncline (?:report|advise|inspect)) INPUT\b")
+# Phases whose meaning is said: those with this part of the time, and at most so many.
+_EXPLAINED = 0.05
+_MOST_EXPLAINED = 5
 # Phases that the sentence names. The bar has all that have room.
 _NAMED = 3
 # The limits of a control group that hold bios back.
@@ -82,17 +93,82 @@ _WAYS = {
 }
 
 
-def render(answer: Answer, more: Sequence[str]) -> str:
-    """Renders the answer, one paragraph for each question.
+def render(answer: Answer, path: str, *, can_be_shown: bool) -> str:
+    """Renders the answer, one paragraph for each question, and ends with what to type next.
 
     Args:
-        more: names of reports, which the last line lists.
+        path: of the input, for commands that run as they stand.
+        can_be_shown: whether `syncline open` takes the input.
     """
-    last = (
-        f"More: syncline report INPUT NAME, with NAME from {', '.join(more)}; --html OUT.html for"
-        " charts; syncline advise INPUT for what could be better."
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = [part for line in _lines(answer) for part in _wrapped(_named(line, path), width)]
+    steps = next_steps(answer, path, can_be_shown=can_be_shown)
+    wide = max(len(command) for command, _ in steps)
+    lines += ["", "Go on with"]
+    for command, why in steps:
+        line = f"  {command:{wide}}   {why}"
+        # A command is not broken, so that it can be copied.
+        lines += [line] if width is None or len(line) <= width else [f"  {command}", f"      {why}"]
+    return "\n".join(lines) + "\n"
+
+
+def as_data(
+    answer: Answer, caveats: Sequence[str], path: str, *, can_be_shown: bool
+) -> dict[str, Any]:
+    """Returns the answer as plain values: times in ns, None for what is not known.
+
+    `phases_ns` is by phase, the longest first; `causes` are the findings that the first sentence names.
+    """
+    found = dataclasses.asdict(answer)
+    return {
+        "input": path,
+        "caveats": [*caveats],
+        "causes": [
+            {
+                "finding": finding,
+                "share": share,
+                "process": row and row["process"],
+                "cgroup": row and row["cgroup"],
+            }
+            for share, finding, row in causes(answer.neighbours, answer.phases)
+        ],
+        "phases_ns": found.pop("phases"),
+        "sentences": sentences(answer),
+        "next": [
+            {"command": command, "shows": why}
+            for command, why in next_steps(answer, path, can_be_shown=can_be_shown)
+        ],
+        **{name: _plain(value) for name, value in found.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _named(line: str, path: str) -> str:
+    """Sentences say INPUT; where the input has a name, their commands run as they stand."""
+    return (
+        line
+        if path == "-"
+        else _COMMAND.sub(lambda found: f"{found[1]} {shlex.quote(printable(path))}", line)
     )
-    return "\n".join([*_lines(answer), last]) + "\n"
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    """Breaks a line between words. The bar, and what is for no terminal, stays unchanged."""
+    if width is None or len(line) <= width or line.startswith("|"):
+        return [line]
+    indent = len(line) - len(line.lstrip())
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=" " * (indent + 2 if indent else 0),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def render_failures(answer: Answer) -> str:
@@ -109,8 +185,8 @@ def _failed(answer: Answer) -> list[str]:
 def sentences(answer: Answer) -> dict[str, Any]:
     """Returns the sentences by their content. One without figures is absent.
 
-    `runs`, `cause`, `total`, `devices`, `phases`, `slowest` and `neighbours` are text, `failed` is a list, `worst` is a list
-    below the title `worst_title`. `runs` is present only for a dataset.
+    `runs`, `cause`, `total`, `devices`, `phases`, `slowest`, `neighbours` and `advice` are text, `failed` and `meanings` (of
+    the longest phases) are lists, `worst` is a list below the title `worst_title`. `runs` is present only for a dataset.
     """
     runs = {"runs": _runs(answer.runs)} if answer.runs else {}
     failed = _failed(answer)
@@ -137,6 +213,7 @@ def _sentences(answer: Answer) -> dict[str, Any]:
         + _idle_queue(answer)
         + _cpu_wait(answer)
         + _unfollowed(answer),
+        **({"meanings": said} if (said := _meanings(answer)) else {}),
         "worst_title": f"Those that waited longest, by {by} and name of the thread:",
         "worst": [_worst(row, total["time_ns"]) + _run(row, total) for row in answer.worst],
         **(
@@ -148,7 +225,29 @@ def _sentences(answer: Answer) -> dict[str, Any]:
             else {}
         ),
         "neighbours": _neighbours(answer),
+        **({"advice": _advice(answer.advice)} if answer.advice else {}),
     }
+
+
+def _meanings(answer: Answer) -> list[str]:
+    """Says what the longest phases are."""
+    whole = sum(answer.phases.values())
+    long = [
+        phase
+        for phase, ns in answer.phases.items()
+        if phase not in LAST and ns >= _EXPLAINED * whole
+    ]
+    said = ((phase, meaning(phase, answer.phases_seen)) for phase in long[:_MOST_EXPLAINED])
+    return [f"{phase}: {words}" for phase, words in said if words]
+
+
+def _advice(row: Row) -> str:
+    """Says what the program could do better."""
+    cost, share = text(row["cost_ns"], "ns"), text(row["share"], "share")
+    return (
+        f"To change in the program{' (inferred)' if row['inferred'] else ''}: {row['seen'].removesuffix('.')}; these cost"
+        f" {cost}, {share} of the wall time in sync. What helps: {row['instead']}"
+    )
 
 
 def _of_kernel(answer: Answer) -> str:
@@ -198,6 +297,8 @@ def _cause(answer: Answer) -> str:
     own_ns, what = max(work)
     if what == _COMMITS:
         what = _commits(answer)
+    if answer.phases.get("after completion", 0) >= _MOST * whole and answer.is_device_seen:
+        return _after(answer, whole)
     if answer.neighbours is None or own_ns < CAUSE_SHARE * whole:
         return ""
     is_most = own_ns >= _MOST * whole
@@ -219,6 +320,18 @@ def _cause(answer: Answer) -> str:
     return (
         f"{begin}. {inside}No neighbour that is recorded had a quarter of it."
         " Next: syncline advise INPUT, which looks for what could be left out or shared."
+    )
+
+
+def _after(answer: Answer, whole: int) -> str:
+    """Says that most of the time passed when the data was written. Empty if the recording could have shown on what."""
+    hidden = hidden_after_completion(answer.phases_seen)
+    if not hidden:
+        return ""
+    share = text(answer.phases["after completion"] / whole, "share")
+    return (
+        f"Mostly what came after the data was written: {share} of the time. It holds {hidden}, which this recording does not"
+        " separate. Next: record with `syncline record` as root on Linux 6.1 or later, which does."
     )
 
 
@@ -464,6 +577,8 @@ def _lines(answer: Answer) -> Iterator[str]:
             answer.phases,
             min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH,
         )
+    for one in said.get("meanings", []):
+        yield f"  {one}"
     yield ""
     yield said["worst_title"]
     for place, row in enumerate(said["worst"], 1):
@@ -471,7 +586,10 @@ def _lines(answer: Answer) -> Iterator[str]:
     yield ""
     if "slowest" in said:
         yield said["slowest"]
-    yield said["neighbours"]
+    yield from said["neighbours"].splitlines()
+    if "advice" in said:
+        yield ""
+        yield said["advice"]
 
 
 def _runs(runs: Row) -> str:

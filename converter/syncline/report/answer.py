@@ -18,6 +18,7 @@ __all__ = [
     "CAUSE_SHARE",
     "CAUSE_SYNCS",
     "LAST",
+    "MOST_SYNCS",
     "RESIDUE",
     "UNKNOWN",
     "Answer",
@@ -56,8 +57,9 @@ _FILES = (
 )
 _REPORTS = ("phases", "neighbours", "device", "durability")
 # Syncs up to which the answer looks for neighbours: DuckDB takes about 0.3 ms of CPU each, a trace processor some ms.
-_MOST_SYNCS = 20_000
+MOST_SYNCS = 20_000
 _MOST_SYNCS_OF_TRACE = 5_000
+_SEEN = "SELECT value FROM syncline_meta WHERE key = 'phases_seen'"
 # Whether it is known who was at a device.
 _DEVICES = "SELECT 1 FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL LIMIT 1"
 # From this part of the time of the syncs on, and this number of syncs, something is the cause of it. `advise` finds it from there on too.
@@ -103,6 +105,8 @@ class Answer:
     `committing`: the file systems whose commits syncs waited for. One without a name is empty.
     `unfollowed`: of how many syncs the waits for a CPU are not known, and how long these took.
     `limits`: what limits a control group, in words and with `; ` between them, by its path. A group that is not in it was not looked at.
+    `phases_seen`: the phases that the input can show, in every run.
+    `advice`: what the program itself could do better, with the most to gain, as `advice.with_advice` finds it; None without a finding.
     `runs`: of a dataset, how many runs, hosts and days are read; None for other inputs.
     """
 
@@ -135,6 +139,8 @@ class Answer:
     committing: list[str] = field(default_factory=list)
     unfollowed: Row = field(default_factory=dict)
     runs: Row | None = None
+    phases_seen: list[str] = field(default_factory=list)
+    advice: Row | None = None
 
 
 def statements() -> list[str]:
@@ -143,6 +149,7 @@ def statements() -> list[str]:
     return [
         *map(_sql, _FILES),
         _DEVICES,
+        _SEEN,
         catalogue.read_sql("commands/inspect", "failures"),
         *reports,
     ]
@@ -163,7 +170,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
     slowest = _rows(engine, _sql("slowest"))
     (filtered,) = _rows(engine, _sql("filter"))
     of_all = neighbours
-    most = _MOST_SYNCS if engine.name in WITH_TABLES else _MOST_SYNCS_OF_TRACE
+    most = MOST_SYNCS if engine.name in WITH_TABLES else _MOST_SYNCS_OF_TRACE
     if of_all is None and total["known"] <= most:
         of_all = run_report(engine, "neighbours").as_dicts()
     of_phases = _rows(engine, catalogue.load("phases").sql)
@@ -203,6 +210,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         runs=_rows(engine, catalogue.read_sql("commands/dataset", "extent"))[0]
         if engine.is_dataset
         else None,
+        phases_seen=_seen(engine),
     )
 
 
@@ -244,6 +252,11 @@ def read_causes(engine: SqlEngine, neighbours: Sequence[Row] | None) -> list[str
 def is_filtered(engine: SqlEngine) -> bool:
     """Returns whether a filter left out syncs."""
     return bool(_rows(engine, _sql("filter"))[0]["filters"])
+
+
+def _seen(engine: SqlEngine) -> list[str]:
+    runs = [set(row["value"].split(", ")) for row in _rows(engine, _SEEN)]
+    return sorted(set.intersection(*runs)) if runs else []
 
 
 def _lost_before(engine: SqlEngine) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +12,20 @@ from urllib.parse import quote
 from . import timeline
 from .macros import SLOWEST, Command, command
 
-__all__ = ["PLUGIN", "SLOWEST_SYNC", "Slowest", "address", "first_commands", "slowest"]
+__all__ = ["PLUGIN", "SLOWEST_SYNC", "Slowest", "address", "first_commands", "select", "slowest"]
 
 # Track groups that are expanded (docs/reference/trace-layout.md). The group of a process is called NAME PID.
 _EXPANDED = r"^(Syncs and writeback|Page cache|Threads|Block I/O .*|.* \d+)$"
 # The id of the plugin (perfetto-ui-plugin/src/plugin.ts).
 PLUGIN = "dev.syncline.Sync"
+# Where the condition of SLOWEST_SYNC ends.
+_ORDER = re.compile(r"\s+ORDER BY\s+dur_ns DESC")
 _PINNED = r"^(Syncs|bios) in flight"
 
 
 @dataclass(frozen=True)
 class Slowest:
-    """The sync that waited longest. All times are on the clock of the trace.
+    """The sync that is shown first: the one that waited longest, unless another one is wanted. All times are on the clock of the trace.
 
     `start_ns`, `length_ns`: its call. `slice_ns`, `slice_length_ns`: its slice in the timeline. `first_ns`, `last_ns`:
     the start of the first sync of the trace and the end of the last one.
@@ -48,6 +51,19 @@ class Slowest:
 
 
 SLOWEST_SYNC = timeline.select("first-view")
+
+
+def select(sync_id: int | None = None) -> str:
+    """Returns the SQL of the sync that is shown first: the slowest, or the one to which a request belongs."""
+    if sync_id is None:
+        return SLOWEST_SYNC
+    found = _ORDER.subn(
+        " AND call_sync_id IN (SELECT call_sync_id FROM syncline_sync"
+        f" WHERE sync_id = {sync_id:d}) ORDER BY dur_ns DESC",
+        SLOWEST_SYNC,
+    )
+    assert found[1] == 1
+    return found[0]
 
 
 def slowest(rows: Iterable[tuple[Any, ...]]) -> Slowest | None:
