@@ -5,6 +5,8 @@
 -- that wrote nothing. The report covers the requests whose start and end were
 -- recorded and whose amount is known.
 --
+-- Narrow: lower_bytes upper_bytes syncs share cumulative bytes bytes_share
+--
 -- Columns:
 --   lower_bytes  bytes  Lower bound.
 --   upper_bytes  bytes  Upper bound.

@@ -33,6 +33,8 @@
 --   discard, zeroes, unknown  Bios of these directions.
 --   background  All other bios, such as direct I/O and writeback by the kernel.
 --
+-- Narrow: kind comm ahead_ns share bytes bios syncs max_ns path sync_id
+--
 -- Columns:
 --   kind       text   As above.
 --   comm       text   Name of the thread that submitted the bios.

@@ -20,6 +20,8 @@
 --   unknown  Bios without known flags.
 --   thread   Bios of the threads of one name.
 --
+-- Narrow: dev part comm busy_ns busy bios bytes max_ns depth flushes
+--
 -- Columns:
 --   dev         text   Device. If it is stacked on another, both have rows. If
 --                      the recording has remaps, the bios of the upper one are

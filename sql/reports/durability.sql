@@ -38,6 +38,8 @@
 --   flush         A flush covers its data.
 --   fua           All its bios have FUA.
 --
+-- Narrow: verdict op syncs files bytes fs sync_id
+--
 -- Columns:
 --   verdict      text   As above.
 --   op           text   Sync call. Null without a call.

@@ -8,6 +8,8 @@
 -- name, sync call, file and stack. The row with the most empty syncs comes
 -- first.
 --
+-- Narrow: comm op path empty syncs empty_share latency_sum_ns share
+--
 -- Columns:
 --   comm            text   Name of the thread.
 --   op              text   Sync call. Null without one.

@@ -5,6 +5,8 @@
 -- sync call, file or device, and thread name. The row with the most failures
 -- comes first, syncs before calls and bios.
 --
+-- Narrow: what error op path failed comm dev first_ts_ns
+--
 -- Columns:
 --   what         text   sync, call or bio.
 --   error        text   Name of the error, such as EIO. The number if it has no

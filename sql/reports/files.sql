@@ -7,6 +7,9 @@
 -- whole file systems, is in a row of its kind. If the input holds several runs,
 -- a path has one row for all of them.
 --
+-- Narrow: path syncs latency_sum_ns latency_max_ns bytes latency_avg_ns
+--  latency_p99_ns empty
+--
 -- Columns:
 --   path              text   Path of the file, `inode N on MAJOR,MINOR` if only
 --                            that is recorded, [several files],

@@ -10,6 +10,9 @@
 -- a few requests in between should not join two groups. Empty syncs are a
 -- group of their own, because they have no place on the grid.
 --
+-- Narrow: number kind syncs share time_share duration_avg_ns main_phase
+--  phase_share max_bytes differs
+--
 -- Columns:
 --   number            id     Number of the group, by its number of requests.
 --                            Null for empty syncs and others.

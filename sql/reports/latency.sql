@@ -5,6 +5,8 @@
 -- empty syncs, whose writeback latency is 0. Shares are of the syncs whose
 -- latency of that kind is known.
 --
+-- Narrow: kind lower_ns upper_ns syncs share cumulative
+--
 -- Columns:
 --   kind        text   syscall or writeback.
 --   lower_ns    ns     Lower bound.

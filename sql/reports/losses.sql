@@ -3,6 +3,8 @@
 -- Severity loss: something is missing from the statistics. Severity info:
 -- counted for completeness. A high-level log does not hold its losses.
 --
+-- Narrow: reason severity count meaning example
+--
 -- Columns:
 --   reason       text   What happened, as a single word.
 --   severity     text   loss or info.

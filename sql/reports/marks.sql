@@ -7,6 +7,8 @@
 -- until they end, even after the mark, so it may be longer than dur_ns. A time
 -- is null if the mark has syncs, but none with a known value.
 --
+-- Narrow: name ts_ns dur_ns syncs wall_ns syscall_sum_ns bytes empty
+--
 -- Columns:
 --   mark_id           id     Key of the mark.
 --   name              text   Name of the mark, as given.

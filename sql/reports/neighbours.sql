@@ -81,6 +81,8 @@
 --   kernel      A thread of the kernel, for an unknown program.
 --   unrecorded  Nothing recorded.
 --
+-- Narrow: kind process cost_ns share syncs low_ns high_ns cgroup bytes
+--
 -- Columns:
 --   kind       text   As above.
 --   process    text   Name of the process; where that is not recorded, of the

@@ -6,6 +6,9 @@
 -- which it begins. Buckets without a sync are shown, because a gap is an
 -- answer too. Latencies cover the syncs that have one.
 --
+-- Narrow: offset_ns syncs syscall_avg_ns syscall_max_ns bytes empty
+--  writeback_max_ns
+--
 -- Columns:
 --   offset_ns         ns     Start of the bucket, from the first sync.
 --   width_ns          ns     Width of the bucket.

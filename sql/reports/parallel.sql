@@ -12,6 +12,8 @@
 --                 which only syncs of that file were in flight. The 5 files
 --                 with the most have a row.
 --
+-- Narrow: kind name number path syncs time_sum_ns wall_ns share parallel_avg
+--
 -- Columns:
 --   scope         text   process or mark.
 --   id            id     Process id, or mark_id. Null for a name of threads.

@@ -13,6 +13,8 @@
 -- no phases, so its rows come from the columns of its requests: before submit,
 -- writeback, after completion, and the residue.
 --
+-- Narrow: op phase time_ns share syncs median_ns max_ns with_phase fs device
+--
 -- Columns:
 --   op            text   The sync call. Null without a call.
 --   fs            text   The file system.

@@ -5,6 +5,8 @@
 -- requests whose latency grows differently with the amount often differ in
 -- their number of ranges.
 --
+-- Narrow: sync_id op path bytes bios syscall_ns writeback_ns comm
+--
 -- Columns:
 --   sync_id       id     The request.
 --   op            text   Its sync call. Null if it has none.

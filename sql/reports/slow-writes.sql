@@ -6,6 +6,8 @@
 -- record none, except that a recording with the tracepoint balance_dirty_pages
 -- has the throttling.
 --
+-- Narrow: comm wait path waits total_ns max_ns median_ns bytes of_comm
+--
 -- Columns:
 --   comm       text   Name of the thread that waited.
 --   wait       text   What for: throttling, inode lock, journal handle, journal

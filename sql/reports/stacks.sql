@@ -10,6 +10,9 @@
 -- Latencies cover the requests that have one, and are null if none has. An
 -- incomplete request is counted but adds no latency.
 --
+-- Narrow: frame total_syscall_ns total_count self_syscall_ns total_bytes
+--  total_writeback_ns
+--
 -- Columns:
 --   frame               tree   Name of the function, [no stack] or
 --                              [deeper frames].

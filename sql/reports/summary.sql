@@ -50,6 +50,8 @@
 --   figures of these are null. If the input has other runs as well, figures of
 --   syncs cover those.
 --
+-- Narrow: metric scope value unit syncs known
+--
 -- Columns:
 --   metric  text   Name of the metric.
 --   scope   text   What the row covers: all, op:NAME, programs, kernel,

@@ -6,6 +6,9 @@
 -- than sync_time_sum_ns, and the other syncs in flight may belong to the same
 -- process. Times cover the syncs with a known start and end.
 --
+-- Narrow: comm tid syncs sync_time_sum_ns latency_sum_ns wall_ns overlap_share
+--  bytes pid
+--
 -- Columns:
 --   tid               id     Thread id.
 --   pid               id     Process id, if known.

@@ -18,6 +18,8 @@
 --               what they are. Some kernels mark only the last bio that they
 --               write to the journal.
 --
+-- Narrow: kind path writers bytes share syncs bios
+--
 -- Columns:
 --   kind     text   As above.
 --   path     text   Path of the other file. Null if it is not known.

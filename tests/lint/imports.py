@@ -68,6 +68,7 @@ PYTHON = [
         "interruptible",
         "printable",
         "structured",
+        "terminal",
         "student",
     ],
     ["engine"],

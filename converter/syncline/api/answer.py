@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 from typing import Any
 
 from syncline.input import Input
 from syncline.render import answer as rendered
 from syncline.render import preface
-from syncline.report import answer, catalogue
+from syncline.report import answer
 
 __all__ = ["Answer"]
 
@@ -77,7 +76,7 @@ def _bar(phases: dict[str, int]) -> str:
     whole = sum(phases.values())
     if not whole:
         return ""
-    colours = json.loads((catalogue.sql_root() / "phase_colours.json").read_text(encoding="utf-8"))
+    colours = rendered.phase_colours()
     boxes = []
     for phase, ns in phases.items():
         share = ns / whole

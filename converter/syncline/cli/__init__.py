@@ -17,9 +17,11 @@ def main() -> None:
     # Until the signals have handlers there is nothing to clean up: Ctrl-C ends the process, without a traceback.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from syncline import terminal
     from syncline.cli import errors, process
     from syncline.cli.group import cli
 
+    terminal.use_colour("auto")
     process.open_streams()
     process.catch_signals()
     process.end(errors.run(cli))

@@ -9,7 +9,7 @@ import traceback
 
 import click
 
-from syncline import interruptible
+from syncline import interruptible, terminal
 from syncline.printable import printable
 
 OK = 0
@@ -64,8 +64,11 @@ def say(message: str, hint: str | None = None, *, lines: bool = False) -> None:
         lines: the message has several lines.
     """
     text = printable(message, "\n" if lines else "")
+    for mark, colour in (("error:", "red"), ("warning:", "yellow")):
+        if text.startswith(mark):
+            text = terminal.paint(mark, colour, sys.stderr) + text.removeprefix(mark)
     if hint:
-        text += f"\nhint: {printable(hint)}"
+        text += f"\n{terminal.paint('hint:', 'bold', sys.stderr)} {printable(hint)}"
     sys.stderr.write(text + "\n")
 
 

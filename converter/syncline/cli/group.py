@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from syncline import terminal
 from syncline.printable import printable
 
 # Commands, each with the module of the same name (`_` for `-`). A module is imported only when it is used, so
@@ -50,6 +51,24 @@ def _check_values(command: click.Command) -> None:
     if isinstance(command, click.Group):
         for name in command.list_commands(click.Context(command)):
             _check_values(command.commands[name])
+        return
+    if not any(param.name == "color" for param in command.params):
+        command.params.append(_color())
+
+
+def _color() -> click.Option:
+    def choose(_ctx: click.Context, _param: click.Parameter, mode: str | None) -> None:
+        if mode is not None:
+            terminal.use_colour(mode)
+
+    return click.Option(
+        ["--color"],
+        type=click.Choice(terminal.MODES),
+        is_eager=True,
+        expose_value=False,
+        callback=choose,
+        help="Colours: auto (the default) is on a terminal, unless NO_COLOR is set.",
+    )
 
 
 def _checked(_ctx: click.Context, param: click.Parameter, value: Any) -> Any:

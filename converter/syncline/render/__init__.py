@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from syncline import terminal
 from syncline.printable import printable
 
 if TYPE_CHECKING:
@@ -42,5 +44,19 @@ def preface(name: str, caveats: Sequence[str]) -> tuple[str, str]:
         from .markdown import escaped
 
         return "".join(f"> **Warning:** {escaped(caveat)}\n" for caveat in caveats) + "\n", ""
-    text = "".join(f"warning: {printable(caveat)}\n" for caveat in caveats)
-    return (text + "\n", "") if name == "table" else ("", text)
+    if name == "table":
+        mark = terminal.paint("warning:", "yellow")
+        lines = [
+            line
+            for caveat in caveats
+            for line in terminal.wrapped(f"warning: {printable(caveat)}", terminal.width())
+        ]
+        text = "".join(
+            f"{mark}{line.removeprefix('warning:')}\n"
+            if line.startswith("warning:")
+            else f"{line}\n"
+            for line in lines
+        )
+        return text + "\n", ""
+    mark = terminal.paint("warning:", "yellow", sys.stderr)
+    return "", "".join(f"{mark} {printable(caveat)}\n" for caveat in caveats)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import sys
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from syncline import terminal
 from syncline.advice import Advice
 from syncline.engine import Value
 from syncline.printable import json_text, printable
@@ -50,7 +49,8 @@ REPORT = Report(
 def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
     """Renders the advice on one input as text."""
     lines = [f"Advice on {printable(path)}"]
-    lines += [f"warning: {printable(caveat)}" for caveat in caveats]
+    mark = terminal.paint("warning:", "yellow")
+    lines += [f"{mark} {printable(caveat)}" for caveat in caveats]
     first = next((one for one in found if one.is_first), None)
     for one in found:
         if one.status == "found":
@@ -116,7 +116,7 @@ def _evidence(row: dict[str, Value]) -> str:
 
 def _wrapped(first: str, prose: str) -> list[str]:
     """Returns lines no wider than the terminal: `first`, then the prose, whose further lines are indented as much."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
+    width = terminal.width() or _WIDTH
     indent = " " * (len(first) if len(first) <= 12 else 4)
     return textwrap.wrap(
         printable(first + prose),

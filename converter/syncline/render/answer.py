@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
-import shutil
-import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from syncline import terminal
 from syncline.printable import printable
-from syncline.report import failures
+from syncline.report import catalogue, failures
 from syncline.report.answer import (
     CAUSE_SHARE,
     CAUSE_SYNCS,
@@ -29,7 +28,15 @@ from .human import count, text
 from .next_steps import next_steps
 from .phase_words import hidden_after_completion, meaning
 
-__all__ = ["as_data", "bar", "phase_name", "render", "render_failures", "sentences"]
+__all__ = [
+    "as_data",
+    "bar",
+    "phase_colours",
+    "phase_name",
+    "render",
+    "render_failures",
+    "sentences",
+]
 
 # Width of the bar if standard output is not a terminal, and at most.
 _WIDTH = 100
@@ -100,8 +107,14 @@ def render(answer: Answer, path: str, *, can_be_shown: bool) -> str:
         path: of the input, for commands that run as they stand.
         can_be_shown: whether `syncline open` takes the input.
     """
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    lines = [part for line in _lines(answer) for part in _wrapped(_named(line, path), width)]
+    width = terminal.width()
+    first = sentences(answer).get("cause")
+    lines = []
+    for line in _lines(answer):
+        # The bar is to scale.
+        whole = line == "" or line.startswith(("|", "\x1b"))
+        parts = [line] if whole else terminal.wrapped(_named(line, path), width)
+        lines += [terminal.paint(part, "bold") for part in parts] if line == first else parts
     steps = next_steps(answer, path, can_be_shown=can_be_shown)
     wide = max(len(command) for command, _ in steps)
     lines += ["", "Go on with"]
@@ -157,24 +170,13 @@ def _named(line: str, path: str) -> str:
     )
 
 
-def _wrapped(line: str, width: int | None) -> list[str]:
-    """Breaks a line between words. The bar, and what is for no terminal, stays unchanged."""
-    if width is None or len(line) <= width or line.startswith("|"):
-        return [line]
-    indent = len(line) - len(line.lstrip())
-    return textwrap.wrap(
-        line,
-        width,
-        subsequent_indent=" " * (indent + 2 if indent else 0),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def render_failures(answer: Answer) -> str:
     """Renders what failed, for the place above all else: it is the most serious that a recording can show. Empty if nothing did."""
     said = _failed(answer)
-    lines = [f"FAILED: {one} The report failures lists them.\n" for one in said]
+    lines = [
+        terminal.paint("FAILED:", "red") + f" {one} The report failures lists them.\n"
+        for one in said
+    ]
     return "".join([*lines, "\n"] if lines else [])
 
 
@@ -575,7 +577,8 @@ def _lines(answer: Answer) -> Iterator[str]:
     if answer.phases:
         yield bar(
             answer.phases,
-            min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH,
+            min(_WIDTH, terminal.width() or _WIDTH),
+            phase_colours() if terminal.is_coloured() else None,
         )
     for one in said.get("meanings", []):
         yield f"  {one}"
@@ -726,23 +729,35 @@ def _phases(phases: dict[str, int], of_syncs: int) -> str:
     return f"Where {text(whole, 'ns')}{of} went: {'; '.join(part for part in parts if part)}."
 
 
-def bar(phases: dict[str, int], width: int) -> str:
-    """Draws the shares to scale. A part has its name as far as there is room; those without room are one part."""
+def bar(phases: dict[str, int], width: int, colours: Mapping[str, str] | None = None) -> str:
+    """Draws the shares to scale. A part has its name as far as there is room; those without room are one part.
+
+    Args:
+        colours: of phases, for a terminal.
+    """
     whole = sum(phases.values())
     room = width - 2
-    parts = [(phase_name(phase), ns) for phase, ns in phases.items() if ns * room >= 2 * whole]
+    parts = [(phase, ns) for phase, ns in phases.items() if ns * room >= 2 * whole]
     rest = whole - sum(ns for _, ns in parts)
     if rest * room >= 2 * whole:
-        last = sum(name in map(phase_name, LAST) for name, _ in parts)
+        last = sum(phase in LAST for phase, _ in parts)
         parts.insert(len(parts) - last, ("others", rest))
-    drawn, done = "", 0
-    for name, ns in parts:
+    drawn, at, done = "|", 0, 0
+    for phase, ns in parts:
         done += ns
-        size = round(done * room / (whole if rest * room >= 2 * whole else whole - rest)) - len(
-            drawn
-        )
-        drawn += name[: size - 1].ljust(size - 1) + "|"
-    return f"|{drawn}"
+        size = round(done * room / (whole if rest * room >= 2 * whole else whole - rest)) - at
+        at += size
+        name = phase_name(phase)[: size - 1].ljust(size - 1)
+        colour = (colours or {}).get(phase)
+        drawn += (terminal.background(name, colour) if colour else name) + "|"
+    return drawn
+
+
+def phase_colours() -> dict[str, str]:
+    """Returns the colour of each phase, which is the same in the timeline, the page and a terminal."""
+    text = (catalogue.sql_root() / "phase_colours.json").read_text(encoding="utf-8")
+    colours: dict[str, str] = json.loads(text)
+    return colours
 
 
 def _worst(row: Row, whole: int) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -13,6 +11,7 @@ from rich.console import Console
 from rich.control import strip_control_codes
 from rich.text import Text
 
+from syncline import terminal
 from syncline.printable import printable
 from syncline.report import Report, Table
 
@@ -24,6 +23,20 @@ __all__ = ["render"]
 _ROWS = 60
 # Minimum width of a text column.
 _LEAST = 16
+# Width of the longest word that is never broken.
+_WORD = 40
+# Width of a ruler in a file, at most.
+_WIDE = 80
+# The colours of verdicts of `diff` and of the report `durability`.
+_VERDICTS = {
+    "regression": "red",
+    "can't tell": "yellow",
+    "notable": "yellow",
+    "improvement": "green",
+    **dict.fromkeys(("failed", "lost before", "no flush"), "red"),
+    "unknown": "yellow",
+    "flush": "green",
+}
 # Width between two columns: the line of the box and one blank of padding.
 _GAP = 2
 
@@ -44,9 +57,7 @@ def render(
         rows: maximum number; by default 60 on a terminal.
         elsewhere: the option that prints everything.
     """
-    terminal = sys.stdout.isatty()
-    if width is None and terminal:
-        width = shutil.get_terminal_size().columns
+    width = terminal.width() if width is None else width
     if rows is None and width is not None:
         rows = _ROWS
     columns, body = human.cells(table, report)
@@ -55,12 +66,12 @@ def render(
         return "No rows.\n"
     shown = body if rows is None else body[:rows]
     fields = [
-        _Field(human.header(name, unit), unit, [row[index] for row in shown])
+        _Field(name, human.header(name, unit), unit, [row[index] for row in shown])
         for index, (name, unit) in enumerate(columns)
     ]
     notes = []
     if width is not None:
-        left_out = _fit(fields, width)
+        left_out = _fit(fields, width, report.narrow if report else ())
         if left_out:
             notes.append(f"left out because the terminal is too narrow: {', '.join(left_out)}")
     if len(shown) < len(body):
@@ -70,25 +81,30 @@ def render(
 
     console = Console(
         file=io.StringIO(),
-        force_terminal=terminal,
+        force_terminal=terminal.is_coloured(),
+        no_color=not terminal.is_coloured(),
         width=sum(field.width + _GAP for field in fields) + 1,
         highlight=False,
     )
     if report:
-        console.print(Text(printable(report.title), style="bold"), soft_wrap=True)
+        for line in _lines(printable(report.title), width or 10_000, console):
+            console.print(Text(line, style="bold"), soft_wrap=True)
         console.print()
     heads = [_lines(field.header, field.width, console) for field in fields]
     height = max(map(len, heads))
     heads = [[""] * (height - len(head)) + head for head in heads]
     console.print(Text("\n".join(_row(fields, heads)), style="bold"), soft_wrap=True)
-    console.file.write("─" * (sum(field.width + _GAP for field in fields) - _GAP) + "\n")
+    ruler = sum(field.width + _GAP for field in fields) - _GAP
+    # A ruler says nothing, so it makes no line of a file longer than people's windows are.
+    console.file.write("─" * (ruler if width is not None else min(ruler, _WIDE)) + "\n")
     # Rich's own tables take a millisecond a row.
     for cells in zip(*(field.shown(console) for field in fields), strict=True):
         console.file.writelines(f"{line}\n" for line in _row(fields, cells))
     if not body:
         console.print(Text(printable(human.no_rows(table))), soft_wrap=True)
     if notes:
-        console.print(Text("; ".join(notes) + "."), soft_wrap=True)
+        for line in _lines("; ".join(notes) + ".", width or _WIDE, console):
+            console.print(Text(line), soft_wrap=True)
     text = console.file.getvalue()
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -96,7 +112,8 @@ def render(
 class _Field:
     """A column with its cells and its width."""
 
-    def __init__(self, header: str, unit: str, cells: list[str]) -> None:
+    def __init__(self, name: str, header: str, unit: str, cells: list[str]) -> None:
+        self.name = name
         self.header = header
         self.unit = unit
         self.cells = cells
@@ -104,7 +121,12 @@ class _Field:
         self.rigid = unit in human.RIGHT or unit == "bar"
         # The heading of a rigid column may wrap between words.
         words = header.split(" ") if self.rigid else [header]
-        self.width = max(map(cell_len, [*words, *cells]))
+        # The width of all that it says, and the width that it gets.
+        self.whole = max(map(cell_len, [*words, *cells]))
+        self.width = self.whole
+        # Below, sentences would break within words.
+        longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
+        self.least = max(_LEAST, min(longest, _WORD)) if unit == "prose" else _LEAST
 
     def is_empty(self) -> bool:
         return bool(self.cells) and all(cell == human.MISSING for cell in self.cells)
@@ -118,6 +140,8 @@ class _Field:
 
     def pad(self, text: str) -> str:
         blanks = " " * (self.width - cell_len(text))
+        if self.name == "verdict" and text in _VERDICTS:
+            text = terminal.paint(text, _VERDICTS[text])
         return blanks + text if self.rigid and self.unit != "bar" else text + blanks
 
 
@@ -138,28 +162,55 @@ def _row(fields: list[_Field], cells: Sequence[list[str]]) -> list[str]:
     ]
 
 
-def _fit(fields: list[_Field], width: int) -> list[str]:
-    """Makes the fields fit: shortens text, then drops fields. Returns the headers of the dropped fields."""
-    left_out = []
-    while not _shrink(fields, width) and len(fields) > 1:
-        # Drops empty columns first, then from the right: reports have the most important columns first.
-        drop = next((field for field in reversed(fields) if field.is_empty()), fields[-1])
-        fields.remove(drop)
-        left_out.append(drop.header)
-    return left_out
+def _fit(fields: list[_Field], width: int, narrow: Sequence[str]) -> list[str]:
+    """Makes the fields fit: shortens text, then drops fields. Returns the headers of the dropped fields.
+
+    Args:
+        narrow: names of the fields that are kept longest, the most important first.
+    """
+    every = list(fields)
+    # The most important first: what a report names, then from the left, then what says nothing new.
+    rank = {name: place for place, name in enumerate(narrow)}
+    texts: set[tuple[str, ...]] = set()
+    says_nothing = set()
+    for field in every:
+        if field.is_empty() or (not field.rigid and tuple(field.cells) in texts):
+            says_nothing.add(field)
+        texts.add(tuple(field.cells))
+    order = sorted(
+        every,
+        key=lambda field: (
+            field in says_nothing,
+            rank.get(field.name, len(rank)),
+            every.index(field),
+        ),
+    )
+    kept: set[_Field] = set(every)
+    if not _shrink(every, width):
+        kept = set()
+        # A wide field that does not fit makes no room impossible for a narrower one behind it.
+        for field in order:
+            tried = [one for one in every if one in kept or one is field]
+            if _shrink(tried, width):
+                kept.add(field)
+        kept = kept or {order[0]}
+    fields[:] = [field for field in every if field in kept]
+    _shrink(fields, width)
+    return [field.header for field in every if field not in kept]
 
 
 def _shrink(fields: list[_Field], width: int) -> bool:
     """Shortens text fields, the widest first. Returns False and changes nothing if that is not enough."""
-    room = width - _GAP * (len(fields) - 1) - sum(field.width for field in fields)
-    sizes = {field: field.width for field in fields if not field.rigid}
+    room = width - _GAP * (len(fields) - 1) - sum(field.whole for field in fields)
+    sizes = {field: field.whole for field in fields if not field.rigid}
     while room < 0:
-        widest = max(sizes, key=lambda field: sizes[field], default=None)
-        if widest is None or sizes[widest] <= _LEAST:
+        wide = [field for field in sizes if sizes[field] > field.least]
+        if not wide:
             return False
+        widest = max(wide, key=lambda field: sizes[field])
         # Down to the next widest, so that fields of equal width shrink equally.
         less = [size for size in sizes.values() if size < sizes[widest]]
-        goal = max([_LEAST, sizes[widest] + room, *less])
+        goal = max([widest.least, sizes[widest] + room, *less])
         room += sizes[widest] - goal
         sizes[widest] = goal
     for field, size in sizes.items():

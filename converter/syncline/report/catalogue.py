@@ -1,11 +1,13 @@
 """Finds the reports, and parses the head comment of each.
 
 A report is a file of sql/reports/: a head comment, then one SELECT. The comment has a title, a
-description, and the columns:
+description, the columns that a narrow terminal keeps, the most important first, and the columns:
 
     -- Title.
     --
     -- Text.
+    --
+    -- Narrow: names of columns
     --
     -- Columns:
     --   name  unit  Description.
@@ -59,6 +61,7 @@ EACH_RUN = frozenset(
     }
 )
 
+_NARROW = re.compile(r"^Narrow: ([a-z0-9_\s]+?)(?:\n\n|\Z)", re.M)
 _COLUMN = re.compile(r"  (?P<name>\w+) +(?P<unit>\w+) +(?P<text>\S.*)")
 
 
@@ -84,6 +87,8 @@ class Report:
     description: str
     columns: tuple[Column, ...]
     sql: str
+    # The columns that a narrow terminal keeps, the most important first.
+    narrow: tuple[str, ...] = ()
 
     def unit(self, column: str) -> str:
         """Returns the unit of a column; text if the head comment does not list it."""
@@ -143,5 +148,14 @@ def parse(name: str, sql: str) -> Report:
         elif columns and line.strip():
             last = columns.pop()
             columns.append(Column(last.name, last.unit, f"{last.text} {line.strip()}"))
-    title, _, description = "\n".join(head[:start]).strip().partition("\n\n")
-    return Report(name, " ".join(title.split()), description.strip(), tuple(columns), sql)
+    text = "\n".join(head[:start])
+    narrow = _NARROW.search(text)
+    title, _, description = _NARROW.sub("", text).strip().partition("\n\n")
+    return Report(
+        name,
+        " ".join(title.split()),
+        description.strip(),
+        tuple(columns),
+        sql,
+        tuple(narrow[1].split()) if narrow else (),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncline import terminal
 from syncline.render import answer as report_answer
 from syncline.render import human
 from syncline.report.answer import LAST
@@ -37,8 +38,14 @@ def sentences(answer: Answer) -> Iterator[str]:
             yield f"{kind.capitalize()}s that changed most (not tested): {listed}."
 
 
-def bars(answer: Answer) -> Iterator[str]:
-    """Yields a bar for each side: the phases as shares of the time in syncs of that side, in the same order."""
+def bars(answer: Answer, room: int | None = None) -> Iterator[str]:
+    """Yields a bar for each side: the phases as shares of the time in syncs of that side, in the same order.
+
+    Args:
+        room: the width of a terminal, on which the bars have colours.
+    """
+    colours = report_answer.phase_colours() if room and terminal.is_coloured() else None
+    width = min(_WIDTH, (room or 10_000) - len("base  "))
     sides = dict(zip(("base", "new"), answer.phases, strict=True))
     if not any(sides.values()):
         return
@@ -55,7 +62,7 @@ def bars(answer: Answer) -> Iterator[str]:
             yield f"{name:<4}  phases not recorded"
         elif phases:
             ordered = {phase: round(phases[phase]) for phase in order if phases.get(phase)}
-            yield f"{name:<4}  {report_answer.bar(ordered, _WIDTH)}"
+            yield f"{name:<4}  {report_answer.bar(ordered, width, colours)}"
 
 
 def _change(change: Change) -> str:

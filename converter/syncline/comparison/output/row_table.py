@@ -23,6 +23,9 @@ _COLUMNS = (
     Column("reason", "prose", 'Why the verdict is "can\'t tell", or why a change does not count.'),
 )
 
+# What a narrow terminal keeps: a comparison without its verdict would be figures that the reader must judge alone.
+_NARROW = ("metric", "verdict", "base", "new", "change", "scope", "interval")
+
 
 def rows_to_show(comparison: Comparison, *, everything: bool) -> list[Row]:
     """Returns the gate and other rows that changed, or all rows; the most important first."""
@@ -52,7 +55,7 @@ def table(rows: list[Row]) -> tuple[Table, Report]:
         )
         for row in rows
     ]
-    report = Report("diff", "", "", _COLUMNS, "")
+    report = Report("diff", "", "", _COLUMNS, "", _NARROW)
     # Columns without information: no row has a reason, or all rows are in the gate, or none.
     unused = ["reason"] if not any(row.reason for row in rows) else []
     unused += ["gate"] if len({row.gate for row in rows}) == 1 else []
