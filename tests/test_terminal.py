@@ -89,7 +89,7 @@ def test_the_verdict_of_a_diff_stays() -> None:
     assert {"base", "new", "change", "verdict"} <= {*head.split()}
     assert "\x1b[1;31mregression\x1b[0m" in said
     assert "\x1b[33mcan't tell\x1b[0m" in said
-    # One word of a path or a stack may be longer than the terminal.
+    # A path or a stack may be longer than the terminal.
     assert [line for line in lines if len(line) > 80 and len(line.split()) > 2 and not line.startswith("  stack")] == []  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def test_colours_can_be_turned_off_and_on() -> None:
     assert "\x1b" not in shown("report", RUN, NO_COLOR="1")
     assert "\x1b" not in shown("report", RUN, TERM="dumb")
     assert "\x1b" not in shown("report", RUN, "--color", "never")
-    # An empty NO_COLOR is none, and --color is said by the user and counts more.
+    # An empty NO_COLOR does not count, and --color counts more than NO_COLOR.
     assert "\x1b" in shown("report", RUN, NO_COLOR="")
     assert "\x1b" in shown("report", RUN, "--color", "always", NO_COLOR="1")
     # A file has colours only if they are asked for.

@@ -90,6 +90,7 @@ def command(
             ):
                 warnings = caveats(open_engine)
                 found.append((path, advise(open_engine)))
+                options.say_names_instead(input_, reading, engine, open_engine)
         except Exception as error:
             code = reported(error, code)
             continue

@@ -186,6 +186,7 @@ def _side(input: Kind, by: str, engine: str, reading: Reading, *, compared: bool
 
     with bar("reading") as progress, input.open(reading, engine, progress) as open_engine:
         stacks = read(open_engine, by, compared=compared)
+        options.say_names_instead(input, reading, engine, open_engine)
         lost = run_query(
             open_engine,
             "SELECT reason, SUM(count) AS count FROM syncline_loss WHERE severity = 'loss'"

@@ -32,11 +32,15 @@ COMMANDS = (
     "extension-server",
     "summary-spec",
     "doctor",
+    "help",
+    "completion",
 )
 
 
 # Arguments that name no file.
 _TEXTS = ("sql", "names")
+# Arguments that name files, which a shell completes by itself.
+_FILES = ("INPUT", "INPUT...", "LOG...", "RUN...", "BASE", "NEW")
 
 
 class Escaped(BaseException):
@@ -48,12 +52,21 @@ def _check_values(command: click.Command) -> None:
     for param in command.params:
         if param.callback is None and param.name != "command":
             param.callback = _checked
+        names_file = param.metavar in _FILES or isinstance(param.type, click.Path)
+        if names_file and not isinstance(param.type, click.Choice):
+            param._custom_shell_complete = param._custom_shell_complete or _complete_file
     if isinstance(command, click.Group):
         for name in command.list_commands(click.Context(command)):
             _check_values(command.commands[name])
         return
     if not any(param.name == "color" for param in command.params):
         command.params.append(_color())
+
+
+def _complete_file(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(begun, type="file")]
 
 
 def _color() -> click.Option:

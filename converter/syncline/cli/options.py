@@ -39,6 +39,13 @@ def example(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+def complete_reports(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Returns the names of reports that begin so, for a shell."""
+    from syncline.report import catalogue
+
+    return [name for name in catalogue.names() if name.startswith(begun)]
+
+
 def flag(name: str) -> str:
     """Returns the option of a parameter."""
     return "--from" if name == "source" else f"--{name.replace('_', '-')}"
@@ -296,6 +303,14 @@ def resolved(path: str, reading: Reading) -> Kind:
     found = resolve(path, reading.source)
     refuse_for_converted(found, reading)
     return found
+
+
+def say_names_instead(found: Input, reading: Reading, engine: str, open_engine: Any) -> None:
+    """Says what a filter could have named, if no sync passes it."""
+    from syncline.report.without_match import names_instead
+
+    for sentence in names_instead(found, reading, engine, open_engine):
+        say(f"note: {sentence}")
 
 
 def refuse_for_converted(found: Input, reading: Reading, *, has_filters: bool = False) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from syncline.reading import Progress
+from syncline.render import human
 
 # Work that is shorter shows no bar.
 _SHOW_AFTER_S = 0.5
+# What a command does when the input is read.
+_AFTERWARDS = "computing"
 
 
 @contextmanager
@@ -25,25 +29,38 @@ def bar(what: str) -> Iterator[Progress]:
     shown = rich_progress.Progress(
         rich_progress.TextColumn("{task.description}"),
         rich_progress.BarColumn(),
-        rich_progress.DownloadColumn(binary_units=True),
-        rich_progress.TextColumn("{task.fields[events]:,} events"),
-        rich_progress.TimeRemainingColumn(),
+        rich_progress.TextColumn("{task.fields[size]}"),
+        rich_progress.TimeElapsedColumn(),
+        rich_progress.TextColumn("{task.fields[left]}"),
         console=Console(stderr=True),
         transient=True,
     )
-    task = shown.add_task(what, total=None, events=0)
+    # Without a total the bar moves from side to side, as it must while SQL runs: nobody knows how far that is.
+    task = shown.add_task(what, total=None, size="", left="")
+    timer = threading.Timer(_SHOW_AFTER_S, shown.start)
+    timer.daemon = True
+    timer.start()
     begun = time.monotonic()
-    started = False
 
     def update(read: int, total: int | None, events: int) -> None:
-        nonlocal started
-        if not started and time.monotonic() - begun > _SHOW_AFTER_S:
-            started = True
-            shown.start()
-        shown.update(task, completed=read, total=total, events=events)
+        if total and read >= total:
+            shown.update(
+                task, description=_AFTERWARDS, total=None, size=f"{events:,} events", left=""
+            )
+            return
+        passed = time.monotonic() - begun
+        left = f"{passed * (total - read) / read:.0f} s left" if total and read else ""
+        shown.update(
+            task,
+            completed=read,
+            total=total,
+            size=f"{human.text(read, 'bytes')}, {events:,} events",
+            left=left,
+        )
 
     try:
         yield update
     finally:
-        if started:
-            shown.stop()
+        timer.cancel()
+        timer.join()
+        shown.stop()

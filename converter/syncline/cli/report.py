@@ -24,8 +24,9 @@ from syncline.render import human
 
 if TYPE_CHECKING:
     from syncline.input import Input
-    from syncline.report import Report
+    from syncline.report import Report, Table
     from syncline.report.answer import Answer
+    from syncline.report.rows import Choice
 
 # Longer outputs than this are kept in a file until they are complete. In characters.
 _IN_MEMORY = 1 << 24
@@ -44,13 +45,14 @@ def _reports() -> list[str]:
     epilog=example(
         "syncline report tests/data/thesis/small4.log",
         "syncline report tests/data/thesis/parallel4.log threads latency",
+        "syncline report tests/data/thesis/small4.log files --sort bytes --limit 5",
         "syncline report --format csv tests/data/thesis/bg.log.gz scatter > scatter.csv",
         "syncline report tests/data/thesis/parallel4.log --html parallel4.html",
         "syncline report tests/data/thesis/small4.log --html cmp.html --base tests/data/thesis/small1.log",
     ),
 )
 @click.argument("input", metavar="INPUT")
-@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.argument("names", nargs=-1, metavar="[NAME...]", shell_complete=options.complete_reports)
 @options.table_format("csv and json give times in ns and sizes in bytes.")
 @click.option(
     "--html",
@@ -65,6 +67,13 @@ def _reports() -> list[str]:
     metavar="BASE",
     help="With --html: another input, which the page compares with INPUT.",
 )
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    help="Order the rows by this column: figures from the largest down, texts upwards. COLUMN:asc or COLUMN:desc"
+    " says otherwise.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print at most N rows.")
 @options.engine
 @options.listing("reports", _reports)
 @reading
@@ -74,6 +83,8 @@ def command(
     form: str,
     html: str | None,
     base: str | None,
+    sort: str | None,
+    limit: int | None,
     engine: str,
     reading: Reading,
 ) -> None:
@@ -84,6 +95,14 @@ def command(
     INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs that are converted
     to .parquet, .csv, .jsonl or DIR/, a dataset (`syncline ingest`), or `-`.
     """
+    from syncline.report.rows import Choice
+
+    choice = Choice(sort, limit)
+    if choice != Choice() and (html is not None or (not names and form != "csv")):
+        raise Failure(
+            "--sort and --limit choose rows of a report, and this prints none",
+            "name a report: syncline report --list",
+        )
     if html is not None:
         _write_page(input, base, Path(html), names, engine, reading)
         return
@@ -151,9 +170,11 @@ def command(
                 if is_joined:
                     out.write(("," if number else "{") + f'"{report.name}": ')
                 if report.name == "neighbours" and others is not None:
-                    out.write(between + render.exporter(form)(others, report))
+                    out.write(
+                        between + render.exporter(form)(_chosen(choice, others, report), report)
+                    )
                     continue
-                if parts:
+                if parts and choice == Choice():
                     is_empty = _write_in_parts(open_engine, report, parts, out)
                     why = why_empty(open_engine, report.name) if is_empty else ""
                     notes += [f"note: {report.name}: no rows: {why}\n"] if why else []
@@ -161,8 +182,9 @@ def command(
                 table = run_report(open_engine, report.name)
                 if not table.rows:
                     table = replace(table, why_empty=why_empty(open_engine, report.name))
-                out.write(between + render.exporter(form)(table, report))
+                out.write(between + render.exporter(form)(_chosen(choice, table, report), report))
             out.write("}\n" if is_joined else "")
+            options.say_names_instead(found_input, reading, engine, open_engine)
         sys.stderr.write(stderr_preface + "".join(notes))
         out.seek(0)
         while text := out.read(_IN_MEMORY):
@@ -185,6 +207,15 @@ def _answer(form: str, found: Answer, caveats: list[str], input: Input) -> str:
     warnings, _ = render.preface(form, caveats)
     whole = answer.render(found, input.path, can_be_shown=input.can_be_shown)
     return answer.render_failures(found) + warnings + whole
+
+
+def _chosen(choice: Choice, table: Table, report: Report) -> Table:
+    from syncline.report.rows import UnknownColumn
+
+    try:
+        return choice.of(table, report)
+    except UnknownColumn as error:
+        raise Failure(str(error), f"what they mean: syncline help {report.name}") from None
 
 
 def _write_in_parts(

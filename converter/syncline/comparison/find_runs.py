@@ -12,18 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from syncline import _core
 from syncline.errors import InputError
-from syncline.formats import MANIFEST, holds_tables
 from syncline.kinds import Dataset, Kind, resolve
+from syncline.kinds.folder import is_run
 
 from . import baseline
 
 __all__ = ["Found", "Named", "runs_of"]
-
-# Endings of runs in a folder. A .txt is a run if its head is of a known format; all other files are named and skipped.
-_ENDINGS = (".log", ".pftrace", ".perfetto-trace", ".dat", ".parquet", ".csv", ".jsonl")
-_COMPRESSED = (".gz", ".zst")
 
 
 @dataclass
@@ -136,14 +131,14 @@ def runs_of(
             )
         return [run for one in found for run in runs_of(one, source, say)]
     itself = _found(path, source)
-    if not itself.is_folder or _is_run_folder(Path(path)):
+    if not itself.is_folder or is_run(Path(path)):
         return [itself]
     members, others = [], []
     for child in sorted(Path(path).iterdir()):
         if child.name.startswith("."):
             continue
         one = _found(str(child), source)
-        (members if _is_run(one) else others).append(one)
+        (members if one.is_baseline or is_run(Path(one.path), source) else others).append(one)
     if not members:
         raise InputError(
             f"{path} is a folder without runs: it has no logs, traces, recordings, tables or baselines",
@@ -168,24 +163,3 @@ def _known(run: Kind) -> Found:
     found = Found(run.path)
     found.is_baseline, found.input = False, run
     return found
-
-
-def _is_run_folder(path: Path) -> bool:
-    return (path / MANIFEST).is_file() or holds_tables(path)
-
-
-def _is_run(found: Found) -> bool:
-    """Returns whether a member of a folder is a run."""
-    path = Path(found.path)
-    if found.is_folder:
-        return _is_run_folder(path)
-    name = path.name.lower()
-    for ending in _COMPRESSED:
-        name = name.removesuffix(ending)
-    if name.endswith(_ENDINGS) or found.is_baseline:
-        return True
-    return name.endswith(".txt") and (
-        found.source is not None
-        or not found.input.is_log
-        or _core.detect_format(found.path) is not None
-    )

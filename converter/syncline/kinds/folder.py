@@ -1,26 +1,53 @@
-"""A folder that is no INPUT: it says what could be meant."""
+"""A folder of logs, traces and run directories, which are runs to be read together. Any other folder says what could be meant."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from syncline import _core
+from syncline import _core, scratch
 from syncline.errors import InputError
-from syncline.formats import MANIFEST
+from syncline.formats import MANIFEST, holds_tables
 from syncline.input import Input
-from syncline.reading import Reading
+from syncline.recordings import Filter
 
 from .kind import Kind, Opening
 from .place import Place
 
-__all__ = ["Folder"]
+__all__ = ["Folder", "is_run"]
+
+# Endings of runs in a folder. A .txt is a run if its head is of a known format; all other files are named and skipped.
+_ENDINGS = (".log", ".pftrace", ".perfetto-trace", ".dat", ".parquet", ".csv", ".jsonl")
+_COMPRESSED = (".gz", ".zst")
+
+
+def is_run(path: Path, source: str | None = None) -> bool:
+    """Returns whether a member of a folder is a run of its own, by its name and its content.
+
+    Args:
+        source: the format given for all logs.
+    """
+    if path.is_dir():
+        return (path / MANIFEST).is_file() or holds_tables(path)
+    name = path.name.lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    if name.endswith(_ENDINGS):
+        return True
+    if not name.endswith(".txt"):
+        return False
+    if source is not None or _core.detect_format(str(path)) is not None:
+        return True
+    from . import resolve
+
+    return not resolve(str(path)).is_log
 
 
 class Folder(Kind):
-    """Any other folder."""
+    """A folder that holds no tables."""
 
     kind = "folder"
     # What is wrong with it is more than an option without effect.
@@ -54,28 +81,47 @@ class Folder(Kind):
             f"{self.path} is a folder, and the UI shows one trace", "name a log or a trace"
         )
 
-    def _check(self, reading: Reading, engine: str) -> None:
-        super()._check(reading, engine)
-        raise _no_runs(self.path)
-
     def _opened(self, how: Opening, stack: contextlib.ExitStack) -> Any:
-        raise _no_runs(self.path)
+        from . import resolve
+        from .tables import Tables
+
+        members, others = [], []
+        for child in sorted(Path(self.path).iterdir()):
+            if not child.name.startswith("."):
+                (members if is_run(child, how.reading.source) else others).append(child)
+        if not members:
+            raise _no_runs(self.path)
+        runs = [resolve(str(member), how.reading.source) for member in members]
+        if how.reading.filter != Filter() and (made := [one for one in runs if one.is_converted]):
+            raise InputError(
+                f"{made[0].path} is already converted, and a filter selects while a log is read",
+                "leave the filter out, or name a folder of logs only",
+            )
+        # Which of them is meant is known only to who made the folder.
+        for other in others:
+            how.reading.warn(f"{other} is skipped: it is not a run", None)
+        folder = Path(stack.enter_context(scratch.folder())) / "runs"
+        folder.mkdir()
+        for run in runs:
+            run.write_tables(f"{folder / Path(run.path).name}/", how.reading, how.progress)
+        # One converted run is read as what it is, without a name.
+        shown = Tables.recognized(Place(str(folder)))
+        assert shown is not None
+        opened = stack.enter_context(
+            shown.open(
+                replace(how.reading, filter=Filter()), how.engine, allow_files=how.allow_files
+            )
+        )
+        opened.path = Path(self.path)
+        return opened
 
 
 def _no_runs(folder: str) -> InputError:
     members = sorted(Path(folder).iterdir())
     if not members:
         return InputError(f"{folder} is an empty folder", "name a log, or a folder of runs")
-    recordings = [str(one) for one in members if (one / MANIFEST).is_file()]
-    if recordings:
-        number = "1 run directory" if len(recordings) == 1 else f"{len(recordings):,} run directories"  # fmt: skip
-        return InputError(
-            f"{folder} holds {number}, and this command reads one input",
-            f"name one: {shlex.quote(recordings[0])}; or make a dataset of all: syncline ingest {shlex.quote(folder.rstrip('/'))}/* --into DATASET",
-        )
     return InputError(
-        f"{folder} is a folder without runs: it holds neither syncline_sync.parquet"
-        " nor .parquet, .csv or .jsonl files nor folders of tables",
+        f"{folder} is a folder without runs: it holds no logs (.log, .txt, .dat), traces, run directories or tables",
         "convert logs first (logs of one run by several recorders together); open traces one at a"
         " time. Type:"
         f" mkdir runs; for log in {_logs_in(folder, members)}; do"
