@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from syncline.cli import options
-from syncline.cli.errors import CANNOT_TELL, FOUND, OK, Failure, reported, say
+from syncline.cli.errors import CANNOT_TELL, FOUND, OK, Failure, reported, say, say_prepared
 from syncline.cli.options import example, reading
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -170,5 +169,5 @@ def _show_evidence(
             )
         stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
         found = evidence(open_engine, finding)
-    sys.stderr.write(stderr_preface)
+    say_prepared(stderr_preface)
     show(stdout_preface + render.exporter(form)(found, finding.report))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 import sys
 import traceback
+from typing import Any
 
 import click
 
@@ -25,6 +27,9 @@ CANNOT_TELL = 5
 # EX_SOFTWARE of sysexits.h: an internal error must not look like a regression.
 INTERNAL_ERROR = 70
 INTERRUPTED = 128 + signal.SIGINT
+
+_IN_FILE = re.compile(r"([^\s:]+):(\d+): (.*)")
+_IN_SQL = re.compile(r"\bLINE (\d+): (.*)")
 
 # By the kind of a `syncline.problems.Problem`.
 _CODES = {
@@ -63,6 +68,9 @@ def say(message: str, hint: str | None = None, *, lines: bool = False) -> None:
     Args:
         lines: the message has several lines.
     """
+    if wants_json():
+        _say_json(message, hint)
+        return
     text = printable(message, "\n" if lines else "")
     for mark, colour in (("error:", "red"), ("warning:", "yellow")):
         if text.startswith(mark):
@@ -70,6 +78,53 @@ def say(message: str, hint: str | None = None, *, lines: bool = False) -> None:
     if hint:
         text += f"\n{terminal.paint('hint:', 'bold', sys.stderr)} {printable(hint)}"
     sys.stderr.write(text + "\n")
+
+
+def wants_json() -> bool:
+    """Returns whether `--json` was given, also to a command that refuses its other options. What follows `--` is another program's."""
+    words = sys.argv[1:]
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
+
+
+def _say_json(message: str, hint: str | None, code: int | None = None) -> None:
+    """Prints a message as one line of JSON, with the place in a file that it names, if it names one."""
+    from syncline.printable import json_text
+
+    kind = next(
+        (one for one in ("error", "warning", "note") if message.startswith(f"{one}: ")), None
+    )
+    text = message.removeprefix(f"{kind}: ") if kind else message
+    body: dict[str, Any] = {"message": text, "place": _place(text), "hint": hint or None}
+    if code is not None:
+        body = {"code": code, **body}
+    sys.stderr.write(json_text({kind or "note": body}) + "\n")
+
+
+def _place(text: str) -> dict[str, Any] | None:
+    """Returns the file, the line and its text in a message of the form `...FILE:LINE: TEXT`, or of SQL (`LINE 2: TEXT`)."""
+    if found := _IN_FILE.search(text):
+        return {"file": found[1], "line": int(found[2]), "text": found[3]}
+    if found := _IN_SQL.search(text):
+        return {"file": None, "line": int(found[1]), "text": found[2]}
+    return None
+
+
+def say_error(message: str, hint: str | None, code: int, *, lines: bool = False) -> None:
+    """Prints the error that ends a command, with its exit code where a program reads it."""
+    if wants_json():
+        _say_json(f"error: {message}", hint, code)
+    else:
+        say(f"error: {message}", hint, lines=lines)
+
+
+def say_prepared(text: str) -> None:
+    """Prints lines that are ready for a person, such as the warnings of a report."""
+    if not wants_json():
+        sys.stderr.write(text)
+        return
+    for line in text.splitlines():
+        if line:
+            say(line)
 
 
 def code_of(error: Exception) -> int | None:
@@ -83,7 +138,7 @@ def code_of(error: Exception) -> int | None:
     if problem is None:
         return None
     if problem.kind != "closed":
-        say(f"error: {problem.message}", problem.hint, lines=problem.has_lines)
+        say_error(problem.message, problem.hint, _CODES[problem.kind], lines=problem.has_lines)
     return _CODES[problem.kind]
 
 
@@ -104,6 +159,8 @@ def reported(error: Exception, before: int) -> int:
 
 def run(cli: click.Group) -> int:
     """Runs the command line and returns its exit code."""
+    if wants_json():
+        terminal.use_colour("never")
     try:
         return _run(cli)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -141,9 +198,14 @@ def _run(cli: click.Group) -> int:
     except click.exceptions.Abort:
         raise
     except Failure as error:
-        say(f"error: {error.message}", error.hint)
+        say_error(error.message, error.hint, error.exit_code)
         return error.exit_code
     except click.ClickException as error:
+        if wants_json():
+            _say_json(
+                f"error: {error.format_message()}", "syncline COMMAND --help", error.exit_code
+            )
+            return error.exit_code
         # The message of click has lines, and names what was typed.
         text = io.StringIO()
         error.show(text)
@@ -155,6 +217,10 @@ def _run(cli: click.Group) -> int:
         code = code_of(error)
         if code is None:
             traceback.print_exc()
-            say("error: an internal error of Syncline", "report it together with the lines above")
+            say_error(
+                "an internal error of Syncline",
+                "report it together with the lines above",
+                INTERNAL_ERROR,
+            )
             return INTERNAL_ERROR
         return code

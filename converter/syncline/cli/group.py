@@ -32,6 +32,7 @@ COMMANDS = (
     "extension-server",
     "summary-spec",
     "doctor",
+    "schema",
     "help",
     "completion",
 )
@@ -60,7 +61,7 @@ def _check_values(command: click.Command) -> None:
             _check_values(command.commands[name])
         return
     if not any(param.name == "color" for param in command.params):
-        command.params.append(_color())
+        command.params += [_color(), _json()]
 
 
 def _complete_file(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[Any]:
@@ -81,6 +82,22 @@ def _color() -> click.Option:
         expose_value=False,
         callback=choose,
         help="Colours: auto (the default) is on a terminal, unless NO_COLOR is set.",
+    )
+
+
+def _json() -> click.Option:
+    def choose(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+        forms = [one for one in ctx.command.params if one.name == "form"]
+        if is_given and forms and "json" in getattr(forms[0].type, "choices", ()):
+            ctx.default_map = {**(ctx.default_map or {}), "form": "json"}
+
+    return click.Option(
+        ["--json"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=choose,
+        help="For programs: print errors and warnings as JSON, and results too if --format has json.",
     )
 
 

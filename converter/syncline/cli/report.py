@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from syncline.cli import options
-from syncline.cli.errors import Failure, say
+from syncline.cli.errors import Failure, say, say_prepared
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.progress import bar
@@ -185,7 +184,7 @@ def command(
                 out.write(between + render.exporter(form)(_chosen(choice, table, report), report))
             out.write("}\n" if is_joined else "")
             options.say_names_instead(found_input, reading, engine, open_engine)
-        sys.stderr.write(stderr_preface + "".join(notes))
+        say_prepared(stderr_preface + "".join(notes))
         out.seek(0)
         while text := out.read(_IN_MEMORY):
             show(text)

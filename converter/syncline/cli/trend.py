@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from syncline.cli import options
-from syncline.cli.errors import OK, REGRESSION, Failure, say
+from syncline.cli.errors import OK, REGRESSION, Failure, say, say_prepared
 from syncline.cli.options import example
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.types import FILE
@@ -99,7 +98,7 @@ def command(
         show(text.render(found, left_out))
     else:
         preface, errors = render.preface(form, left_out)
-        sys.stderr.write(errors)
+        say_prepared(errors)
         show(preface + render.exporter(form)(text.as_table(found), text.REPORT))
     if html is not None:
         say(f"{html}: open it in a browser")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 from click.core import ParameterSource
 
 from syncline import interruptible
 from syncline.cli import options
-from syncline.cli.errors import OK, Failure
+from syncline.cli.errors import OK, Failure, say_prepared
 from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -139,7 +137,7 @@ def command(
         show(rendered.as_json(outcome))
         return OK
     stdout_preface, stderr_preface = render.preface(form, warnings)
-    sys.stderr.write(stderr_preface)
+    say_prepared(stderr_preface)
     if form == "table":
         show(stdout_preface + rendered.render(outcome))
     else:

@@ -26,9 +26,7 @@ _COLUMNS = {
 _NAMED = 8
 
 
-def names_instead(
-    input: Input, reading: Reading, engine: str, filtered: SqlEngine
-) -> list[str]:
+def names_instead(input: Input, reading: Reading, engine: str, filtered: SqlEngine) -> list[str]:
     """Returns a sentence for each filter that was given, with the values that the input has, most syncs first.
 
     Empty if a sync passes the filter, or if the input cannot be read a second time without it.
