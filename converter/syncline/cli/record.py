@@ -81,7 +81,7 @@ def _absolute(path: str) -> str:
 @click.option(
     "--and-report",
     is_flag=True,
-    help="Convert the recording to DIR/trace.pftrace and print the summary.",
+    help="Convert the recording to DIR/trace.pftrace and print the answer: why syncs were slow.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] [CMD...]")
 @click.pass_context

@@ -53,7 +53,11 @@ def tracefs_mount(root: Path) -> Health:
         mounts = (root / "proc/mounts").read_text()
         if re.search(r"^\S+ \S+ tracefs ", mounts, re.MULTILINE):
             return Health("warn", "mounted, but not readable", "Run as root: sudo syncline doctor")
-        return Health("missing", "not mounted", "mount -t tracefs nodev /sys/kernel/tracing")
+        return Health(
+            "missing",
+            "not mounted",
+            "`sudo syncline record` mounts it while it records. To keep it: mount -t tracefs nodev /sys/kernel/tracing",
+        )
     if not os.access(folder / "events", os.R_OK | os.X_OK):
         return Health("warn", f"{folder}: not readable", "Run as root: sudo syncline doctor")
     return Health("ok", str(folder))

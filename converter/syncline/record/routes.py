@@ -56,7 +56,8 @@ def choose(
         RecordError: no route, or not the requested one, is available. The message says why.
     """
     found: list[Route] = []
-    missing: list[str] = []
+    # What is missing -> the routes that lack it: the same advice three times reads as three problems.
+    lacking: dict[str, list[str]] = {}
     for name in NAMES if requested is None else (requested,):
         try:
             if failed and name in failed:
@@ -64,7 +65,9 @@ def choose(
             found.append(_ROUTES[name](root, target))
             break
         except RecordError as error:
-            missing.append(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+            reason = error.message + (f" ({error.hint})" if error.hint else "")
+            lacking.setdefault(reason, []).append(name)
+    missing = [f"{', '.join(names)}: {reason}" for reason, names in lacking.items()]
     if not found:
         raise RecordError(
             "cannot record on this machine: " + "; ".join(missing)

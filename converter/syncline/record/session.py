@@ -28,6 +28,7 @@ from syncline.record.recorders import Recorders, Say
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
 from syncline.record.strace import Strace, strace_command
+from syncline.record.tracefs_mount import mounted
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
 from syncline.recordings import LIMITS, MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
 
@@ -74,13 +75,18 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
         )
     _check_exists(request.filter.pid)
     _check_cgroup(request.filter.cgroup)
-    _remove_dead_instances(say)
-    route = routes.choose(request.route, _target(request), _without_writes(request))
-    with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
-        try:
-            yield folder, _record_into(folder, request, route, lambda text: say(folder.shown(text)))
-        finally:
-            _hand_over(folder, say)
+    needs_tracefs = request.route != "strace"
+    with mounted(say) if needs_tracefs else contextlib.nullcontext():
+        _remove_dead_instances(say)
+        route = routes.choose(request.route, _target(request), _without_writes(request))
+        with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
+            try:
+                yield (
+                    folder,
+                    _record_into(folder, request, route, lambda text: say(folder.shown(text))),
+                )
+            finally:
+                _hand_over(folder, say)
 
 
 def _target(request: Request) -> routes.Target:
