@@ -48,7 +48,7 @@ step imports "$BIN/python" -m tests.lint.imports
 step notices "$BIN/python" -m tests.lint.notices
 step sql "$BIN/python" tools/sqlfmt.py --check
 if command -v shellcheck >/dev/null; then
-  step shellcheck shellcheck -x tests/*.sh tests/kernel/*.sh tests/kernel/jobs/*.sh .ci/run
+  step shellcheck shellcheck -x tools/*.sh tests/*.sh tests/kernel/*.sh tests/kernel/jobs/*.sh .ci/run
 else
   echo "lint: shellcheck: skipped, not installed (apt-get install shellcheck)"
 fi

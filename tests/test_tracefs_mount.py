@@ -1,4 +1,4 @@
-"""`record` mounts tracefs where it is missing. In a namespace of its own, so that the machine stays as it is."""
+"""`record` mounts tracefs where it is missing. In a namespace of its own, so that the machine does not change."""
 
 from __future__ import annotations
 
