@@ -52,6 +52,7 @@ if command -v shellcheck >/dev/null; then
 else
   echo "lint: shellcheck: skipped, not installed (apt-get install shellcheck)"
 fi
+step man "$BIN/python" -m tools.man --check
 step words "$BIN/python" -m tests.lint.words
 step prose "$BIN/python" -m tests.lint.prose
 echo "lint: $passed passed, $failed failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -158,3 +159,21 @@ def test_the_progress_bar_moves_while_sql_runs(tmp_path: Path) -> None:
     frames = [part for part in seen.split(b"\r") if b"computing" in part]
     # The same text each time would be a bar that stands.
     assert len({*frames}) >= 2
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")
+def test_man_pages_are_well_formed() -> None:
+    """`make lint` checks that they are those of the commands."""
+    pages = sorted((ROOT / "man").glob("*.1"))
+    assert {page.stem for page in pages} == {"syncline", *(f"syncline-{name}" for name in COMMANDS)}
+    for page in pages:
+        done = subprocess.run(
+            ["man", "--warnings", "-l", page],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "MANWIDTH": "80", "PAGER": "cat"},
+        )
+        assert done.stderr == ""
+        # Bold letters are printed twice, with a backspace between them.
+        assert "SYNOPSIS" in re.sub(".\b", "", done.stdout)

@@ -110,14 +110,16 @@ def test_the_wheel_contains_the_program_and_nothing_else(wheel: Path) -> None:
     ]
     assert {
         f"syncline/sql/{file.relative_to(ROOT / 'sql')}"
-        for ending in ("sql", "tsv")
+        for ending in ("sql", "tsv", "toml", "json")
         for file in (ROOT / "sql").rglob(f"*.{ending}")
         # The plugin contains these.
         if "plugin" not in file.parts
     } <= set(names)
     assert all(name.startswith(("syncline/", "syncline-")) for name in names)
     assert {PAGE, PLUGIN} <= set(names)
-    assert "syncline/record/probes.toml" in names
+    assert {"syncline/record/probes.toml", "syncline/AGENTS.md"} <= set(names)
+    man = {Path(name).name for name in names if "/share/man/man1/" in name}
+    assert man == {page.name for page in (ROOT / "man").glob("*.1")}
     assert [name for name in names if name.endswith(".so")] == ["syncline/_core.abi3.so"]
     licences = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "NOTICE", "converter/NOTICES.md"}

@@ -91,8 +91,8 @@ def command(
     for which file, and two commands that go on from there. --format csv, which holds one table, then prints
     the summary.
 
-    INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs that are converted
-    to .parquet, .csv, .jsonl or DIR/, a dataset (`syncline ingest`), or `-`.
+    INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs, a dataset
+    (`syncline ingest`), or `-`.
     """
     from syncline.report.rows import Choice
 
