@@ -14,13 +14,14 @@ PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/macros sql/reports sql/tab
 # All builds of the extension have these settings: after a change of one, cargo compiles pyo3 again.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python3
 export PYO3_BUILD_EXTENSION_MODULE := 1
+ARM64 := aarch64-unknown-linux-gnu
 DEMO_RUNS := tests/data/known-truth/postgres.tar.xz
 DEMO_RUN := demo/postgres-neighbour
 
-.PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench wheel sdist constraints notices kernel-test spark-test record-fixtures clean help
+.PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench wheel wheel-arm64 images sdist constraints notices kernel-test spark-test record-fixtures clean help
 
 help:
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
 
 demo: $(STAMP) ## unpack a recording, print its report, and name the command that opens its timeline
 	@mkdir -p demo
@@ -66,6 +67,17 @@ bench: $(STAMP) ## measure speed and memory against peers in the same run (minut
 
 wheel: $(STAMP) ## build dist/*.whl
 	$(BIN)/python -m build --wheel --outdir dist .
+
+wheel-arm64: $(STAMP) ## build dist/*_aarch64.whl on another machine
+	@command -v aarch64-linux-gnu-gcc >/dev/null || { echo "A compiler for arm64 is needed: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"; exit 2; }
+	@rustup target list --installed | grep -qx $(ARM64) || { echo "Rust lacks the target: rustup target add $(ARM64)"; exit 2; }
+	CARGO_BUILD_TARGET=$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc PYO3_CROSS_PYTHON_VERSION=3.11 \
+	  _PYTHON_HOST_PLATFORM=linux-aarch64 $(BIN)/python -m build --wheel --outdir dist .
+
+images: ## build the container images syncline and syncline-record, from dist/*.whl
+	@ls dist/*_$$(uname -m).whl >/dev/null 2>&1 || { echo "There is no wheel for $$(uname -m) in dist/: make wheel"; exit 2; }
+	docker build -f docker/analysis.Dockerfile -t syncline .
+	docker build -f docker/record.Dockerfile -t syncline-record .
 
 sdist: $(STAMP) ## build dist/*.tar.gz, which contains the built page
 	$(BIN)/python -m build --sdist --outdir dist .

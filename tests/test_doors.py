@@ -128,6 +128,33 @@ def test_bash_completes(tmp_path: Path) -> None:
     assert done.stdout == "bystanders\n"
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes() -> None:
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    words = "syncline completion fish | source; complete --do-complete 'syncline report x.log byst'"
+    done = subprocess.run(
+        ["fish", "-c", words], capture_output=True, text=True, check=True, env=env
+    )
+    assert done.stdout.split() == ["bystanders"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_is_told_what_fits() -> None:
+    """zsh completes only in a terminal, so its function is called with stand-ins for what the terminal's part does."""
+    words = """
+        compdef() { :; }
+        compadd() { print -l -- "added ${(@P)@[-1]}"; }
+        eval "$(syncline completion zsh)"
+        words=(syncline report x.log byst); CURRENT=4
+        _syncline_completion
+    """
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["zsh", "-fc", words], capture_output=True, text=True, check=True, env=env
+    )
+    assert done.stdout == "added bystanders\n"
+
+
 def test_a_filter_without_a_match_says_what_there_is() -> None:
     for command in (("report",), ("report", "files"), ("advise",)):
         done = run(command[0], SMALL4, *command[1:], "--comm", "nosuch")
