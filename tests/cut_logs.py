@@ -20,9 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pyarrow import parquet
 from syncline import _core
 from syncline.recordings import InputHints
+
+from tests import once
 
 DATA = Path(__file__).parent / "data"
 TABLES = ("sync", "bio", "call")
@@ -203,11 +204,8 @@ def convert(
         path.write_bytes(text)
         paths.append(str(path))
     hints = dict.fromkeys(paths, InputHints(offset_ns=0)) if needs_offset else {}
-    summary = _core.convert(paths, f"{folder}/out/", hints=hints)
-    tables = {
-        name: parquet.read_table(f"{folder}/out/syncline_{name}.parquet").to_pylist()
-        for name in TABLES
-    }
+    summary = _core.convert(paths, f"{folder}/out/", hints=hints, is_temporary=True)
+    tables = {name: once.read_rows(folder / "out" / f"syncline_{name}.parquet") for name in TABLES}
     lost = {row["reason"]: row["count"] for row in summary["losses"] if row["severity"] == "loss"}
     return tables, lost
 
