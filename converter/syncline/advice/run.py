@@ -38,7 +38,7 @@ _UNRECORDED = "unrecorded"
 _MOSTLY = 0.5
 _OF_FILES = "SELECT 1 FROM syncline_sync_call WHERE COALESCE(what, '') NOT LIKE '%whole%' LIMIT 1"
 _LENGTHS = "SELECT COUNT(*), COUNT(dur_ns) FROM syncline_sync"
-_PHASES_SEEN = "SELECT value FROM syncline_meta WHERE key = 'phases_seen'"
+_FACTS = "SELECT key, value FROM syncline_meta"
 # The findings that the answer of `report` begins with.
 _OF_ANSWER = {_UNRECORDED, "neighbour", "cpu"}
 # The part of the wall time from which on a finding is worth a sentence of the answer.
@@ -165,7 +165,7 @@ def statements_of_advice() -> list[str]:
         f"SELECT {column} FROM syncline_{table}"
         for table, column in (need.split(".") for need in held)
     ]
-    shown = [_OF_FILES, _LENGTHS, _PHASES_SEEN, shared(OF_KERNEL)]
+    shown = [_OF_FILES, _LENGTHS, _FACTS, shared(OF_KERNEL)]
     return [*shown, *columns, *(report.sql for report in texts if report)]
 
 
@@ -245,7 +245,7 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
     if not run_query(engine, _OF_FILES).rows:
         # A sync of a whole file system has no file whose name could be missing.
         held |= {"sync.path", "sync.ino"}
-    for key, value in run_query(engine, "SELECT key, value FROM syncline_meta").rows:
+    for key, value in run_query(engine, _FACTS).rows:
         held.add(f"fact:{key}")
         if key == "phases_seen":
             held |= {f"phase:{phase}" for phase in str(value).split(", ")}

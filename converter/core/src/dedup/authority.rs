@@ -142,7 +142,7 @@ impl Authority {
             match event.kind {
                 Kind::BlockComplete { dev, .. } => _ = self.completes.insert((log, dev)),
                 Kind::BlockSubmit { dev, .. } | Kind::BioSubmit { dev, .. } | Kind::Probe(Probe::Read { dev, .. }) => {
-                    _ = self.submits.insert((log, dev));
+                    _ = self.submits.insert((log, dev))
                 }
                 Kind::CallExit { .. } => _ = self.exits.insert((log, event.tid)),
                 _ => {}
@@ -386,8 +386,6 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             | Probe::WriteWaitEnd { .. }
             | Probe::PageLock { .. }
             | Probe::PageLockEnd
-            | Probe::FileCall(_)
-            | Probe::FileReturn(_)
             | Probe::Throttle { .. }
             | Probe::Write(_),
         )
