@@ -57,7 +57,7 @@ UNITS = {
 EACH_RUN = frozenset(
     {
         *("bystanders", "device", "durability", "groups", "journal"),
-        *("neighbours", "parallel", "phases", "scatter", "threads", "whose-data"),
+        *("neighbours", "parallel", "phases", "scatter", "threads", "whose-data", "writeback"),
     }
 )
 

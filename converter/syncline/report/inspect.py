@@ -106,6 +106,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "stacks": (("stack",),),
     "threads": (("tid", "pid"),),
     "whose-data": (("bios",),),
+    "writeback": (("bios",),),
 }
 
 # (report, column) -> the column that the report uses instead of an unknown one.
@@ -129,6 +130,9 @@ INSTEAD = {
     ("summary", "ino"): "path",
     ("summary", "pid"): "comm",
     ("summary", "process"): "comm",
+    ("writeback", "dev"): "path",
+    ("writeback", "ino"): "path",
+    ("writeback", "path"): "ino",
 }
 
 # Columns that are null for requests without a bio.
