@@ -529,12 +529,15 @@ def test_marks_outside_the_log_are_warned_of(text: str, change: str | None, tmp_
     line = 2 if text.startswith("time") else 1
     file = marks(tmp_path, text)
     trace = f"{tmp_path}/t.pftrace"
-    for arguments in (
-        ("convert", "-q", SMALL1, "-o", trace),
-        ("report", SMALL1),
-        ("report", trace),
-        ("report", SMALL1, "--engine", "embedded"),
-    ):
+    commands = [("convert", "-q", SMALL1, "-o", trace)]
+    if text.startswith(("41753514,", "1763")):
+        # One place warns, for all commands. So a time that another unit explains is tried with each, and one that none explains.
+        commands += [
+            ("report", SMALL1),
+            ("report", trace),
+            ("report", SMALL1, "--engine", "embedded"),
+        ]
+    for arguments in commands:
         stderr = run(*arguments, "--marks", file).stderr
         assert f"warning: {file}:{line}: the mark 'a'" in stderr, arguments
         assert "outside the log, which spans 41753514022 to 41950647413 ns" in stderr

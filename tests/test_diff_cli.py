@@ -36,7 +36,15 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_exit_codes_follow_the_verdict(sides: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def kept(sides: Path) -> Path:
+    """Returns a folder with a baseline of each side: a diff of two reads no runs, which takes most of its time."""
+    for name in ("base", "worse"):
+        ok("baseline", "save", sides / name, "-o", sides / f"{name}.json")
+    return sides
+
+
+def test_exit_codes_follow_the_verdict(sides: Path, kept: Path, tmp_path: Path) -> None:
     base, same, worse = (sides / name for name in ("base", "same", "worse"))
     equal = run("diff", base, same)
     # Equal sides raise no alarm. A row that looks worse by chance may be undecided.
@@ -45,7 +53,7 @@ def test_exit_codes_follow_the_verdict(sides: Path, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "Regression: " in done.stdout
     assert "Traceback" not in done.stderr
-    better = run("diff", worse, base)
+    better = run("diff", kept / "worse.json", kept / "base.json")
     assert better.returncode in (0, 5)
     assert "improvement" in better.stdout
     few = run("diff", f"{base}/run[01].log", f"{worse}/run[01].log")
@@ -71,10 +79,11 @@ def test_runs_named_by_options_equal_runs_in_folders(sides: Path) -> None:
     assert by_options["base"]["runs"] == by_folders["base"]["runs"]
 
 
-def test_outputs_have_the_verdict_and_the_warnings(sides: Path, tmp_path: Path) -> None:
+def test_outputs_have_the_verdict_and_the_warnings(kept: Path, tmp_path: Path) -> None:
+    base, worse = kept / "base.json", kept / "worse.json"
     files = [tmp_path / f"diff.{ending}" for ending in ("json", "md", "xml", "txt")]
     options = [word for file in files for word in ("-o", file)]
-    done = run("diff", sides / "base", sides / "worse", *options)
+    done = run("diff", base, worse, *options)
     assert done.returncode == 1
     result = json.loads(files[0].read_text())
     assert result["verdict"] == "regression"
@@ -93,7 +102,7 @@ def test_outputs_have_the_verdict_and_the_warnings(sides: Path, tmp_path: Path) 
     assert "no ending that chooses a format" in fails(2, "diff", SMALL1, SMALL1, "-o", "x.html")
     assert "cannot write" in fails(2, "diff", SMALL1, SMALL4, "-o", tmp_path / "no" / "x.md")
     for form in ("json", "md", "junit"):
-        done = run("diff", sides / "base", sides / "worse", "--format", form)
+        done = run("diff", base, worse, "--format", form)
         assert done.returncode == 1
         # stdout is for a program. The user still gets the verdict and the warnings on stderr.
         assert done.stderr.endswith("regression\n")
