@@ -21,6 +21,15 @@ def test_what_means_something_else_in_spark_is_changed() -> None:
     assert "(COUNT(*) OVER w) - 1" in text
 
 
+def test_two_tables_of_one_name_stay_where_they_are() -> None:
+    """Each use of a macro has its own. At the top, Spark refuses the second one of a name."""
+    sql = (
+        "SELECT * FROM (WITH a AS (SELECT 1 AS x) SELECT * FROM a) AS q"
+        " JOIN (WITH a AS (SELECT 2 AS x) SELECT * FROM a) AS r USING (x)"
+    )
+    assert spark_sql.translate(sql) == [sql]
+
+
 def test_a_window_of_lead_has_no_frame() -> None:
     frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     (text,) = spark_sql.translate(

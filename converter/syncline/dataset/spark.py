@@ -276,7 +276,7 @@ class SparkEngine:
         for cte in spark_sql.tables(statement):
             if self._is_unrolled(cte):
                 self._unroll(cte)
-        return self._rows(statement.sql("spark"))
+        return self._rows(spark_sql.written(statement))
 
     def _is_unrolled(self, cte: exp.CTE) -> bool:
         """Returns whether it is a recursive table that keeps each row once, which Spark's SQL cannot compute."""
@@ -300,8 +300,9 @@ class SparkEngine:
         def frame(
             query: Any, before: list[Any] = before, columns: list[str] = columns
         ) -> DataFrame:
-            text = ", ".join(one.sql("spark") for one in before)
-            text = f"WITH {text} {query.sql('spark')}" if text else query.sql("spark")
+            own = spark_sql.written(query)
+            text = ", ".join(map(spark_sql.written, before))
+            text = f"WITH {text} {own}" if text else own
             found = self._spark.sql(text)
             return found.toDF(*columns) if columns else found
 

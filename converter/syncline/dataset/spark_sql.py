@@ -10,7 +10,7 @@ from syncline.engine import EngineError, SqlError
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["package", "parsed", "tables", "translate", "type_of"]
+__all__ = ["package", "parsed", "tables", "translate", "type_of", "written"]
 
 
 def package(name: str, what: str = "Spark") -> Any:
@@ -39,7 +39,19 @@ def translate(sql: str) -> list[str]:
     Raises:
         SqlError: the SQL cannot be parsed, or is no query and no view.
     """
-    return [statement.sql("spark") for statement in parsed(sql)]
+    return [written(statement) for statement in parsed(sql)]
+
+
+def written(expression: exp.Expression) -> str:
+    """Returns the text of an expression for Spark, with each WITH where it stands.
+
+    sqlglot would move all of them to the top, where two uses of one macro have tables of the same names.
+    """
+    dialect = package("sqlglot").Dialect.get_or_raise("spark")
+    generator = type(
+        "Generator", (dialect.generator_class,), {"EXPRESSIONS_WITHOUT_NESTED_CTES": set()}
+    )
+    return str(generator(dialect=dialect).generate(expression))
 
 
 def parsed(sql: str) -> list[exp.Expression]:
