@@ -187,7 +187,7 @@ WITH
   -- The bios that were ahead, and whose they are.
   bystander AS (
     SELECT
-      of!(bio, (run, bio_id)),
+      of!(ahead, (run, bio_id)),
       CASE
         WHEN bio.sync_id IS NOT NULL THEN 'sync'
         WHEN bio.direction NOT IN ('write', 'flush') THEN bio.direction
