@@ -560,8 +560,8 @@ impl Plain {
                     let texts = [call.path, call.to_path, call.flags, call.stack].map(name);
                     format!("{texts:?} {op:?} {creates:?} {naming:?} {fd} {offset} {len}")
                 }
-                Kind::FileReturn(FileReturn { op, untimed, entry_lost, path, stack, ret, lasted }) => {
-                    format!("{op:?} {untimed} {entry_lost} {:?} {ret:?} {lasted}", [path, stack].map(name))
+                Kind::FileReturn(FileReturn { op, untimed, entry_lost, path, stack, ret, lasted, created }) => {
+                    format!("{op:?} {untimed} {entry_lost} {:?} {ret:?} {lasted} {created:?}", [path, stack].map(name))
                 }
                 Kind::CallExit { op, ret, stack, untimed, entry_lost } => {
                     format!("{op:?} {ret:?} {:?} {untimed} {entry_lost}", name(stack))

@@ -27,6 +27,7 @@ _LOST = (
 )
 # How to record what rules are about: sync() is in no class of strace.
 RECORD = "strace -f -y -T -ttt -s 0 -e trace=%file,%desc,%process,%network,sync -o LOG COMMAND"
+_RECORD_THEM = f"record them: {RECORD}, or as root: syncline record --files -o RUN -- COMMAND"
 
 
 class Unanswerable(Exception):
@@ -100,9 +101,9 @@ def warnings(engine: SqlEngine) -> list[str]:
 def _refuse_without_writes(engine: SqlEngine) -> None:
     ops = {op for (op,) in run_query(engine, "SELECT DISTINCT op FROM syncline_file_op").rows}
     if not ops - {"exit"}:
-        raise Unanswerable("no operations on files are recorded", f"record them: {RECORD}")
+        raise Unanswerable("no operations on files are recorded", _RECORD_THEM)
     if not ops & {"write", "truncate", "allocate", "map"}:
-        raise Unanswerable("no writes are recorded", f"record them: {RECORD}")
+        raise Unanswerable("no writes are recorded", _RECORD_THEM)
 
 
 def _prepare(engine: SqlEngine) -> None:

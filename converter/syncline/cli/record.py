@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from platform import machine
 from typing import Any
 
 import click
@@ -77,6 +78,11 @@ def _absolute(path: str) -> str:
     show_default=True,
     help="Which bios that read are recorded (routes ring-buffer and dynamic-events): a read takes three events.",
 )
+@click.option(
+    "--files",
+    is_flag=True,
+    help="Also record what is done to files, for `syncline check`: open, write, rename and others (route dynamic-events).",
+)
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
 @click.option(
     "--and-report",
@@ -99,6 +105,7 @@ def command(
     buffer_kb: int,
     writes: bool,
     reads: str,
+    files: bool,
     force: bool,
     and_report: bool,
     command: tuple[str, ...],
@@ -119,6 +126,16 @@ def command(
             f"the route {route} does not record writes",
             f"choose --route {' or '.join(routes.WITH_WRITES)}, or leave it out",
         )
+    if files and route is not None and route not in routes.WITH_FILES:
+        raise Failure(
+            f"the route {route} does not record operations on files",
+            f"choose --route {' or '.join(routes.WITH_FILES)}, or leave it out",
+        )
+    if files and machine() != "x86_64":
+        raise Failure(
+            "operations on files are recorded on x86_64 only, because the flags of an open have other numbers elsewhere",
+            "record with strace for `syncline check`",
+        )
     folder = output or Path(time.strftime("syncline-%Y%m%d-%H%M%S"))
     request = Request(
         folder=folder,
@@ -130,6 +147,7 @@ def command(
         force=force,
         has_writes=writes,
         has_reads=reads == "all",
+        has_files=files,
     )
     try:
         with recorded(request, say) as (run, manifest):

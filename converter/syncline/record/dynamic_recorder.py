@@ -48,14 +48,21 @@ class DynamicRecorder:
         *,
         has_writes: bool = False,
         has_reads: bool = True,
+        has_files: bool = False,
     ) -> None:
-        """Defines the probes. With `has_writes`, also those of each write; with `has_reads`, those of bios that read.
+        """Defines the probes.
+
+        With `has_writes`, also those of each write; with `has_reads`, those of bios that read; with `has_files`, those
+        of operations on files.
 
         Raises:
             RecordError: the kernel does not let it. Nothing is left.
         """
         self._folder = folder
-        self.group = ProbeGroup(tracefs, has_writes=has_writes, has_reads=has_reads)
+        self._has_files = has_files
+        self.group = ProbeGroup(
+            tracefs, has_writes=has_writes, has_reads=has_reads, has_files=has_files
+        )
         self.problems: list[str] = []
         self._mounts = MountWatch()
         self._paths: FilePaths | None = None
@@ -183,7 +190,9 @@ class DynamicRecorder:
             fields = self.group.report.missing_fields.get(_READ, {})
             is_read_named = _READ in probed and not fields.keys() & {"mode", "dev", "ino", "gen"}
             read = {f"{self.group.name}/{_READ}": _NAMES_FILE} if is_read_named else {}
-            self._paths = FilePaths(self.ring.instance, events, others, read)
+            self._paths = FilePaths(
+                self.ring.instance, events, others, read, has_all_mounts=self._has_files
+            )
         except RecordError as error:
             self.problems.append(f"no paths but the last names of each: {error.message}")
 

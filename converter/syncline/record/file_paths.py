@@ -37,6 +37,8 @@ class FilePaths:
         events: list[str],
         others: Sequence[str] = (),
         read: Mapping[str, str] | None = None,
+        *,
+        has_all_mounts: bool = False,
     ) -> None:
         """Counts the hits of events with the fields dev, ino and gen.
 
@@ -45,6 +47,7 @@ class FilePaths:
             events: those that begin the sync of a file.
             others: those of the writeback of a file.
             read: those of a read of a file, with the condition on their fields under which they name one.
+            has_all_mounts: writes where each file system is mounted, because events name files of all.
 
         Raises:
             RecordError: the kernel has no histograms.
@@ -57,6 +60,7 @@ class FilePaths:
             event: (f"{_BY_FILE} if {condition}",) for event, condition in (read or {}).items()
         }
         self._of_reads = frozenset(read or ())
+        self._has_all_mounts = has_all_mounts
         self._events = events
         self._files: dict[tuple[int, int, int], dict[str, Any]] = {}
         self._synced: set[tuple[int, int, int]] = set()
@@ -137,7 +141,7 @@ class FilePaths:
                 line = {"dev": dev, "ino": ino, "generation": generation, **row}
                 out.write(json_line(line) + "\n")
             for mount in mounts.parse(_text("/proc/self/mountinfo")):
-                if mount.dev in devices:
+                if self._has_all_mounts or mount.dev in devices:
                     line = {"dev": mount.dev, "mount": mount.point, "root": mount.root}
                     out.write(json_line(line) + "\n")
         return outcome

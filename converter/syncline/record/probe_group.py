@@ -57,14 +57,23 @@ class Report:
 class ProbeGroup:
     """The probes of one group. `define` may be called again, when a module has been loaded."""
 
-    def __init__(self, tracefs: Path, *, has_writes: bool = False, has_reads: bool = True) -> None:
+    def __init__(
+        self,
+        tracefs: Path,
+        *,
+        has_writes: bool = False,
+        has_reads: bool = True,
+        has_files: bool = False,
+    ) -> None:
         self.tracefs = tracefs
         self.name = dynamic_events.free_group(tracefs)
         found, self.tracepoints = probes.load()
         self.probes = [
             probe
             for probe in found
-            if (has_writes or not probe.of_writes) and (has_reads or not probe.of_reads)
+            if (has_writes or not probe.of_writes)
+            and (has_reads or not probe.of_reads)
+            and (has_files or not probe.of_files)
         ]
         self.report = Report()
         # Whether fields with the address of a function have its name. Known after `define`.

@@ -79,6 +79,7 @@ class Probe:
     counted: bool = False
     of_writes: bool = False
     of_reads: bool = False
+    of_files: bool = False
     inside: str = ""
     condition: str = ""
 
@@ -204,6 +205,7 @@ def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
         one.get("counted", False),
         one.get("of_writes", False),
         one.get("of_reads", False),
+        one.get("of_files", False),
         one.get("inside", ""),
         one.get("condition", ""),
     )
@@ -316,12 +318,14 @@ def _expression(
     if found is None:
         raise ValueError(f"{expression!r} is no expression")
     root, path, mark, other, other_path, kind = found.groups()
-    if root == "$retval":
+    if root == "$retval" and other is None:
         return expression
     if btf is None:
         raise Unavailable(f"there is no BTF for {function}")
     if probe.on == "tracepoint":
         return _inside(probe, (root, path), (mark, other, other_path), kind, btf)
+    if root == "$retval":
+        return _pointed(root, other or "", other_path or "", kind, btf)
     parameters = btf.parameters(function)
     position = probe.parameters.index(root)
     if parameters is None or position >= len(parameters):
@@ -330,10 +334,7 @@ def _expression(
         kind = "symstr"
     name, type_id = parameters[position]
     if other is not None:
-        struct = btf.struct(other)
-        if struct is None:
-            raise Unavailable(f"BTF does not describe {other}")
-        return _raw(f"$arg{position + 1}", struct, other_path or "", kind, btf, 0)
+        return _pointed(f"$arg{position + 1}", other, other_path or "", kind, btf)
     # Also done if the names are used: so a member that does not exist is found before the kernel refuses it.
     raw = _raw(f"$arg{position + 1}", type_id, path, kind, btf)
     by_name = f"{name}{path}" + (f":{kind}" if kind else "")
@@ -342,6 +343,17 @@ def _expression(
     if len(raw) > _MAX_EXPRESSION:
         raise Unavailable(f"{expression} is too long for the kernel")
     return raw
+
+
+def _pointed(address: str, name: str, path: str, kind: str | None, btf: Btf) -> str:
+    """Returns an expression for a member of the struct at an address."""
+    struct = btf.struct(name)
+    if struct is None:
+        raise Unavailable(f"BTF does not describe {name}")
+    text = _raw(address, struct, path, kind, btf, 0)
+    if len(text) > _MAX_EXPRESSION:
+        raise Unavailable(f"{name}{path} is too long for the kernel")
+    return text
 
 
 def _variable(found: re.Match[str], btf: Btf | None) -> str:

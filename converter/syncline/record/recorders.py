@@ -54,11 +54,12 @@ class Recorders:
         *,
         has_writes: bool = False,
         has_reads: bool = True,
+        has_files: bool = False,
     ) -> None:
         """Starts the recorders of a route. strace is started with the command instead.
 
-        With `has_writes`, the route dynamic-events also records each write; with `has_reads`, it and the route
-        ring-buffer record bios that read.
+        With `has_writes`, the route dynamic-events also records each write, and with `has_files` operations on files;
+        with `has_reads`, it and the route ring-buffer record bios that read.
 
         Raises:
             RecordError: a recorder does not start.
@@ -73,7 +74,13 @@ class Recorders:
             self._guard = Guard(mounted)
             if route.name == "dynamic-events":
                 self.kernel = DynamicRecorder(
-                    mounted, folder, buffer_kb, tasks, has_writes=has_writes, has_reads=has_reads
+                    mounted,
+                    folder,
+                    buffer_kb,
+                    tasks,
+                    has_writes=has_writes,
+                    has_reads=has_reads,
+                    has_files=has_files,
                 )
             else:
                 self.kernel = PatchedRecorder(

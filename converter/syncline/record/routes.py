@@ -23,6 +23,8 @@ _BY_SCRIPT = ("pid", "comm", "device")
 NAMES: tuple[Name, ...] = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
 # Those that can also record each write.
 WITH_WRITES: tuple[Name, ...] = ("dynamic-events", "strace")
+# Those that can also record operations on files.
+WITH_FILES: tuple[Name, ...] = ("dynamic-events",)
 
 
 @dataclass(frozen=True)

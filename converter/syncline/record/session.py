@@ -57,6 +57,8 @@ class Request:
     has_writes: bool = False
     # Also bios that read; routes ring-buffer and dynamic-events.
     has_reads: bool = True
+    # Also operations on files; route dynamic-events.
+    has_files: bool = False
 
 
 @contextlib.contextmanager
@@ -78,7 +80,7 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
     needs_tracefs = request.route != "strace"
     with mounted(say) if needs_tracefs else contextlib.nullcontext():
         _remove_dead_instances(say)
-        route = routes.choose(request.route, _target(request), _without_writes(request))
+        route = routes.choose(request.route, _target(request), _unable(request))
         with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
             try:
                 yield (
@@ -98,12 +100,16 @@ def _target(request: Request) -> routes.Target:
     return "machine"
 
 
-def _without_writes(request: Request) -> dict[routes.Name, RecordError]:
+def _unable(request: Request) -> dict[routes.Name, RecordError]:
     """Returns the routes that cannot record what was requested, and why."""
-    if not request.has_writes:
-        return {}
-    error = RecordError("it does not record writes", "")
-    return {name: error for name in routes.NAMES if name not in routes.WITH_WRITES}
+    lacking: dict[routes.Name, RecordError] = {}
+    for is_wanted, what, having in (
+        (request.has_writes, "writes", routes.WITH_WRITES),
+        (request.has_files, "operations on files", routes.WITH_FILES),
+    ):
+        error = RecordError(f"it does not record {what}", "")
+        lacking |= {name: error for name in routes.NAMES if is_wanted and name not in having}
+    return lacking
 
 
 def _hand_over(folder: RunFolder, say: Say) -> None:
@@ -146,7 +152,7 @@ def _full(folder: RunFolder, error: OSError) -> OutputError:
 
 def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
     """Records by a route or, if it does not start and was not requested, by the next best one."""
-    failed = _without_writes(request)
+    failed = _unable(request)
     while True:
         say(f"route: {route.name}, because {route.why}")
         if route.cannot_see:
@@ -225,6 +231,7 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
                 scanner.tasks,
                 has_writes=request.has_writes,
                 has_reads=request.has_reads,
+                has_files=request.has_files,
             )
         except RecordError as error:
             raise RouteError(error.message, error.hint) from None

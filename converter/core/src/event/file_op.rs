@@ -1,5 +1,6 @@
 //! Operations on files that are no syncs: what a program opened, wrote, renamed, removed.
 
+use super::Dev;
 use crate::names::NameId;
 
 /// No descriptor.
@@ -126,4 +127,30 @@ pub struct FileReturn {
     pub ret: Option<i64>,
     /// The duration that the tracer measured, or `NO_NUMBER`.
     pub lasted: i64,
+    /// Whether it created its file, if the event says so.
+    pub created: Option<bool>,
+}
+
+/// A function of the kernel begins an operation. It names its file from the root of the file system of `dev`, or by its last parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProbedCall {
+    pub op: FileOpKind,
+    pub dev: Dev,
+    pub path: NameId,
+    pub to_path: NameId,
+    pub flags: NameId,
+    pub offset: i64,
+    pub len: i64,
+}
+
+/// The function returns. The kernel may have dropped its begin, because the file is on none of the file systems that are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProbedReturn {
+    pub op: FileOpKind,
+    pub dev: Dev,
+    /// The file that it opened.
+    pub path: NameId,
+    /// `None` if it has succeeded, and the descriptor is not recorded.
+    pub ret: Option<i64>,
+    pub created: Option<bool>,
 }

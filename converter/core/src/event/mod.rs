@@ -437,6 +437,12 @@ impl Kind {
         match self {
             Self::Probe(Probe::WriteWaitStart { waited_for, .. }) => f(&mut waited_for.holder_comm),
             Self::Probe(Probe::Write(WriteEvent::Start(call))) => f(&mut call.path),
+            Self::Probe(Probe::FileCall(call)) => {
+                f(&mut call.path);
+                f(&mut call.to_path);
+                f(&mut call.flags);
+            }
+            Self::Probe(Probe::FileReturn(returned)) => f(&mut returned.path),
             Self::Probe(Probe::SyncEnter { function, path, container_path, fs, .. }) => {
                 f(function);
                 f(path);

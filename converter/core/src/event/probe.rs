@@ -2,6 +2,7 @@
 //! address of the bio and by the inode of the folio.
 
 use super::bio_flags::BioFlags;
+use super::file_op::{ProbedCall, ProbedReturn};
 use super::write::WriteEvent;
 use super::{Dev, FastCommitReason, FastCommitStatus, WaitKind};
 use crate::names::NameId;
@@ -288,6 +289,9 @@ pub enum Probe {
         ino: u64,
     },
     PageLockEnd,
+    /// A thread begins an operation on a file, or has ended it.
+    FileCall(ProbedCall),
+    FileReturn(ProbedReturn),
     /// A thread that writes is about to pause for this time, because too much page cache is dirty.
     Throttle {
         pause_ns: i64,

@@ -215,7 +215,9 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::BlockComplete { .. }
         | Kind::BlockDone { .. }
         | Kind::Probe(Probe::End { .. }) => 0,
-        Kind::CallEnter { .. } | Kind::FileCall(_) | Kind::Probe(Probe::Write(WriteEvent::Lost)) => 1,
+        Kind::CallEnter { .. }
+        | Kind::FileCall(_)
+        | Kind::Probe(Probe::FileCall(_) | Probe::Write(WriteEvent::Lost)) => 1,
         Kind::SyncStart { .. }
         | Kind::WbStart { .. }
         | Kind::Probe(Probe::SyncEnter { .. } | Probe::WorkStart { .. } | Probe::Write(WriteEvent::Start(_))) => 2,
@@ -252,7 +254,7 @@ fn rank(kind: &Kind) -> u8 {
         Kind::SyncEnd { .. }
         | Kind::WbEnd { .. }
         | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd | Probe::Write(WriteEvent::End(_))) => 10,
-        Kind::CallExit { .. } | Kind::FileReturn(_) => 11,
+        Kind::CallExit { .. } | Kind::FileReturn(_) | Kind::Probe(Probe::FileReturn(_)) => 11,
         Kind::Mark { .. } | Kind::Torn { .. } | Kind::Other | Kind::Probe(Probe::Write(WriteEvent::Limits { .. })) => {
             12
         }

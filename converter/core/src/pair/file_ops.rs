@@ -4,7 +4,9 @@ use super::stores::file_ops::OpenOp;
 use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::Event;
-use crate::event::file_op::{Creates, FileCall, FileOpKind, FileReturn, NO_FD, NO_NUMBER, Naming};
+use crate::event::file_op::{
+    Creates, FileCall, FileOpKind, FileReturn, NO_FD, NO_NUMBER, Naming, ProbedCall, ProbedReturn,
+};
 use crate::names::NameId;
 use crate::rows::file_op::FileOp;
 use crate::rows::{Confidence, Missing};
@@ -16,7 +18,7 @@ impl Pairer {
             self.give_up_file_op(e.tid, out)?;
             return self.emit_file_op(e.tid, &open, None, None, out);
         }
-        match self.file_ops.open.insert(e.tid, open) {
+        match self.file_ops.open.insert(e.tid, open).filter(|before| !was_dropped(before)) {
             Some(before) => self.emit_file_op(e.tid, &before, None, Some(Missing::End), out),
             None => Ok(()),
         }
@@ -47,6 +49,28 @@ impl Pairer {
         self.emit_file_op(e.tid, &open, Some((e.ts, returned)), Some(Missing::Start), out)
     }
 
+    pub(super) fn probed_call(&mut self, e: &Event, call: &ProbedCall, out: &mut Out<'_>) -> Result<()> {
+        let ProbedCall { op, path, to_path, flags, offset, len, .. } = *call;
+        let (known, to_known) = (whole(path, out), whole(to_path, out));
+        let naming = if (known, to_known) == (path, to_path) { Naming::Shown } else { Naming::Unknown };
+        let (path, to_path) = (known, to_known);
+        let (creates, fd, stack) = (Creates::NotAsked, NO_FD, NameId::NONE);
+        let call = FileCall { op, creates, naming, fd, path, to_path, flags, stack, offset, len };
+        self.file_call(e, call, out)
+    }
+
+    pub(super) fn probed_return(&mut self, e: &Event, returned: &ProbedReturn, out: &mut Out<'_>) -> Result<()> {
+        let ProbedReturn { op, path, ret, created, .. } = *returned;
+        if self.file_ops.open.get(&e.tid).is_none_or(|open| open.call.op != op) {
+            return Ok(());
+        }
+        let Some(open) = self.file_ops.open.remove(&e.tid) else { return Ok(()) };
+        let path = whole(path, out);
+        let (untimed, entry_lost, stack, lasted) = (false, false, NameId::NONE, NO_NUMBER);
+        let returned = FileReturn { op, untimed, entry_lost, path, stack, ret, lasted, created };
+        self.emit_file_op(e.tid, &open, Some((e.ts, returned)), None, out)
+    }
+
     /// Writes the operations that never returned.
     pub(super) fn finish_file_ops(&mut self, out: &mut Out<'_>) -> Result<()> {
         let mut open: Vec<_> = self.file_ops.open.iter().map(|(&tid, open)| (open.start, tid)).collect();
@@ -55,7 +79,7 @@ impl Pairer {
     }
 
     fn give_up_file_op(&mut self, tid: u32, out: &mut Out<'_>) -> Result<()> {
-        match self.file_ops.open.remove(&tid) {
+        match self.file_ops.open.remove(&tid).filter(|open| !was_dropped(open)) {
             Some(open) => self.emit_file_op(tid, &open, None, Some(Missing::End), out),
             None => Ok(()),
         }
@@ -78,8 +102,9 @@ impl Pairer {
         let shown = returned.map(|(_, returned)| returned.path).filter(|path| path.is_some());
         let ret = returned.and_then(|(_, returned)| returned.ret);
         let success = ret.filter(|ret| *ret >= 0);
-        let dur =
-            returned.filter(|(_, returned)| !returned.untimed && returned.ret.is_some()).and_then(|(end, returned)| {
+        let dur = returned
+            .filter(|(_, returned)| !returned.untimed && (returned.ret.is_some() || missing.is_none()))
+            .and_then(|(end, returned)| {
                 if returned.entry_lost { FileOp::number(returned.lasted) } else { Some(end.saturating_sub(start)) }
             });
         self.file_ops.count += 1;
@@ -97,7 +122,9 @@ impl Pairer {
             to_path: call.to_path,
             flags: call.flags,
             stack: either(call.stack, returned.map(|(_, returned)| returned.stack)),
-            created: FileOp::creation(call.creates, ret),
+            created: returned
+                .and_then(|(_, returned)| returned.created)
+                .or_else(|| FileOp::creation(call.creates, ret)),
             offset: FileOp::number(call.offset),
             bytes: match op {
                 FileOpKind::Write | FileOpKind::Send => success,
@@ -112,4 +139,15 @@ impl Pairer {
         };
         out.sink.file_op(&row, out.names)
     }
+}
+
+/// A path, if it is known from its root: the last parts may be those of several files.
+fn whole(path: NameId, out: &Out<'_>) -> NameId {
+    if path.is_some() && out.names.get(path).starts_with(b"/") { path } else { NameId::NONE }
+}
+
+/// Whether a probe reports the begin of an open only: the kernel drops the end where the file is on none of the file systems that are recorded.
+fn was_dropped(open: &OpenOp) -> bool {
+    let FileCall { op, path, naming, .. } = open.call;
+    op == FileOpKind::Open && !path.is_some() && naming == Naming::Shown
 }

@@ -77,6 +77,8 @@ impl Pairer {
             Probe::WriteWaitStart { kind: WriteWaitKind::PageRead, waited_for } => {
                 self.page_read_start(e, (waited_for.dev, waited_for.ino), NO_SECTOR);
             }
+            Probe::FileCall(call) => return self.probed_call(e, &call, out),
+            Probe::FileReturn(returned) => return self.probed_return(e, &returned, out),
             Probe::PageLock { dev, ino } => self.page_lock(e, (dev, ino)),
             Probe::PageLockEnd => return self.write_wait_end(e, WriteWaitKind::PageRead, out),
             Probe::WriteWaitStart { kind, waited_for } => {

@@ -8,6 +8,7 @@ use super::run_facts::run_facts;
 use super::{FinishedInputs, Pipeline};
 use crate::dedup::{Dedup, Deduplicated, MAX_LOGS};
 use crate::error::{Error, Result};
+use crate::event::file_op::ProbedReturn;
 use crate::event::probe::Probe;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::grouping::{are_several, assign_lanes, assign_recordings};
@@ -299,6 +300,17 @@ impl Adopter<'_> {
                 *path = if known.is_empty() { NameId::NONE } else { names.intern_passing(&known) };
                 let in_container = file_table.container_path_of(*dev, *ino, *generation, parts);
                 *container_path = in_container.map_or(NameId::NONE, |path| names.intern_passing(&path));
+            }
+            Kind::Probe(Probe::FileCall(call)) => {
+                for path in [&mut call.path, &mut call.to_path].into_iter().filter(|path| path.is_some()) {
+                    // The name at the time of the event counts, not the one that the recorder found later.
+                    let known = file_table.path_of(call.dev, 0, 0, batch.names.get(*path));
+                    *path = names.intern_passing(&known);
+                }
+                adopted.name(&mut call.flags, batch, names);
+            }
+            Kind::Probe(Probe::FileReturn(ProbedReturn { dev, path, .. })) if path.is_some() => {
+                *path = names.intern_passing(&file_table.path_of(*dev, 0, 0, batch.names.get(*path)));
             }
             Kind::Probe(Probe::WriteWaitStart { waited_for, .. }) => {
                 adopted.name(&mut waited_for.holder_comm, batch, names);

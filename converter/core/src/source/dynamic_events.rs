@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::event_names::errno_of_status;
 use super::values::{device, sane_range};
 use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::file_op::{FileOpKind, NO_NUMBER, ProbedCall, ProbedReturn};
 use crate::event::probe::{BioRole, FileBuffer, NO_OFFSET, Probe, SyncScope, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, Kind, NO_SECTOR};
 use crate::names::{NameId, Names};
@@ -33,7 +34,10 @@ pub(super) fn is_on_tracepoint(name: &[u8]) -> bool {
 /// Whether a field of a dynamic event is a text: a name, which may look like a number.
 pub(super) fn is_text(key: &[u8]) -> bool {
     matches!(key, b"fs" | b"holder_comm" | b"holder_comm_marked")
-        || key.strip_prefix(b"n").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+        || key
+            .strip_prefix(b"n")
+            .or_else(|| key.strip_prefix(b"t"))
+            .is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
 }
 
 /// The function of `FUNCTION+0x4/0x90`, and of `CALLER+0x4/0x90 <- FUNCTION`.
@@ -67,6 +71,8 @@ pub(super) enum DynamicEvent {
     WriteWaitEnd(WriteWaitKind),
     PageLock,
     PageLockEnd,
+    FileCall(FileOpKind),
+    FileReturn(FileOpKind),
 }
 
 /// The fields of a dynamic event. A value that is absent or of the wrong type is `None`.
@@ -108,15 +114,17 @@ impl DynamicEvent {
             b"page_lock" => Self::PageLock,
             b"page_lock_end" => Self::PageLockEnd,
             _ => match name.strip_suffix(b"_end") {
-                Some(start) => match write_wait(start) {
-                    Some(kind) => Self::WriteWaitEnd(kind),
-                    None => Self::WaitEnd(wait_site(start)?),
+                Some(start) => match (write_wait(start), file_op(start)) {
+                    (Some(kind), _) => Self::WriteWaitEnd(kind),
+                    (None, Some(op)) => Self::FileReturn(op),
+                    (None, None) => Self::WaitEnd(wait_site(start)?),
                 },
                 // The tracepoint of the kernel reports the begin of a pause.
-                None => match write_wait(name) {
-                    Some(WriteWaitKind::Throttling) => return None,
-                    Some(kind) => Self::WriteWait(kind),
-                    None => Self::WaitStart(wait_site(name)?),
+                None => match (write_wait(name), file_op(name)) {
+                    (Some(WriteWaitKind::Throttling), _) => return None,
+                    (Some(kind), _) => Self::WriteWait(kind),
+                    (None, Some(op)) => Self::FileCall(op),
+                    (None, None) => Self::WaitStart(wait_site(name)?),
                 },
             },
         })
@@ -146,7 +154,10 @@ impl DynamicEvent {
             | Self::WriteWait(_)
             | Self::WriteWaitEnd(_)
             | Self::PageLock
-            | Self::PageLockEnd => &[],
+            | Self::PageLockEnd
+            | Self::FileCall(FileOpKind::Open | FileOpKind::Exit)
+            | Self::FileReturn(_) => &[],
+            Self::FileCall(_) => &["dev", "n0"],
         }
     }
 
@@ -288,6 +299,11 @@ impl DynamicEvent {
                 None => return Some(Kind::Other),
             },
             Self::PageLockEnd => Probe::PageLockEnd,
+            Self::FileCall(op) => Probe::FileCall(file_call(op, fields, names)),
+            Self::FileReturn(op) => match file_return(op, fields, names) {
+                Some(returned) => Probe::FileReturn(returned),
+                None => return Some(Kind::Other),
+            },
             Self::FolioWaitEnd => Probe::FolioWaitEnd,
             Self::CommitRequest => Probe::CommitRequest {
                 dev: Dev(number("dev")? as u32),
@@ -304,6 +320,107 @@ impl DynamicEvent {
             },
         }))
     }
+}
+
+/// Flags of an open, as the kernel numbers them on x86_64, with the access mode in the lowest two bits.
+const OPEN_FLAGS: [(u64, &str); 12] = [
+    (0o100, "O_CREAT"),
+    (0o200, "O_EXCL"),
+    (0o1000, "O_TRUNC"),
+    (0o2000, "O_APPEND"),
+    (0o4000, "O_NONBLOCK"),
+    (0o4_000_000, "__O_SYNC"),
+    (0o10_000, "O_DSYNC"),
+    (0o40_000, "O_DIRECT"),
+    (0o200_000, "O_DIRECTORY"),
+    (0o400_000, "O_NOFOLLOW"),
+    (0o2_000_000, "O_CLOEXEC"),
+    (0o10_000_000, "O_PATH"),
+];
+const RENAME_FLAGS: [(u64, &str); 3] = [(1, "RENAME_NOREPLACE"), (2, "RENAME_EXCHANGE"), (4, "RENAME_WHITEOUT")];
+const ALLOCATE_FLAGS: [(u64, &str); 5] = [
+    (1, "FALLOC_FL_KEEP_SIZE"),
+    (2, "FALLOC_FL_PUNCH_HOLE"),
+    (8, "FALLOC_FL_COLLAPSE_RANGE"),
+    (16, "FALLOC_FL_ZERO_RANGE"),
+    (32, "FALLOC_FL_INSERT_RANGE"),
+];
+/// The bit of `f_mode` of a file that its open has created (`FMODE_CREATED`).
+const CREATED: u64 = 1 << 20;
+/// Flags of a write. Those that its file was opened with are among them.
+const WRITE_FLAGS: [(u64, &str); 3] = [(2, "RWF_DSYNC"), (4, "RWF_SYNC"), (APPENDS, "RWF_APPEND")];
+const APPENDS: u64 = 16;
+/// Pointers above this one are errors.
+const LAST_POINTER: u64 = u64::MAX - 4095;
+
+fn file_op(name: &[u8]) -> Option<FileOpKind> {
+    let name = name.strip_prefix(b"file_")?;
+    FileOpKind::ALL.into_iter().find(|op| op.name().as_bytes() == name)
+}
+
+fn file_call(op: FileOpKind, fields: &impl ProbeFields, names: &mut Names) -> ProbedCall {
+    let number = |field| fields.number(field);
+    let mut name = |prefix| path_of(fields, prefix, MAX_NAMES).map_or(NameId::NONE, |path| names.intern(&path));
+    let (path, to_path) = (name("n"), name("t"));
+    let offset = match op {
+        // Where append mode begins to write.
+        FileOpKind::Write if number("ki_flags").is_some_and(|flags| flags & APPENDS != 0) => number("file_size"),
+        _ => number("offset"),
+    };
+    let known = |number: Option<u64>| number.and_then(|n| i64::try_from(n).ok()).unwrap_or(NO_NUMBER);
+    let flags = number("flags").or_else(|| number("ki_flags")).map(|flags| match op {
+        FileOpKind::Open => open_flags(flags),
+        FileOpKind::Write => joined(flags, &WRITE_FLAGS),
+        FileOpKind::Rename => joined(flags, &RENAME_FLAGS),
+        _ => joined(flags, &ALLOCATE_FLAGS),
+    });
+    ProbedCall {
+        op,
+        dev: number("dev").map_or(Dev::UNKNOWN, |dev| Dev(dev as u32)),
+        path,
+        to_path,
+        flags: flags.filter(|flags| !flags.is_empty()).map_or(NameId::NONE, |flags| names.intern(flags.as_bytes())),
+        offset: known(offset),
+        len: known(number("len")),
+    }
+}
+
+/// `None` for an open of something else than a file or a folder of a file system that is recorded.
+fn file_return(op: FileOpKind, fields: &impl ProbeFields, names: &mut Names) -> Option<ProbedReturn> {
+    let number = |field| fields.number(field);
+    let ret = number("ret").map(|ret| match (op, u32::try_from(ret)) {
+        // A pointer if it has succeeded, or a number of 32 bits.
+        (FileOpKind::Mkdir, Ok(small)) => i64::from(small as i32),
+        (FileOpKind::Mkdir, Err(_)) if ret < LAST_POINTER => 0,
+        _ => ret as i64,
+    });
+    if op != FileOpKind::Open {
+        return Some(ProbedReturn { op, dev: Dev::UNKNOWN, path: NameId::NONE, ret, created: None });
+    }
+    let file = number("file")?;
+    if file >= LAST_POINTER {
+        return Some(ProbedReturn { op, dev: Dev::UNKNOWN, path: NameId::NONE, ret: Some(file as i64), created: None });
+    }
+    Some(ProbedReturn {
+        op,
+        dev: Dev(number("dev")? as u32),
+        path: path(fields, MAX_NAMES).map_or(NameId::NONE, |path| names.intern(&path)),
+        ret: None,
+        created: number("fmode").map(|mode| mode & CREATED != 0),
+    })
+}
+
+fn open_flags(flags: u64) -> String {
+    let access = ["O_RDONLY", "O_WRONLY", "O_RDWR", "O_ACCMODE"][(flags & 3) as usize];
+    let more = joined(flags, &OPEN_FLAGS);
+    // O_SYNC has the bits of both.
+    let more = more.replace("__O_SYNC|O_DSYNC", "O_SYNC");
+    if more.is_empty() { access.to_owned() } else { format!("{access}|{more}") }
+}
+
+fn joined(flags: u64, known: &[(u64, &'static str)]) -> String {
+    let set: Vec<&str> = known.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect();
+    set.join("|")
 }
 
 /// The bits of `i_mode` that are the type of a file, and their value for a regular file.
@@ -496,10 +613,15 @@ fn role_of(symbol: &[u8]) -> BioRole {
 /// Joins the names `n0` (the file), `n1` (its folder) and so on, up to `max_names`. The root of the file system is named `/`. A path that does
 /// not reach it begins with `...`.
 pub(super) fn path(fields: &impl ProbeFields, max_names: usize) -> Option<Vec<u8>> {
+    path_of(fields, "n", max_names)
+}
+
+/// The same for names that begin with another letter.
+fn path_of(fields: &impl ProbeFields, prefix: &str, max_names: usize) -> Option<Vec<u8>> {
     let mut names = Vec::new();
     let mut reaches_root = false;
     for n in 0..max_names {
-        let Some(name) = fields.text(&format!("n{n}")).filter(|name| !name.is_empty()) else { break };
+        let Some(name) = fields.text(&format!("{prefix}{n}")).filter(|name| !name.is_empty()) else { break };
         if name.as_ref() == b"/" {
             reaches_root = true;
             break;

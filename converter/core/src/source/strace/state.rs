@@ -820,7 +820,8 @@ impl LineContext<'_> {
         let untimed = line.dur.is_none() && (line.phase == Phase::Whole || is_coarse);
         let stack = if line.phase == Phase::Whole { NameId::NONE } else { line.stack };
         let path = if op == FileOpKind::Open { line.file } else { NameId::NONE };
-        let kind = Kind::FileReturn(FileReturn { op, untimed, entry_lost, path, stack, ret: line.ret, lasted });
+        let kind =
+            Kind::FileReturn(FileReturn { op, untimed, entry_lost, path, stack, ret: line.ret, lasted, created: None });
         self.event(task, end, kind, b"", false, batch);
     }
 
