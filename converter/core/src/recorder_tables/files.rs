@@ -31,8 +31,11 @@ impl Mount {
             return None;
         }
         let rest = names.strip_prefix(self.root.trim_end_matches('/').as_bytes())?;
-        let is_below = rest.is_empty() || rest.starts_with(b"/");
-        is_below.then(|| [self.at.trim_end_matches('/').as_bytes(), rest].concat())
+        match rest {
+            b"" | b"/" => Some(self.at.clone().into_bytes()),
+            _ if rest.starts_with(b"/") => Some([self.at.trim_end_matches('/').as_bytes(), rest].concat()),
+            _ => None,
+        }
     }
 }
 
@@ -216,6 +219,9 @@ mod tests {
         assert_eq!(path(&table, 1, 1, "/volumes/db2/wal"), "/mnt/volumes/db2/wal");
         assert_eq!(path(&table, 1, 1, ".../b"), ".../b");
         assert_eq!(path(&table, 1, 1, ""), "");
+        // The root itself.
+        assert_eq!(path(&table, 1, 1, "/"), "/mnt");
+        assert_eq!(path(&table, 1, 1, "/volumes/db"), "/srv/db");
     }
 
     #[test]
