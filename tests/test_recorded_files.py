@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
-from tests.coretools import Rows, core
+import pytest
+from syncline.check import output
+from syncline.inputs import Reading
+
+from tests.coretools import Rows, core, tables
+from tests.test_check import CASES, DATA, found, outcomes, rules_in
 
 DEV, MS = 254 << 20 | 16, 1_000_000
 MOUNT = {"dev": DEV, "mount": "/data", "root": "/"}
@@ -132,3 +138,52 @@ def test_an_end_without_its_begin_is_of_no_file_that_is_recorded(tmp_path: Path)
         (4, 7, "file_write_end", {"ret": 3}),
     )
     assert [facts(row, "ret") for row in found] == [("write", "/data/a/t", None, None, 3)]
+
+
+# --- recordings ----------------------------------------------------------------------------------
+
+RECORDED = DATA / "recorded.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(RECORDED) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+def names() -> list[str]:
+    with tarfile.open(RECORDED) as tar:
+        return sorted({member.name.partition("/")[0] for member in tar})
+
+
+@pytest.mark.parametrize("name", names())
+def test_check_says_of_a_recording_what_it_says_of_strace(
+    name: str, recorded: Path, tmp_path: Path
+) -> None:
+    """The same programs, whose faults faults.py names."""
+    rules, verdict, faults = CASES[name]
+    checked = outcomes(recorded / name, rules_in(tmp_path, rules))
+    assert (output.verdict(checked), found(checked)) == (verdict, sorted(faults))
+
+
+def test_operations_are_those_of_the_program(recorded: Path, tmp_path: Path) -> None:
+    """replace_right(): three times a new file, its rename, and the folder, which is opened to be synced."""
+    Reading().convert([str(recorded / "replace-right")], f"{tmp_path}/out/")
+    folder = "/mnt/data/replace_right"
+    mine = [row for row in tables(tmp_path / "out")["file_op"] if (row["path"] or "").startswith(folder)]  # fmt: skip
+    once = [
+        ("open", "conf.tmp", None, "O_WRONLY|O_CREAT|O_TRUNC", True, None),
+        ("write", "conf.tmp", None, None, None, len("new\n")),
+        ("rename", "conf.tmp", "conf", None, None, None),
+        ("open", "", None, "O_RDONLY|O_DIRECTORY", False, None),
+    ]
+
+    def last(path: str | None) -> str | None:
+        return None if path is None else path.removeprefix(folder).lstrip("/")
+
+    rows = [(row["op"], last(row["path"]), last(row["to_path"]), row["flags"], row["created"], row["bytes"]) for row in mine]  # fmt: skip
+    assert rows == [("mkdir", "", None, None, None, None), *once * 3]
+    assert {row["confidence"] for row in mine} == {"exact"}
+    assert all(row["dur_ns"] > 0 and row["incomplete"] is None for row in mine)

@@ -69,7 +69,11 @@ SELECT
   place.seq, sync.run, sync.ts_ns,
   CASE
     WHEN COALESCE(sync.incomplete, '') <> 'end' THEN earlier!(
-      (sync.ts_ns + sync.dur_ns),
+      (sync.ts_ns
+      + CASE
+        WHEN sync.op = 'sync' THEN COALESCE(sync.syscall_ns, sync.dur_ns)
+        ELSE sync.dur_ns
+      END),
       place.next_ns
     )
   END,
@@ -82,7 +86,9 @@ SELECT
   CAST(NULL AS TEXT),
   CAST(NULL AS INTEGER),
   CAST(NULL AS BIGINT),
-  sync.ret, sync.stack, 1, 0
+  -- It has a request for each file system, and cannot fail.
+  CASE WHEN sync.op = 'sync' THEN COALESCE(sync.ret, 0) ELSE sync.ret END,
+  sync.stack, 1, 0
 FROM syncline_sync AS sync
 JOIN _syncline_check_order AS place
   ON place.is_sync = 1
