@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from syncline.advice import advise, statements_of_advice, with_advice
 from syncline.engine import EngineError
 from syncline.engine.reads import reads
 from syncline.inputs import opened
@@ -43,6 +44,29 @@ def test_a_report_is_the_same_with_only_the_columns_that_it_names(inputs: list[P
                     assert caveats(engine) == caveats(whole)
             with opened(str(path), Reading(), statements=answer.statements()) as engine:
                 assert answer.read(engine) == answer.read(whole)
+
+
+def test_the_advice_of_an_answer_is_that_of_advise(inputs: list[Path]) -> None:
+    """With only the columns that it names, and the costliest finding that is about the program itself."""
+    # The others are about neighbours, the device and the CPUs.
+    about_others = ("neighbour", "unrecorded", "cpu", "background")
+    announced = [*answer.statements(), *statements_of_advice()]
+    for path in inputs:
+        with opened(str(path), Reading()) as whole:
+            found = [
+                one
+                for one in advise(whole)
+                if one.status == "found"
+                and one.finding.name not in about_others
+                and (one.share or 0) >= 0.01
+            ]
+        with opened(str(path), Reading(), statements=announced) as engine:
+            said = with_advice(engine, answer.read(engine)).advice
+        assert (said is None) == (not found)
+        if said is not None:
+            best = max(found, key=lambda one: one.cost_ns or 0)
+            assert (said["finding"], said["cost_ns"]) == (best.finding.name, best.cost_ns)
+            assert said["seen"] == best.seen
 
 
 def test_the_reason_for_no_rows_is_the_same_with_only_the_columns_that_it_names(

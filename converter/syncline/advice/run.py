@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from syncline.report import Table, catalogue, metadata, run_query
-from syncline.report.answer import MOST_SYNCS, Answer, read_causes
+from syncline.report.answer import Answer, is_small, read_causes
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
@@ -136,7 +136,7 @@ def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
     Raises:
         EngineError: a query failed.
     """
-    if not 0 < (answer.total["known"] or 0) <= MOST_SYNCS:
+    if not answer.total["known"] or not is_small(engine, answer.total):
         return answer
     worth = [
         one
@@ -166,6 +166,7 @@ def statements_of_advice() -> list[str]:
         for table, column in (need.split(".") for need in held)
     ]
     shown = [_OF_FILES, _LENGTHS, _FACTS, shared(OF_KERNEL)]
+    shown += [catalogue.read_sql("findings/evidence", name) for name in ("totals", "where")]
     return [*shown, *columns, *(report.sql for report in texts if report)]
 
 

@@ -18,12 +18,12 @@ __all__ = [
     "CAUSE_SHARE",
     "CAUSE_SYNCS",
     "LAST",
-    "MOST_SYNCS",
     "RESIDUE",
     "UNKNOWN",
     "Answer",
     "causes",
     "is_filtered",
+    "is_small",
     "phases",
     "read",
     "read_causes",
@@ -56,8 +56,8 @@ _FILES = (
     "unfollowed",
 )
 _REPORTS = ("phases", "neighbours", "device", "durability")
-# Syncs up to which the answer looks for neighbours: DuckDB takes about 0.3 ms of CPU each, a trace processor some ms.
-MOST_SYNCS = 20_000
+# Syncs up to which the answer looks for neighbours and for what the program could do better: DuckDB takes about 0.3 ms of CPU each, a trace processor some ms.
+_MOST_SYNCS = 20_000
 _MOST_SYNCS_OF_TRACE = 5_000
 _SEEN = "SELECT value FROM syncline_meta WHERE key = 'phases_seen'"
 # Whether it is known who was at a device.
@@ -170,8 +170,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
     slowest = _rows(engine, _sql("slowest"))
     (filtered,) = _rows(engine, _sql("filter"))
     of_all = neighbours
-    most = MOST_SYNCS if engine.name in WITH_TABLES else _MOST_SYNCS_OF_TRACE
-    if of_all is None and total["known"] <= most:
+    if of_all is None and is_small(engine, total):
         of_all = run_report(engine, "neighbours").as_dicts()
     of_phases = _rows(engine, catalogue.load("phases").sql)
     found = _by_phase(of_phases)
@@ -212,6 +211,12 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         else None,
         phases_seen=_seen(engine),
     )
+
+
+def is_small(engine: SqlEngine, total: Row) -> bool:
+    """Returns whether the input has so few syncs that the answer may take some ms for each of them."""
+    most: int = _MOST_SYNCS if engine.name in WITH_TABLES else _MOST_SYNCS_OF_TRACE
+    return bool(total["known"] <= most)
 
 
 def causes(
