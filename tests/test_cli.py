@@ -111,6 +111,9 @@ def test_a_folder_of_logs_is_a_folder_of_runs(tmp_path: Path) -> None:
     # The two runs have 50 and 100 syncs.
     assert re.search(r"^150 syncs of \d+ files by 5 threads in 2 runs", done.stdout, re.M)
     assert f"warning: {raw}/notes.md is skipped: it is not a run" in done.stderr
+    for command in ("inspect", "advise"):
+        assert "150" in ok(command, raw)
+    assert "150" in ok("query", raw, "SELECT COUNT(*) FROM syncline_sync")
     # A filter selects in each of them; a trace is already converted, and would not be filtered.
     assert "No sync passes the filter" in ok("report", raw, "--comm", "nosuch")
     ok("convert", raw / "small1.log", "-o", raw / "small1.pftrace")

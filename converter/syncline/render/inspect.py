@@ -18,6 +18,7 @@ __all__ = ["render"]
 _FORMATS = {
     "log": "{}",
     "trace": "a trace, of {}",
+    "folder": "logs or traces of several runs, of {}",
     "tables": "columns, of {}",
     "dataset": "a dataset, of {}",
     "rows": "{}",
