@@ -44,9 +44,9 @@ def bar(what: str) -> Iterator[Progress]:
 
     def update(read: int, total: int | None, events: int) -> None:
         if total and read >= total:
-            shown.update(
-                task, description=_AFTERWARDS, total=None, size=f"{events:,} events", left=""
-            )
+            shown.update(task, description=_AFTERWARDS, size=f"{events:,} events", left="")
+            # `update` takes None for no change.
+            shown.tasks[0].total = None
             return
         passed = time.monotonic() - begun
         left = f"{passed * (total - read) / read:.0f} s left" if total and read else ""
