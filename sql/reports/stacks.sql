@@ -28,7 +28,7 @@
 --   path                text   The frame and its callers, joined by `;`,
 --                              outermost first.
 WITH RECURSIVE
-  -- What the requests of each stack cost. Stacks repeat, so each is taken apart
+  -- What the requests of each stack cost. Stacks repeat, so each is split
   -- once.
   weight AS (
     SELECT
