@@ -38,10 +38,11 @@ def inputs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_a_report_is_the_same_with_only_the_columns_that_it_names(inputs: list[Path]) -> None:
     for path in inputs:
         with opened(str(path), Reading()) as whole:
+            expected = caveats(whole)
             for name in names():
                 with opened(str(path), Reading(), statements=statements([name])) as engine:
                     assert run_report(engine, name) == run_report(whole, name), name
-                    assert caveats(engine) == caveats(whole)
+                    assert caveats(engine) == expected
             with opened(str(path), Reading(), statements=answer.statements()) as engine:
                 assert answer.read(engine) == answer.read(whole)
 

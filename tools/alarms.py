@@ -9,11 +9,11 @@ import fnmatch
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from syncline import _core
-from syncline.advice import advise, names
+from syncline.advice import Advice, advise, names
 from syncline.errors import InputError
 from syncline.formats import MANIFEST
 from syncline.inputs import Reading, opened
@@ -64,13 +64,18 @@ def recordings(scratch: Path) -> Iterator[tuple[str, Path]]:
             yield str(path.relative_to(DATA)), path
 
 
-def table(scratch: Path) -> str:
-    """Runs all findings on all recordings."""
+def advice_of(name: str, path: Path) -> Iterable[Advice]:
+    """Runs all findings on a recording."""
+    with opened(str(path), Reading()) as engine:
+        return advise(engine)
+
+
+def table(scratch: Path, advice_of: Callable[[str, Path], Iterable[Advice]] = advice_of) -> str:
+    """Counts the findings of all recordings."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for name, path in recordings(scratch):
         try:
-            with opened(str(path), Reading()) as engine:
-                found = advise(engine)
+            found = advice_of(name, path)
         except (_core.CoreError, InputError):
             # Some hold no sync, which is an error.
             continue
