@@ -166,7 +166,9 @@ def statements_of_advice() -> list[str]:
         for table, column in (need.split(".") for need in held)
     ]
     shown = [_OF_FILES, _LENGTHS, _FACTS, shared(OF_KERNEL)]
-    shown += [catalogue.read_sql("findings/evidence", name) for name in ("of-syncs", "totals", "where")]
+    shown += [
+        catalogue.read_sql("findings/evidence", name) for name in ("of-syncs", "totals", "where")
+    ]
     return [*shown, *columns, *(report.sql for report in texts if report)]
 
 

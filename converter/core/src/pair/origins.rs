@@ -72,9 +72,8 @@ impl Pairer {
         let (comm, shows_syncs) = (out.names.get(row.comm), self.seen.calls || self.requests.has_been_any());
         let has_begun = self.tasks.by_id.get(&task_id).is_some_and(|task| task.has_begun);
         let may_be_at_work = self.probes.sees_bios && !self.probes.work.contains_key(&task_id);
-        let is_writer = shows_syncs
-            && !has_begun
-            && (comm.starts_with(JOURNAL) || comm.starts_with(FLUSHER) && !may_be_at_work);
+        let is_writer =
+            shows_syncs && !has_begun && (comm.starts_with(JOURNAL) || comm.starts_with(FLUSHER) && !may_be_at_work);
         row.origin_unknown &= !is_other_kind && (!is_writer || bio.is_doubtful);
         if row.origin_unknown {
             row.forget_origin();
