@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from syncline import _core
+from syncline import _core, terminal
 from syncline.inputs import Reading, opened
 from syncline.recordings import Filter
 from syncline.render import answer as rendered
@@ -268,10 +268,10 @@ def test_causes_are_data(tmp_path: Path) -> None:
 
 def test_lines_on_a_terminal_break_between_words() -> None:
     line = "  1. /a/very/long/path/that/is/longer/than/the/terminal/is/wide, wl: 751 ms in 80 syncs"
-    broken = rendered._wrapped(line, 40)
+    broken = terminal.wrapped(line, 40)
     assert "".join(broken).replace(" ", "") == line.replace(" ", "")
     assert [one.strip() for one in broken] == ["1.", line.split()[1], "wl: 751 ms in 80 syncs"]
-    assert rendered._wrapped(line, None) == [line]
+    assert terminal.wrapped(line, None) == [line]
 
 
 def test_a_return_that_comes_late_is_named() -> None:

@@ -172,7 +172,8 @@ def test_commands_need_no_trace_processor(ending: str, tmp_path: Path) -> None:
         name, *reports = command
         of_trace, of_log = run(name, trace, *reports), run(name, log, *reports)
         assert of_trace.returncode == 0, of_trace.stderr
-        assert of_trace.stdout == of_log.stdout
+        # It ends with commands on the input.
+        assert of_trace.stdout.replace(trace, log) == of_log.stdout
     svg = run("flamegraph", trace, "-o", f"{tmp_path}/a.folded")
     assert svg.returncode == 0, svg.stderr
     assert run("flamegraph", log, "-o", f"{tmp_path}/b.folded").returncode == 0

@@ -7,6 +7,7 @@ import difflib
 import click
 
 from syncline.cli.errors import Failure
+from syncline.cli.options import example
 from syncline.cli.output import show
 
 
@@ -17,7 +18,10 @@ def _complete(ctx: click.Context, _param: click.Parameter, begun: str) -> list[s
     return [name for name in (*COMMANDS, *catalogue.names()) if name.startswith(begun)]
 
 
-@click.command("help")
+@click.command(
+    "help",
+    epilog=example("syncline help diff", "syncline help model fit", "syncline help bystanders"),
+)
 @click.argument("topic", nargs=-1, metavar="[COMMAND|REPORT]", shell_complete=_complete)
 @click.pass_context
 def command(ctx: click.Context, topic: tuple[str, ...]) -> None:

@@ -57,7 +57,16 @@ UNITS = {
 EACH_RUN = frozenset(
     {
         *("bystanders", "device", "durability", "groups", "journal"),
-        *("neighbours", "parallel", "phases", "scatter", "threads", "whose-data", "writeback"),
+        *(
+            "neighbours",
+            "parallel",
+            "phases",
+            "scatter",
+            "threads",
+            "unsynced",
+            "whose-data",
+            "writeback",
+        ),
     }
 )
 

@@ -76,6 +76,10 @@ _NO_WHOLE = "no sync with {} has both its start and its end in the recording, an
 _NO_COMPLETE = "no sync with a known amount is complete: each lacks its start, its end, its call, or the submit or completion of a bio"
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
 _NO_WRITE_WAIT = "it has no wait of a write of 1 ms or longer, and none for a page that is read: the route dynamic-events records these"
+_NO_WRITE = (
+    "no bio of a write is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
+)
+_NO_FILE_CHANGE = "no write to a file is recorded: strace -f -y -T -ttt -e trace=%file,%desc records them, and syncline record --files"
 _WRITE_WAITS_UNSEEN = "waits of writes are not recorded: the route dynamic-events records them"
 
 # What pairing takes for granted, because the events of an input do not show it.
@@ -106,7 +110,6 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "stacks": (("stack",),),
     "threads": (("tid", "pid"),),
     "whose-data": (("bios",),),
-    "writeback": (("bios",),),
 }
 
 # (report, column) -> the column that the report uses instead of an unknown one.
@@ -325,6 +328,7 @@ _FLAG_ROWS = (
 _BIO_ROWS = ("syncline_bio WHERE sync_id IS NOT NULL",)
 _COMMIT_ROWS = ("syncline_journal", "syncline_wait WHERE wait <> 'flush'")
 _WRITE_WAIT_ROWS = ("syncline_write_wait",)
+_FILE_CHANGE_ROWS = ("syncline_file_op WHERE op IN ('write', 'truncate', 'allocate')",)
 # A residue says that no phase is known.
 _PHASE_ROWS = ("syncline_phase WHERE phase <> 'residue'",)
 _WHOLE = "(incomplete IS NULL OR incomplete NOT IN ('start', 'end'))"
@@ -343,7 +347,9 @@ _NEEDED_ROWS = {
     "neighbours": (_DEVICE_ROWS, _NO_DEVICE),
     "phases": (_PHASE_ROWS, _NO_PHASE),
     "slow-writes": (_WRITE_WAIT_ROWS, _NO_WRITE_WAIT),
+    "unsynced": (_FILE_CHANGE_ROWS, _NO_FILE_CHANGE),
     "whose-data": (_BIO_ROWS, _NO_BIO),
+    "writeback": (("syncline_bio WHERE direction = 'write'",), _NO_WRITE),
 }
 
 

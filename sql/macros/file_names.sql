@@ -1,0 +1,63 @@
+-- The name by which each step knows its file, while it is that of one file.
+--
+-- A rename, a link or a removal gives a name to another file or to none, and
+-- so begins a new life of the name. The steps in one life are of one file.
+--
+-- Result: a row for each name of a step, with
+--   run, seq, path  The step, and the name.
+--   is_to           1 for the second name of a rename or a link.
+--   is_change       1 if the step takes the name away, or gives it.
+--   name_id         The life of the name: before the step for the name that it
+--                   takes away, and after it for the one that it gives.
+--
+-- Example: SELECT path, COUNT(DISTINCT name_id) FROM file_names!(step)
+--   GROUP BY path
+CREATE PERFETTO MACRO file_names(
+  -- The rows of file_steps.
+  steps TableOrSubquery
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _use AS (
+      SELECT
+        run, seq, path,
+        0 AS is_to,
+        CASE
+          WHEN op = 'rename'
+          AND path <> to_path THEN 1
+          WHEN op IN ('unlink', 'rmdir') THEN 1
+          ELSE 0
+        END AS is_change
+      FROM $steps
+      WHERE path IS NOT NULL
+      UNION ALL
+      SELECT run, seq, to_path, 1, 1
+      FROM $steps
+      WHERE op IN ('rename', 'link') AND path <> to_path
+    ),
+    _counted AS (
+      SELECT
+        *,
+        MIN(2 * seq + is_to) OVER (PARTITION BY run, path) AS first_id,
+        MAX(CASE is_change WHEN 1 THEN 2 * seq + is_to END) OVER (
+          PARTITION BY run, path
+          ORDER BY seq, is_to
+          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS now_id,
+        MAX(CASE is_change WHEN 1 THEN 2 * seq + is_to END) OVER (
+          PARTITION BY run, path
+          ORDER BY seq, is_to
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before_id
+      FROM _use
+    )
+  SELECT
+    seq, is_to, is_change, run, path,
+    COALESCE(
+      CASE WHEN is_change = 1 AND is_to = 0 THEN before_id ELSE now_id END,
+      -first_id
+    ) AS name_id
+  FROM _counted
+);

@@ -1,0 +1,37 @@
+-- The order of operations on files and syncs: one after the other by their
+-- starts.
+--
+-- Result: a row for each, with
+--   run      Name of the run.
+--   is_sync  1 for a row of syncline_sync.
+--   id       Its key there, or in syncline_file_op.
+--   seq      Its number.
+--   next_ns  When its thread made the next call. Null if it made none.
+--
+-- Example: SELECT COUNT(*) FROM file_order!()
+CREATE PERFETTO MACRO file_order()
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _call AS (
+      SELECT run, 0 AS is_sync, op_id AS id, ts_ns, tid FROM syncline_file_op
+      UNION ALL
+      SELECT run, 1, sync_id, ts_ns, tid
+      FROM syncline_sync
+      WHERE
+        sync_id = call_sync_id
+        AND COALESCE(op, 'fsync') NOT IN ('write', 'sync_file_range', 'msync')
+    )
+  SELECT
+    run, is_sync, id,
+    ROW_NUMBER() OVER (ORDER BY run, ts_ns, is_sync, id) AS seq,
+    -- A row without a thread is followed by no other one of it.
+    CASE
+      WHEN tid IS NOT NULL THEN LEAD(ts_ns) OVER (
+        PARTITION BY run, tid
+        ORDER BY ts_ns, is_sync, id
+      )
+    END AS next_ns
+  FROM _call
+);

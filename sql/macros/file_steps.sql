@@ -1,0 +1,110 @@
+-- What threads did to files, and the syncs, in one order.
+--
+-- A call that returned an error changed nothing, so only failed syncs stay. A
+-- thread makes one call after the other, so a call has ended when its thread
+-- makes the next one, whatever the recorder measured.
+--
+-- Result: a row a step, with the columns of syncline_file_op that say what was
+-- done, and
+--   seq       Number of the step, by its start.
+--   end_ns    When it had ended. Null if it has not, or if unknown.
+--   is_sync   1 for a sync of a file or of everything.
+--   is_dirty  1 if data or a size changed that need a sync.
+--   proc      Its process; the thread if that is not known.
+--
+-- Example: SELECT path, COUNT(*)
+--   FROM file_steps!((SELECT * FROM file_order!()))
+--   WHERE is_dirty = 1 GROUP BY path
+CREATE PERFETTO MACRO file_steps(
+  -- The rows of file_order, as a table or a subquery.
+  places TableOrSubquery
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    -- Writes that are durable when they return.
+    _durable AS (
+      SELECT DISTINCT run, tid, ts_ns
+      FROM syncline_sync
+      WHERE op = 'write' AND ret >= 0
+    )
+  SELECT
+    place.seq AS seq,
+    file.run AS run,
+    file.ts_ns AS ts_ns,
+    CASE
+      WHEN file.op <> 'exit'
+      AND COALESCE(file.incomplete, '') <> 'end' THEN earlier!(
+        (file.ts_ns + file.dur_ns),
+        place.next_ns
+      )
+    END AS end_ns,
+    file.tid AS tid,
+    file.pid AS pid,
+    COALESCE(file.pid, file.tid) AS proc,
+    file.comm AS comm,
+    file.op AS op,
+    file.path AS path,
+    file.to_path AS to_path,
+    file.flags AS flags,
+    CASE WHEN file.created THEN 1 WHEN NOT file.created THEN 0 END AS created,
+    file.offset_bytes AS offset_bytes,
+    file.bytes AS bytes,
+    file.ret AS ret,
+    file.stack AS stack,
+    0 AS is_sync,
+    CASE
+      WHEN durable.ts_ns IS NOT NULL THEN 0
+      WHEN file.flags GLOB '*RWF_DSYNC*'
+      OR file.flags GLOB '*RWF_SYNC*' THEN 0
+      WHEN file.op = 'write'
+      AND COALESCE(file.bytes, 1) > 0 THEN 1
+      WHEN file.op IN ('truncate', 'allocate') THEN 1
+      ELSE 0
+    END AS is_dirty
+  FROM syncline_file_op AS file
+  JOIN $places AS place
+    ON place.is_sync = 0
+    AND place.run = file.run
+    AND place.id = file.op_id
+  LEFT JOIN _durable AS durable
+    ON file.op = 'write'
+    AND durable.run = file.run
+    AND durable.tid = file.tid
+    AND durable.ts_ns = file.ts_ns
+  WHERE
+    file.op NOT IN ('close', 'dup')
+    AND (file.op = 'exit' OR COALESCE(file.ret, 0) >= 0)
+  UNION ALL
+  SELECT
+    place.seq, sync.run, sync.ts_ns,
+    CASE
+      WHEN COALESCE(sync.incomplete, '') <> 'end' THEN earlier!(
+        (sync.ts_ns
+        + CASE
+          WHEN sync.op = 'sync' THEN COALESCE(sync.syscall_ns, sync.dur_ns)
+          ELSE sync.dur_ns
+        END),
+        place.next_ns
+      )
+    END,
+    sync.tid, sync.pid,
+    COALESCE(sync.pid, sync.tid),
+    sync.comm,
+    COALESCE(sync.op, 'fsync'),
+    sync.path,
+    CAST(NULL AS TEXT),
+    CAST(NULL AS TEXT),
+    CAST(NULL AS INTEGER),
+    CAST(NULL AS BIGINT),
+    CAST(NULL AS BIGINT),
+    -- It has a request for each file system, and cannot fail.
+    CASE WHEN sync.op = 'sync' THEN COALESCE(sync.ret, 0) ELSE sync.ret END,
+    sync.stack, 1, 0
+  FROM syncline_sync AS sync
+  JOIN $places AS place
+    ON place.is_sync = 1
+    AND place.run = sync.run
+    AND place.id = sync.sync_id
+);

@@ -1,0 +1,76 @@
+"""`report unsynced` on recordings of programs that sync, or do not: what `tests/data/check/programs/faults.py` does says which state is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.coretools import ROOT
+from tests.test_commands import ok
+
+DATA = ROOT / "tests/data/check"
+
+# Last name, state and unsynced bytes of each file that a program changes.
+STATES: dict[str, list[tuple[str, str, int | None]]] = {
+    "append-right": [("log", "synced", 0)],
+    # Each write is durable by the flag of its open.
+    "append-right-by-flag": [("log", "synced", 0)],
+    "lazyfs-unsynced-append": [("log", "unsynced", len("record 1\n"))],
+    "alice-append-after-sync": [("conf", "unsynced", len("later"))],
+    "alice-no-file-sync": [("conf", "unsynced", len("new\n"))],
+    "cuttlefs-retry": [("data", "failed", None)],
+    "failed-sync-exit": [("data", "failed", None)],
+    # It writes again after it has opened the file again, and syncs that.
+    "failed-sync-reopen": [("data", "synced", 0)],
+    "folder-moves": [("conf", "unknown", None)],
+    "mapped": [("conf", "unknown", None)],
+    "rename-over-itself": [("conf", "synced", 0)],
+    "rename-twice-right": [("conf", "synced", 0)],
+    "rename-twice-unsynced": [("conf", "unsynced", len("new\n"))],
+    # Two versions of the file were replaced by the next one.
+    "replace-right": [("conf", "synced", 0), ("conf", "removed", None), ("conf", "removed", None)],
+    "sync-by-duplicate": [("conf", "synced", 0)],
+    "sync-of-all": [("conf", "synced", 0)],
+    "journal-unsynced": [("main", "synced", 0), ("main-journal", "removed", None)],
+}
+
+
+def rows(path: Path) -> list[tuple[str, str, int | None]]:
+    found = json.loads(ok("report", path, "unsynced", "--format", "json"))["rows"]
+    return [(Path(row["path"]).name, row["state"], row["unsynced_bytes"]) for row in found]
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_the_state_of_each_file(name: str, tmp_path: Path) -> None:
+    """By DuckDB for the log, and by the trace processor for its trace."""
+    log = DATA / f"{name}.strace.gz"
+    assert rows(log) == STATES[name]
+    trace = tmp_path / "a.pftrace"
+    ok("convert", "-q", log, "-o", trace)
+    assert rows(trace) == STATES[name]
+
+
+def test_how_long_data_were_at_risk(tmp_path: Path) -> None:
+    """The write ends 20 ms before the sync begins, which takes 5 ms; a later file is never synced."""
+    log = tmp_path / "a.strace"
+    log.write_text(
+        '7 100.000000 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT, 0666) = 3</d/a> <0.000100>\n'
+        '7 100.010000 write(3</d/a>, ""..., 100) = 100 <0.001000>\n'
+        "7 100.031000 fsync(3</d/a>) = 0 <0.005000>\n"
+        '7 100.040000 openat(AT_FDCWD, "/d/b", O_WRONLY|O_CREAT, 0666) = 4</d/b> <0.000100>\n'
+        '7 100.050000 write(4</d/b>, ""..., 300) = 300 <0.001000>\n'
+        "7 100.060000 exit_group(0) = ?\n7 100.061000 +++ exited with 0 +++\n"
+    )
+    found = json.loads(ok("report", log, "unsynced", "--format", "json"))["rows"]
+    keys = ("path", "folder", "state", "writes", "written_bytes", "share", "syncs", "risk_ns")
+    assert [tuple(row[key] for key in keys) for row in found] == [
+        ("/d/b", "/d", "unsynced", 1, 300, 1.0, 0, None),
+        ("/d/a", "/d", "synced", 1, 100, 0.0, 1, 25_000_000),
+    ]
+
+
+def test_a_recording_without_writes_says_how_to_record_them() -> None:
+    said = ok("report", ROOT / "tests/data/thesis/small4.log", "unsynced")
+    assert "no write to a file is recorded" in said
