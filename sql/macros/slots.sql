@@ -42,3 +42,20 @@ AS
     UNNEST(RANGE(ts_ns >> 23, ((ts_ns + dur_ns) >> 23) + 1)) AS slot
   FROM $intervals
 );
+
+-- Engine: spark. It has no recursion that keeps each row once.
+CREATE PERFETTO MACRO slots(
+  intervals TableOrSubquery,
+  columns ColumnNameList
+)
+RETURNS TableOrSubquery
+AS
+(
+  SELECT DISTINCT $columns, slot
+  FROM (
+    SELECT
+      $columns,
+      EXPLODE(SEQUENCE(ts_ns >> 23, (ts_ns + dur_ns) >> 23)) AS slot
+    FROM $intervals
+  ) AS _touched
+);

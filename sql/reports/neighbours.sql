@@ -184,19 +184,19 @@ WITH
   piece AS (
     SELECT
       of!(sync, (run, place, sync_id)),
-      way_of_phase!(phase.phase) AS way,
-      of!(phase, (ts_ns, dur_ns))
+      way_of_phase!(span.phase) AS way,
+      of!(span, (ts_ns, dur_ns))
     FROM sync
-    JOIN syncline_phase AS phase USING (run, sync_id)
+    JOIN syncline_phase AS span USING (run, sync_id)
     LEFT JOIN earlier
-      ON phase.phase = 'earlier commit'
-      AND same!(earlier, phase, (run, sync_id, ts_ns))
+      ON span.phase = 'earlier commit'
+      AND same!(earlier, span, (run, sync_id, ts_ns))
     WHERE
       is_meant = 1
       AND earlier.run IS NULL
-      AND phase.dur_ns > 0
-      AND way_of_phase!(phase.phase) IS NOT NULL
-      AND (phase.phase <> 'before submit' OR phase.dur_ns >= 1000000)
+      AND span.dur_ns > 0
+      AND way_of_phase!(span.phase) IS NOT NULL
+      AND (span.phase <> 'before submit' OR span.dur_ns >= 1000000)
   ),
   -- Who held the device while a sync, the waiter, waited, and how long.
   held AS MATERIALIZED (

@@ -212,7 +212,7 @@ def shuffle(folder: Path, runs: list[int], reports: list[str]) -> None:
             events.mkdir()
             Path(temporary, "spark-defaults.conf").write_text(
                 f"spark.eventLog.enabled true\nspark.eventLog.dir {events.as_uri()}\n"
-                "spark.eventLog.compress false\nspark.driver.memory 2g\n"
+                "spark.eventLog.compress false\n"
             )
             # Spark reads it when it starts.
             os.environ["SPARK_CONF_DIR"] = temporary

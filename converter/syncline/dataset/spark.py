@@ -92,6 +92,8 @@ def session(master: str) -> Iterator[Session]:
         "spark.sql.session.timeZone": "UTC",
         # `run=0012` stays a text.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        # It plans each report here, and puts the text of a table in each place that reads it: 1 GB is too little for bystanders.
+        "spark.driver.memory": "4g",
         # A sum that is too large is an error, not another number.
         "spark.sql.ansi.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
