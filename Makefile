@@ -18,7 +18,7 @@ ARM64 := aarch64-unknown-linux-gnu
 DEMO_RUNS := tests/data/known-truth/postgres.tar.xz
 DEMO_RUN := demo/postgres-neighbour
 
-.PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench wheel wheel-arm64 images sdist constraints notices kernel-test spark-test record-fixtures clean help
+.PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench wheel wheel-arm64 images sdist constraints notices kernel-test arm64-test spark-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
@@ -119,6 +119,9 @@ $(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) 
 
 kernel-test: $(STAMP) ## test workloads and recorders in a QEMU guest (minutes; the first time, as root, five more)
 	tests/kernel/test.sh
+
+arm64-test: wheel-arm64 ## run the wheel for arm64 in an emulator (minutes; needs qemu-user and a network)
+	tests/arm64.sh
 
 spark-test: $(STAMP) ## compare Spark with DuckDB on a cluster of three workers (minutes; 500 MB of packages; needs Java 17)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
