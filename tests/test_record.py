@@ -126,6 +126,8 @@ def record(*arguments: object, path: str | None = None) -> subprocess.CompletedP
         (["--buffer", "12"], "is not a size"),
         (["--device", "/nowhere/at/all", "--", "true"], "No such file"),
         (["--for", "soon", "--", "true"], "is not a duration"),
+        (["--reads", "some", "--", "true"], "not one of 'all', 'none'"),
+        (["--route", "bpftrace", "--files", "--", "true"], "does not record operations on files"),
     ],
 )
 def test_wrong_options_are_refused(arguments: list[str], message: str, tmp_path: Path) -> None:
