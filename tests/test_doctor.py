@@ -147,7 +147,7 @@ def test_missing_or_unreadable_tracefs_is_reported(machine: Path) -> None:
     check = find(machine)("tracefs")
     assert (check.status, check.hint) == (
         "missing",
-        "mount -t tracefs nodev /sys/kernel/tracing",
+        "`sudo syncline record` mounts it while it records. To keep it: mount -t tracefs nodev /sys/kernel/tracing",
     )
     (machine / "sys/kernel/debug").mkdir()
     (machine / "elsewhere").rename(machine / "sys/kernel/debug/tracing")
@@ -217,7 +217,7 @@ def test_probes_are_listed_with_what_they_cannot_record(machine: Path) -> None:
     (machine / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     check = find(machine)("probes")
     assert check.status == "warn"
-    assert "4 events by kprobe on 3 functions" in check.detail
+    assert "5 events by kprobe on 3 functions" in check.detail
     assert "fsync_enter: ext4_sync_file; " in check.detail
     assert "flush: the kernel has no function blkdev_issue_flush" in check.hint
     assert "bio_end.remaining: there is no member __bi_remaining" in check.hint
