@@ -6,7 +6,7 @@ use crate::checks::{Checker, Ledger, Nowhere};
 use syncline_core::block::devices_below::DevicesBelow;
 use syncline_core::dedup::Provenance;
 use syncline_core::event::bio_flags::BioFlags;
-use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, SyncScope, WaitSite};
+use syncline_core::event::probe::{BioRole, FileBuffer, NO_OFFSET, Probe, SyncScope, WaitSite};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::location::{Location, Locations};
 use syncline_core::names::{NameId, Names};
@@ -216,7 +216,10 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
                 role,
             }
         }
-        12 => Probe::WaitStart { site, transaction: 0, dev },
+        12 => {
+            let buffer = (site == WaitSite::Buffer).then_some(FileBuffer { dev, ino, sector });
+            Probe::WaitStart { site, transaction: 0, dev, buffer }
+        }
         13 => Probe::WaitEnd { site },
         14 => Probe::WorkStart { dev, for_sync: b & 1 != 0 },
         _ => Probe::WorkEnd,
