@@ -110,7 +110,7 @@ compare() {
   output exit-code "$code"
   output junit "$out/diff.xml"
   if [ "$code" = 5 ] && [ "${SYNCLINE_CANT_TELL:-fail}" = pass ]; then
-    echo "::warning title=Syncline::it cannot be told whether fsync got slower: more runs, or a quieter machine, would tell"
+    echo "::warning title=Syncline::no verdict on whether fsync got slower, because the runs are too few or too noisy: make more runs, or use a quieter machine"
     return
   fi
   if [ "$code" = 1 ]; then echo "::error title=Syncline::fsync got slower: the job summary says where"; fi

@@ -28,7 +28,8 @@ pub struct Ledger {
     pub submit_bytes: u64,
     /// Submits of background writeback. Requests that their folios opened are withdrawn.
     pub background: u64,
-    /// What probes report: starts and ends of sync functions, folios, and the bytes of bios that write.
+    /// What probes report: bios that read, starts and ends of sync functions, folios, and the bytes of bios that write.
+    pub probe_reads: u64,
     pub probe_starts: u64,
     pub probe_ends: u64,
     pub probe_folios: u64,
@@ -50,6 +51,7 @@ impl Ledger {
             self.submit_bytes += bytes;
         }
         match event.kind {
+            Kind::Probe(Probe::Read { .. }) => self.probe_reads += 1,
             Kind::Probe(Probe::SyncEnter { .. }) => self.probe_starts += 1,
             Kind::Probe(Probe::SyncExit { .. }) => self.probe_ends += 1,
             Kind::Probe(Probe::AddFolio { .. }) => self.probe_folios += 1,
@@ -345,7 +347,7 @@ impl<'a> Checker<'a> {
         let left_out = duplicate + count(Reason::Remapped);
         assert!(self.probe_bytes <= ledger.probe_bytes && self.probe_folios <= ledger.probe_folios, "bios of probes");
         assert!(left_out > 0 || self.probe_bytes == ledger.probe_bytes, "bytes of bios of probes");
-        let [block_submits, block_completes] = [ledger.kinds[10], ledger.kinds[11]];
+        let [block_submits, block_completes] = [ledger.kinds[10] + ledger.probe_reads, ledger.kinds[11]];
         let rows = self.blocks + self.flushes;
         assert!(
             rows + duplicate + count(Reason::Remapped) >= block_submits && self.blocks <= block_submits,

@@ -169,17 +169,13 @@ def statements_of_advice() -> list[str]:
     shown += [
         catalogue.read_sql("findings/evidence", name) for name in ("of-syncs", "totals", "where")
     ]
-    return [*shown, *columns, *(report.sql for report in texts if report)]
+    return [*shown, *columns, *(report.sql for report in texts)]
 
 
 def _of_programs() -> list[str]:
     """The findings that are about the syncs of the program itself."""
-    found = [(name, load(name).report) for name in names() if name not in _OF_ANSWER]
-    return [
-        name
-        for name, report in found
-        if report and not any(one in report.sql for one in (DELAYS, NEIGHBOURS))
-    ]
+    found = [(name, load(name).report.sql) for name in names() if name not in _OF_ANSWER]
+    return [name for name, sql in found if DELAYS not in sql and NEIGHBOURS not in sql]
 
 
 def _causes(engine: SqlEngine, found: Iterable[Advice], checked: Iterable[Finding]) -> list[str]:

@@ -186,7 +186,6 @@ def _side(input: Kind, by: str, engine: str, reading: Reading, *, compared: bool
 
     with bar("reading") as progress, input.open(reading, engine, progress) as open_engine:
         stacks = read(open_engine, by, compared=compared)
-        options.say_names_instead(input, reading, engine, open_engine)
         lost = run_query(
             open_engine,
             "SELECT reason, SUM(count) AS count FROM syncline_loss WHERE severity = 'loss'"
@@ -202,6 +201,7 @@ def _side(input: Kind, by: str, engine: str, reading: Reading, *, compared: bool
             losses,
             caveats(open_engine),
             str(filters[0][0]) if filters else None,
+            options.names_instead(input, reading, engine, open_engine),
         )
 
 
@@ -219,7 +219,8 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
     if not stacks.syncs and side.wanted:
         raise InputError(
             f"{path}: nothing to draw: no sync request passes the filter {side.wanted}",
-            f"check the spelling against the log: syncline report {shlex.quote(path)} files threads",
+            "; ".join(side.instead)
+            or f"check the spelling against the log: syncline report {shlex.quote(path)} files threads",
         )
     if not stacks.syncs:
         raise InputError(

@@ -305,10 +305,15 @@ def resolved(path: str, reading: Reading) -> Kind:
     return found
 
 
-def say_names_instead(found: Input, reading: Reading, engine: str, open_engine: Any) -> None:
-    """Says what a filter could have named, if no sync passes it."""
+def names_instead(found: Input, reading: Reading, engine: str, open_engine: Any) -> list[str]:
+    """Returns what a filter could have named, if no sync passes it."""
     from syncline.report.without_match import names_instead
 
+    return names_instead(found, reading, engine, open_engine)
+
+
+def say_names_instead(found: Input, reading: Reading, engine: str, open_engine: Any) -> None:
+    """Says what a filter could have named, if no sync passes it."""
     for sentence in names_instead(found, reading, engine, open_engine):
         say(f"note: {sentence}")
 

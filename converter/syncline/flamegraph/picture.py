@@ -24,6 +24,8 @@ class Side:
     caveats: Sequence[str] = ()
     # The filter of the requests in words; None without one.
     wanted: str | None = None
+    # If no request passes it: sentences that say what it could have named.
+    instead: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def choose(
         RecordError: no route, or not the requested one, is available. The message says why.
     """
     found: list[Route] = []
-    # What is missing -> the routes that lack it: the same advice three times reads as three problems.
+    # The routes that lack something, by what they lack, because the same advice three times reads as three problems.
     lacking: dict[str, list[str]] = {}
     for name in NAMES if requested is None else (requested,):
         try:

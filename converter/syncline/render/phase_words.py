@@ -33,7 +33,7 @@ _WORDS = {
     RESIDUE: "nothing that is recorded explains it",
     UNKNOWN: "the call outside of the file system, and syncs of which an event is missing",
 }
-# What is in `after completion` if the recording cannot show it as a phase of its own.
+# A recording that cannot show these as phases of their own has them in `after completion`.
 _HIDDEN = (("the commit of the file system", "commit wait"), ("the cache flush", "flush"))
 
 

@@ -142,7 +142,7 @@ impl Authority {
             match event.kind {
                 Kind::BlockComplete { dev, .. } => _ = self.completes.insert((log, dev)),
                 Kind::BlockSubmit { dev, .. } | Kind::BioSubmit { dev, .. } | Kind::Probe(Probe::Read { dev, .. }) => {
-                    _ = self.submits.insert((log, dev))
+                    _ = self.submits.insert((log, dev));
                 }
                 Kind::CallExit { .. } => _ = self.exits.insert((log, event.tid)),
                 _ => {}

@@ -25,11 +25,11 @@ def render(comparison: Comparison, *, everything: bool = False, terminal: bool =
     colour = _COLOURS.get(comparison.verdict or "", "bold")
     lines += ["", *(screen.paint(line, colour) if terminal else line for line in said), ""]
     found = find_answer(comparison.base, comparison.new)
-    told = [
+    evidence = [
         part for line in answer.sentences(found) for part in screen.wrapped(printable(line), room)
     ]
-    told += answer.bars(found, room)
-    lines += [*told, ""] if told else []
+    evidence += answer.bars(found, room)
+    lines += [*evidence, ""] if evidence else []
     rows = row_table.rows_to_show(comparison, everything=everything)
     text = render_table(
         *row_table.table(rows),

@@ -18,6 +18,7 @@ use self::event_types::{EventTypes, Record};
 use self::packets::Look;
 use self::scan::{Entry, Place, Scan, Unread};
 use super::event_names::extra_key;
+use super::reserved_names::other_event_name;
 use super::tracepoints::Machine;
 use super::{Batch, Chunks, Explanation, Extra, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
 use crate::collections::Map;
@@ -293,7 +294,7 @@ impl Bundles {
         bundle.each(header.running, |item, running| {
             if matches!(item.payload, Payload::Switch { .. }) && running.is_none() {
                 // Nobody knows which thread leaves the CPU: it is the first event of it, or events are lost before it.
-                batch.other(|| b"sched_switch");
+                self.without_meaning(clock.boot(item.ts), running, b"sched_switch", comms, batch);
                 return;
             }
             match self.types.read(&item.payload, running, std::mem::take(&mut values)) {
@@ -301,10 +302,13 @@ impl Bundles {
                     self.event(clock.boot(item.ts), running, &record, comms, batch);
                     values = record.values;
                 }
-                Ok(None) => batch.other(|| match item.payload {
-                    Payload::Message { number, .. } => format!("message {number}"),
-                    Payload::Switch { .. } | Payload::Waking { .. } => String::new(),
-                }),
+                Ok(None) => {
+                    let name = match item.payload {
+                        Payload::Message { number, .. } => format!("message {number}"),
+                        Payload::Switch { .. } | Payload::Waking { .. } => String::new(),
+                    };
+                    self.without_meaning(clock.boot(item.ts), running, name.as_bytes(), comms, batch);
+                }
                 Err(Damaged) => batch.unparsed(&of_cpu("an event"), "its message is damaged"),
             }
         });
@@ -325,11 +329,6 @@ impl Bundles {
             batch.other(|| record.name);
             return;
         }
-        let comm = tid.map_or(NameId::NONE, |tid| {
-            *comms
-                .entry(tid)
-                .or_insert_with(|| self.comms.get(&tid).map_or(NameId::NONE, |comm| batch.names.intern(comm)))
-        });
         if self.keep_extras {
             let name = batch.names.intern(&record.log_name(kind));
             batch.event_names.push(name);
@@ -340,6 +339,26 @@ impl Bundles {
                 batch.extras.push(Extra { event, key, value });
             }
         }
+        self.push(ts, tid, kind, comms, batch);
+    }
+
+    /// An event whose message nobody can read. The low-level log has it by its name.
+    fn without_meaning(&self, ts: i64, tid: Option<u32>, name: &[u8], comms: &mut Map<u32, NameId>, batch: &mut Batch) {
+        if !self.keep_extras {
+            batch.other(|| name);
+            return;
+        }
+        let name = batch.names.intern(&other_event_name("event", name));
+        batch.event_names.push(name);
+        self.push(ts, tid, Kind::Other, comms, batch);
+    }
+
+    fn push(&self, ts: i64, tid: Option<u32>, kind: Kind, comms: &mut Map<u32, NameId>, batch: &mut Batch) {
+        let comm = tid.map_or(NameId::NONE, |tid| {
+            *comms
+                .entry(tid)
+                .or_insert_with(|| self.comms.get(&tid).map_or(NameId::NONE, |comm| batch.names.intern(comm)))
+        });
         let pid = tid.and_then(|tid| self.tgids.get(&tid)).copied().unwrap_or(UNKNOWN_TASK);
         batch.events.push(Event { ts, tid: tid.unwrap_or(UNKNOWN_TASK), pid, comm, line: 0, kind });
     }
