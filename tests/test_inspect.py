@@ -315,7 +315,8 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 assert "flush_ns" in null or sum(columns["flushes"])
             elif name == "writeback" and entry["answer"] == "part":
                 # Without an event of a sync, no bio is known to be of one.
-                assert entry["reason"] and "sync" not in columns["origin"]
+                assert entry["reason"]
+                assert "sync" not in columns["origin"]
             elif entry["answer"] == "part" and not table.rows:
                 assert name in ("failures", "neighbours"), "no failure, or no neighbour"
             elif entry["answer"] == "part":

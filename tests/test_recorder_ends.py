@@ -372,10 +372,13 @@ def test_what_strace_says_is_known_until_its_last_line_was_written(tmp_path: Pat
     assert made.last_time() == 102_500_000_000
 
 
-def test_a_tracer_that_is_stopped_is_no_failure(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN])
+def test_a_tracer_that_is_stopped_is_no_failure(inherited: signal.Handlers, tmp_path: Path) -> None:
     # It has no probes, so it counts as drained when it is idle.
     program = ["sh", "-c", "trap 'echo last; kill $!; exit 0' INT; echo ready; sleep 600 & wait"]
+    before = signal.signal(signal.SIGINT, inherited)
     made = tracer.Tracer("x", program, tmp_path / "events.log")
+    signal.signal(signal.SIGINT, before)
     recorders = Recorders(tracers=[(made, "bpftrace")])
     # Before its trap is set, the interrupt would end it.
     while not made.log.read_text():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -69,6 +70,55 @@ def test_how_long_data_were_at_risk(tmp_path: Path) -> None:
         ("/d/b", "/d", "unsynced", 1, 300, 1.0, 0, None),
         ("/d/a", "/d", "synced", 1, 100, 0.0, 1, 25_000_000),
     ]
+
+
+def states(tmp_path: Path, *lines: str) -> list[tuple[str | None, str]]:
+    log = tmp_path / "a.strace"
+    log.write_text("".join(f"7 {100 + at}.000000 {line}\n" for at, line in enumerate(lines)))
+    found = json.loads(ok("report", log, "unsynced", "--format", "json"))["rows"]
+    return [(row["path"], row["state"]) for row in found]
+
+
+OPEN = 'openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT, 0666) = 3</d/a> <0.000100>'
+WRITE = 'write(3</d/a>, ""..., 100) = 100 <0.001000>'
+SYNC = "fsync(3</d/a>) = 0 <0.005000>"
+
+
+def test_a_file_is_there_as_long_as_one_of_its_names(tmp_path: Path) -> None:
+    """The usual way to publish a file: link it to its name, and remove the temporary one."""
+    link = 'link("/d/a", "/d/b") = 0 <0.000100>'
+    unlink = ['unlink("/d/a") = 0 <0.000100>', 'unlink("/d/b") = 0 <0.000100>']
+    assert states(tmp_path, OPEN, WRITE, link, unlink[0]) == [("/d/b", "unsynced")]
+    assert states(tmp_path, OPEN, WRITE, link, unlink[1]) == [("/d/a", "unsynced")]
+    assert states(tmp_path, OPEN, WRITE, SYNC, link, unlink[0]) == [("/d/b", "synced")]
+    assert states(tmp_path, OPEN, WRITE, link, *unlink) == [("/d/b", "removed")]
+
+
+@pytest.mark.parametrize("renames", range(7))
+def test_renames_are_followed_or_the_state_is_unknown(renames: int, tmp_path: Path) -> None:
+    """The write is of the first name, and the sync of the last one. With more than four renames between them, the file has one that is followed."""
+    names = [f"/d/{letter}" for letter in "abcdefgh"]
+    moves = [
+        f'rename("{one}", "{two}") = 0 <0.000100>'
+        for one, two in itertools.pairwise(names[: renames + 1])
+    ]
+    sync = SYNC.replace("/d/a", names[renames])
+    last, is_known = names[min(renames, 4)], renames <= 4
+    assert states(tmp_path, OPEN, WRITE, *moves, sync) == [
+        (last, "synced" if is_known else "unknown")
+    ]
+    assert states(tmp_path, OPEN, WRITE, *moves) == [(last, "unsynced" if is_known else "unknown")]
+
+
+def test_what_is_no_file_is_left_out_and_what_has_no_name_is_counted(tmp_path: Path) -> None:
+    assert states(
+        tmp_path,
+        'write(1</dev/pts/0>, ""..., 5) = 5 <0.001000>',
+        'write(2<pipe:[123]>, ""..., 5) = 5 <0.001000>',
+        'write(9, ""..., 5) = 5 <0.001000>',
+        'openat(AT_FDCWD, "here", O_WRONLY|O_CREAT, 0666) = 4 <0.000100>',
+        'write(4, ""..., 5) = 5 <0.001000>',
+    ) == [("here", "unknown"), (None, "unknown")]
 
 
 def test_a_recording_without_writes_says_how_to_record_them() -> None:

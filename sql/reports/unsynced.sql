@@ -1,11 +1,13 @@
 -- Unsynced: which files were changed, and whether a sync followed.
 --
 -- Data that no sync covers are lost if the machine crashes before the kernel
--- has written them back, which takes half a minute or longer. The report says
--- for each file that was written, resized or renamed over another one whether
--- a sync that returned without an error began after the last change. A file
--- keeps its identity when it is renamed; its row has its last name. Whether a
--- program needs the sync is for you to say: a cache does not.
+-- has written them back, which takes half a minute or longer. So the report
+-- says for each file that was written or resized whether a sync began after the
+-- last change and returned without an error. Whether a program needs that sync
+-- is for you to say: a cache does not.
+--
+-- A file keeps its identity when it gets another name. Pipes, sockets, and what
+-- is below /dev, /proc and /sys are left out, because they need no sync.
 --
 -- States:
 --   synced    A sync covers the last change, or it was durable by itself.
@@ -13,22 +15,25 @@
 --   failed    A sync of it failed after the last change. Whatever a later sync
 --             returns, the data may be lost: the kernel reports an error once.
 --   removed   The file had no name any more at the end.
---   unknown   Not all changes or syncs are known: events were lost, the file is
---             mapped, its folder was renamed, or a sync is of a file or file
---             system without a name.
+--   unknown   The recording does not say: events were lost, the file or its
+--             folder has no name, the file is mapped, it was renamed more than
+--             four times or with its folder, or a sync is of a file system or
+--             of a file without a name.
 --
 -- Narrow: path state writes written_bytes unsynced_bytes syncs comm
 --
 -- Columns:
---   path            text   Last name of the file.
+--   path            text   Name of the file at the end; its last one if it was
+--                          removed. Null for all files without a known name.
 --   folder          text   The folder of that name.
 --   state           text   As above.
 --   writes          count  Writes and changes of its size.
 --   written_bytes   bytes  What they wrote.
---   unsynced_bytes  bytes  What was written after the last sync began. Null if
---                          the state is not known, or removed.
+--   unsynced_bytes  bytes  What was written after the last sync began. Null
+--                          unless the state is synced or unsynced.
 --   share           share  unsynced_bytes / those of all files.
 --   syncs           count  Syncs of the file that returned without an error.
+--                          Null for files without a name.
 --   risk_ns         ns     From the end of the last change until it was synced,
 --                          or written back without a sync, as far as the
 --                          recording shows. Null if neither happened.
@@ -37,275 +42,263 @@
 --   run             text   Name of the run, if the input holds several.
 WITH
   step AS (SELECT * FROM file_steps!((SELECT * FROM file_order!()))),
-  name AS (SELECT * FROM file_names!(step)),
-  -- A new name continues the life of an old one. Four renames, one after the
-  -- other, are followed back.
-  renamed AS (
-    SELECT new.run, new.name_id, old.name_id AS old_id
-    FROM name AS new
-    JOIN name AS old
-      ON old.run = new.run
-      AND old.seq = new.seq
-      AND old.is_to = 0
-    WHERE new.is_to = 1
+  name AS (
+    SELECT *
+    FROM file_names!(step)
+    WHERE
+      path NOT LIKE '%:[%'
+      AND path NOT LIKE '/memfd:%'
+      AND SUBSTR(path, 1, 5) NOT IN ('/dev/', '/sys/')
+      AND SUBSTR(path, 1, 6) <> '/proc/'
   ),
-  twice_renamed AS (
-    SELECT
-      one.run AS run,
-      one.name_id AS name_id,
-      COALESCE(two.old_id, one.old_id) AS old_id
-    FROM renamed AS one
-    LEFT JOIN renamed AS two ON two.run = one.run AND two.name_id = one.old_id
-  ),
-  first_name AS (
-    SELECT
-      one.run AS run,
-      one.name_id AS name_id,
-      COALESCE(two.old_id, one.old_id) AS file_id
-    FROM twice_renamed AS one
-    LEFT JOIN twice_renamed AS two
-      ON two.run = one.run
-      AND two.name_id = one.old_id
-  ),
-  -- The steps of each file, whatever name it had.
+  -- The names that a file had before: one rename back, two, and four.
+  renamed AS (SELECT * FROM renamed_names!(name)),
+  renamed_twice AS (SELECT * FROM earlier_names!(renamed)),
+  first_name AS (SELECT * FROM earlier_names!(renamed_twice)),
+  -- The steps of each file by all names, the new one of a rename included.
   of_file AS (
     SELECT
-      step.*,
-      name.path AS name,
-      name.is_to AS is_to,
-      name.is_change AS is_change,
-      COALESCE(first_name.file_id, name.name_id) AS file_id
+      of!(step, (run, seq, ts_ns, end_ns, op, bytes, ret, is_sync, is_dirty)),
+      of!(name, (path, is_to)),
+      COALESCE(first_name.file_id, name.name_id) AS file_id,
+      CASE
+        WHEN name.is_change = 1 AND name.is_to = 0 THEN 1
+        ELSE 0
+      END AS is_taken,
+      CASE
+        WHEN step.op IN ('write', 'truncate', 'allocate') THEN step.seq
+      END AS change_seq,
+      -- After further renames, the two names do not lead back to one file.
+      MAX(COALESCE(first_name.file_id, name.name_id)) OVER _step
+      - MIN(COALESCE(first_name.file_id, name.name_id)) OVER _step AS gap
     FROM step
-    JOIN name ON name.run = step.run AND name.seq = step.seq
-    LEFT JOIN first_name
-      ON first_name.run = name.run
-      AND first_name.name_id = name.name_id
+    JOIN name ON name.seq = step.seq
+    LEFT JOIN first_name ON first_name.name_id = name.name_id
+    WINDOW _step AS (PARTITION BY step.seq)
   ),
+  -- Syncs that returned without an error. sync() is one of every file.
+  durable_sync AS (
+    SELECT run, file_id, ts_ns, end_ns
+    FROM of_file
+    WHERE is_sync = 1 AND ret >= 0 AND end_ns IS NOT NULL
+    UNION ALL
+    SELECT file.run, file.file_id, step.ts_ns, step.end_ns
+    FROM step
+    JOIN (SELECT DISTINCT run, file_id FROM of_file) AS file
+      ON file.run = step.run
+    WHERE step.op = 'sync' AND step.ret >= 0 AND step.end_ns IS NOT NULL
+  ),
+  last_sync AS (
+    SELECT run, file_id, MAX(ts_ns) AS ts_ns
+    FROM durable_sync
+    GROUP BY run, file_id
+  ),
+  -- Other syncs may be of any file.
+  doubtful_sync AS (
+    SELECT run, MAX(ts_ns) AS ts_ns
+    FROM step
+    WHERE is_sync = 1 AND ret >= 0 AND (op = 'syncfs' OR path IS NULL)
+    GROUP BY run
+  ),
+  -- What happened to each file. Some writes are durable when they return, and
+  -- are not dirty.
   changed AS (
     SELECT
-      run, file_id,
-      COUNT(
-        CASE
-          WHEN op IN ('write', 'truncate', 'allocate')
-          AND is_to = 0 THEN 1
-        END
-      ) AS writes,
+      of!(of_file, (run, file_id)),
+      COUNT(change_seq) AS writes,
       SUM(CASE op WHEN 'write' THEN bytes END) AS written_bytes,
+      SUM(
+        CASE
+          WHEN is_dirty = 1
+          AND op = 'write'
+          AND (last_sync.ts_ns IS NULL
+          OR of_file.end_ns IS NULL
+          OR of_file.end_ns > last_sync.ts_ns) THEN bytes
+        END
+      ) AS rest_bytes,
       COUNT(CASE WHEN is_sync = 1 AND ret >= 0 THEN 1 END) AS syncs,
-      MAX(CASE
-        WHEN op IN ('write', 'truncate', 'allocate') THEN seq
-      END) AS last_seq,
-      -- Some writes are durable when they return.
-      MAX(CASE is_dirty WHEN 1 THEN COALESCE(end_ns, ts_ns) END) AS last_ns,
+      MAX(change_seq) AS last_seq,
+      MAX(CASE is_dirty
+        WHEN 1 THEN COALESCE(end_ns, of_file.ts_ns)
+      END) AS dirty_ns,
       MAX(CASE
         WHEN is_dirty = 1 AND end_ns IS NULL THEN 1
         ELSE 0
       END) AS is_open,
-      MAX(
-        CASE WHEN is_sync = 1 AND ret >= 0 AND end_ns IS NOT NULL THEN ts_ns END
-      ) AS synced_ns,
-      MAX(CASE WHEN is_sync = 1 AND ret < 0 THEN ts_ns END) AS failed_ns,
-      MAX(CASE op WHEN 'map' THEN 1 ELSE 0 END) AS is_mapped
-    FROM of_file
-    GROUP BY run, file_id
-  ),
-  -- sync() covers all files; a sync of a file system, or of what has no name,
-  -- may cover any.
-  everything AS (
-    SELECT
-      run,
+      MAX(last_sync.ts_ns) AS synced_ns,
       MAX(CASE
-        WHEN op = 'sync' AND end_ns IS NOT NULL THEN ts_ns
-      END) AS synced_ns,
-      MAX(CASE WHEN op = 'syncfs' OR path IS NULL THEN ts_ns END) AS other_ns
-    FROM step
-    WHERE is_sync = 1 AND ret >= 0
-    GROUP BY run
+        WHEN is_sync = 1 AND ret < 0 THEN of_file.ts_ns
+      END) AS failed_ns,
+      MAX(CASE op WHEN 'map' THEN 1 ELSE 0 END) AS is_mapped,
+      MAX(gap) AS gap
+    FROM of_file
+    LEFT JOIN last_sync
+      ON last_sync.run = of_file.run
+      AND last_sync.file_id = of_file.file_id
+    GROUP BY of_file.run, of_file.file_id
   ),
-  lossy AS (
-    SELECT DISTINCT run FROM syncline_loss WHERE severity = 'loss' AND count > 0
+  -- The last use of each name: it is that of its file unless it was taken away.
+  last_use AS (
+    SELECT
+      run, path, file_id, is_taken,
+      ROW_NUMBER() OVER (
+        PARTITION BY run, path
+        ORDER BY seq DESC, is_to DESC
+      ) AS place
+    FROM of_file
   ),
-  -- The file that each name is of at the end, and the last name of each file.
-  now AS (
-    SELECT run, name AS path, file_id
-    FROM (
-      SELECT
-        run, name, file_id,
-        ROW_NUMBER() OVER (
-          PARTITION BY run, name
-          ORDER BY seq DESC, is_to DESC
-        ) AS place
-      FROM of_file
-    ) AS use
-    WHERE place = 1
-  ),
-  last_name AS (
-    SELECT run, file_id, path, is_taken
-    FROM (
-      SELECT
-        run, file_id,
-        name AS path,
-        CASE WHEN is_change = 1 AND is_to = 0 THEN 1 ELSE 0 END AS is_taken,
-        ROW_NUMBER() OVER (
-          PARTITION BY run, file_id
-          ORDER BY seq DESC, is_to DESC
-        ) AS place
-      FROM of_file
-    ) AS use
-    WHERE place = 1
+  -- The names of each file, those that it still has first.
+  file_name AS (
+    SELECT
+      of!(of_file, (run, file_id, path)),
+      CASE WHEN last_use.file_id IS NULL THEN 1 ELSE 0 END AS is_gone,
+      ROW_NUMBER() OVER (
+        PARTITION BY of_file.run, of_file.file_id
+        ORDER BY
+          CASE WHEN last_use.file_id IS NULL THEN 1 ELSE 0 END,
+          of_file.seq DESC,
+          of_file.is_to DESC
+      ) AS place
+    FROM of_file
+    LEFT JOIN last_use
+      ON last_use.place = 1
+      AND last_use.is_taken = 0
+      AND last_use.run = of_file.run
+      AND last_use.path = of_file.path
+      AND last_use.file_id = of_file.file_id
   ),
   -- Folders that were renamed: the names below them changed too.
   moved AS (
-    SELECT DISTINCT step.run AS run, step.path AS folder
+    SELECT DISTINCT step.run AS run, step.path || '/' AS beginning
     FROM step
     JOIN (SELECT DISTINCT run, folder_of!(path) AS path FROM name) AS folder
       ON folder.run = step.run
       AND folder.path = step.path
     WHERE step.op = 'rename' AND step.path <> ''
   ),
-  moved_file AS (
-    SELECT DISTINCT last_name.run AS run, last_name.file_id AS file_id
-    FROM last_name
-    JOIN moved
-      ON moved.run = last_name.run
-      AND SUBSTR(last_name.path, 1, LENGTH(moved.folder) + 1)
-      = moved.folder || '/'
+  lossy AS (
+    SELECT DISTINCT run FROM syncline_loss WHERE severity = 'loss' AND count > 0
   ),
   state AS (
     SELECT
-      of!(changed, (run, file_id, writes, written_bytes, syncs, last_seq)),
-      of!(changed, (last_ns, is_open)),
-      last_name.path AS path,
-      later!(changed.synced_ns, everything.synced_ns) AS synced_ns,
+      changed.*,
+      file_name.path AS path,
       CASE
-        WHEN last_name.is_taken = 1
-        OR now.file_id <> changed.file_id THEN 'removed'
+        WHEN changed.gap > 0 THEN 'unknown'
+        WHEN file_name.is_gone = 1 THEN 'removed'
         WHEN lossy.run IS NOT NULL
-        OR moved_file.run IS NOT NULL
-        OR changed.is_mapped = 1 THEN 'unknown'
-        WHEN changed.last_ns IS NULL THEN 'synced'
-        WHEN changed.failed_ns >= changed.last_ns THEN 'failed'
+        OR changed.is_mapped = 1
+        OR SUBSTR(file_name.path, 1, 1) <> '/'
+        OR EXISTS (
+          SELECT 1
+          FROM moved
+          WHERE
+            moved.run = changed.run
+            AND moved.beginning
+            = SUBSTR(file_name.path, 1, LENGTH(moved.beginning))
+        ) THEN 'unknown'
+        WHEN changed.dirty_ns IS NULL THEN 'synced'
+        WHEN changed.failed_ns >= changed.dirty_ns THEN 'failed'
         WHEN changed.is_open = 0
-        AND changed.synced_ns >= changed.last_ns THEN 'synced'
-        WHEN changed.is_open = 0
-        AND everything.synced_ns >= changed.last_ns THEN 'synced'
-        WHEN everything.other_ns >= changed.last_ns THEN 'unknown'
+        AND changed.synced_ns >= changed.dirty_ns THEN 'synced'
+        WHEN doubtful_sync.ts_ns >= changed.dirty_ns THEN 'unknown'
         ELSE 'unsynced'
       END AS state
     FROM changed
-    JOIN last_name
-      ON last_name.run = changed.run
-      AND last_name.file_id = changed.file_id
-    JOIN now ON now.run = last_name.run AND now.path = last_name.path
-    LEFT JOIN moved_file
-      ON moved_file.run = changed.run
-      AND moved_file.file_id = changed.file_id
-    LEFT JOIN everything ON everything.run = changed.run
+    JOIN file_name
+      ON file_name.run = changed.run
+      AND file_name.file_id = changed.file_id
+      AND file_name.place = 1
+    LEFT JOIN doubtful_sync ON doubtful_sync.run = changed.run
     LEFT JOIN lossy ON lossy.run = changed.run
     WHERE changed.writes > 0
   ),
-  -- What was written after the last sync had begun.
-  rest AS (
-    SELECT
-      state.run AS run,
-      state.file_id AS file_id,
-      SUM(COALESCE(of_file.bytes, 0)) AS bytes
-    FROM state
-    JOIN of_file ON of_file.run = state.run AND of_file.file_id = state.file_id
-    WHERE
-      of_file.is_dirty = 1
-      AND (state.synced_ns IS NULL
-      OR of_file.end_ns IS NULL
-      OR of_file.end_ns > state.synced_ns)
-    GROUP BY state.run, state.file_id
-  ),
-  -- When the last change became durable: by the first sync after it, of the
-  -- file or of everything, or by the last bio that the kernel wrote of the file
-  -- without one.
-  durable_sync AS (
-    SELECT run, file_id, ts_ns, end_ns
-    FROM of_file
-    WHERE is_sync = 1 AND ret >= 0
-    UNION ALL
-    SELECT changed.run, changed.file_id, step.ts_ns, step.end_ns
-    FROM step
-    JOIN changed ON changed.run = step.run
-    WHERE step.op = 'sync' AND step.ret >= 0
-  ),
+  -- When the last change became durable: by the first sync after it, or else by
+  -- the last bio that the kernel wrote of the file on its own.
   safe AS (
-    SELECT
-      state.run AS run,
-      state.file_id AS file_id,
-      MIN(durable_sync.end_ns) AS safe_ns
+    SELECT state.run, state.file_id, MIN(durable_sync.end_ns) AS end_ns
     FROM state
     JOIN durable_sync
       ON durable_sync.run = state.run
       AND durable_sync.file_id = state.file_id
-    WHERE durable_sync.ts_ns >= state.last_ns
+    WHERE durable_sync.ts_ns >= state.dirty_ns
     GROUP BY state.run, state.file_id
   ),
   written_back AS (
-    SELECT
-      state.run AS run,
-      state.file_id AS file_id,
-      MAX(bio.ts_ns + bio.dur_ns) AS safe_ns
+    SELECT state.run, state.file_id, MAX(bio.ts_ns + bio.dur_ns) AS end_ns
     FROM state
     JOIN syncline_bio AS bio ON bio.run = state.run AND bio.path = state.path
     WHERE
       bio.direction = 'write'
       AND bio.origin = 'background'
-      AND bio.ts_ns >= state.last_ns
+      AND bio.ts_ns >= state.dirty_ns
     GROUP BY state.run, state.file_id
   ),
   file AS (
     SELECT
       state.*,
       CASE
-        WHEN state.state = 'synced' THEN 0
-        WHEN state.state = 'unsynced' THEN rest.bytes
+        WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(rest_bytes, 0)
       END AS unsynced_bytes,
       CASE
         WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(
-          safe.safe_ns, written_back.safe_ns
+          safe.end_ns, written_back.end_ns
         )
-        - state.last_ns
+        - state.dirty_ns
       END AS risk_ns
     FROM state
-    LEFT JOIN rest ON rest.run = state.run AND rest.file_id = state.file_id
     LEFT JOIN safe ON safe.run = state.run AND safe.file_id = state.file_id
     LEFT JOIN written_back
       ON written_back.run = state.run
       AND written_back.file_id = state.file_id
+  ),
+  -- Files without a name are one row.
+  changed_file AS (
+    SELECT
+      run, path, state, writes, written_bytes, unsynced_bytes, syncs, risk_ns,
+      last_seq
+    FROM file
+    UNION ALL
+    SELECT
+      run,
+      CAST(NULL AS TEXT),
+      'unknown',
+      COUNT(*),
+      SUM(CASE op WHEN 'write' THEN bytes END),
+      CAST(NULL AS BIGINT),
+      CAST(NULL AS BIGINT),
+      CAST(NULL AS BIGINT),
+      MAX(seq)
+    FROM step
+    WHERE path IS NULL AND op IN ('write', 'truncate', 'allocate')
+    GROUP BY run
   )
 SELECT
-  file.path AS path,
-  folder_of!(file.path) AS folder,
-  file.state AS state,
-  file.writes AS writes,
-  CAST(file.written_bytes AS BIGINT) AS written_bytes,
-  CAST(file.unsynced_bytes AS BIGINT) AS unsynced_bytes,
+  of!(changed_file, (path)),
+  folder_of!(changed_file.path) AS folder,
+  of!(changed_file, (state, writes)),
+  CAST(COALESCE(changed_file.written_bytes, 0) AS BIGINT) AS written_bytes,
+  CAST(changed_file.unsynced_bytes AS BIGINT) AS unsynced_bytes,
   share!(
-    file.unsynced_bytes,
-    SUM(file.unsynced_bytes) OVER (PARTITION BY file.run)
+    changed_file.unsynced_bytes,
+    SUM(changed_file.unsynced_bytes) OVER (PARTITION BY changed_file.run)
   ) AS share,
-  file.syncs AS syncs,
-  file.risk_ns AS risk_ns,
+  of!(changed_file, (syncs, risk_ns)),
   last_change.comm AS comm,
   last_change.ts_ns AS at_ns,
-  file.run AS run
-FROM file
-JOIN step AS last_change
-  ON last_change.run = file.run
-  AND last_change.seq = file.last_seq
+  changed_file.run AS run
+FROM changed_file
+JOIN step AS last_change ON last_change.seq = changed_file.last_seq
 ORDER BY
-  file.run,
-  CASE file.state
+  changed_file.run,
+  CASE changed_file.state
     WHEN 'unsynced' THEN 0
     WHEN 'failed' THEN 1
     WHEN 'unknown' THEN 2
     WHEN 'synced' THEN 3
     ELSE 4
   END,
-  COALESCE(file.unsynced_bytes, 0) DESC,
-  file.written_bytes DESC,
-  file.path;
+  COALESCE(changed_file.unsynced_bytes, 0) DESC,
+  COALESCE(changed_file.written_bytes, 0) DESC,
+  changed_file.path NULLS LAST,
+  changed_file.last_seq;

@@ -47,6 +47,9 @@ def which(name: str) -> str | None:
 
 def stop_with_parent(number: int, parent: int) -> None:
     """Lets the kernel send a signal to this process when the recorder is killed. For `preexec_fn`."""
+    if number != signal.SIGKILL:
+        # A shell that starts the recorder in the background ignores SIGINT, and programs inherit that.
+        signal.signal(number, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
