@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from syncline.errors import InputError
 from syncline.write_model import parameters as parameter_file
@@ -231,17 +231,23 @@ def test_expired_files_against_pages(
         write_call_ns=0, dirty_expire_ns=expire_s * 1000 * MS, dirty_writeback_ns=period_s * 1000 * MS,
     )  # fmt: skip
     cache = PageCache(known)
+    # The kernel's timer is late by up to a tick, so what expires within one of a look is written by it.
+    tick_ms = 1
     pages: dict[tuple[str, int], int] = {}
     now, look = 0, None
     for file, page, delay_ms in writes:
         for _ in range(delay_ms):
             if look == now:
                 expired = {
-                    one for (one, _), since in pages.items() if now - since >= expire_s * 1000
+                    one
+                    for (one, _), since in pages.items()
+                    if now - since >= expire_s * 1000 - tick_ms
                 }
                 pages = {key: since for key, since in pages.items() if key[0] not in expired}
                 look = now + period_s * 1000 if pages else None
             now += 1
+        # Which of a write and a look of the same instant is first, nothing decides.
+        assume(look != now)
         pages.setdefault((file, page), now)
         look = look or now + period_s * 1000
         cache.write(file, page * PAGE, PAGE, delay_ms * MS)

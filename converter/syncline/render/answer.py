@@ -332,8 +332,8 @@ def _after(answer: Answer, whole: int) -> str:
         return ""
     share = text(answer.phases["after completion"] / whole, "share")
     return (
-        f"Mostly what came after the data was written: {share} of the time. It holds {hidden}, which this recording does not"
-        " separate. Next: record with `syncline record` as root on Linux 6.1 or later, which does."
+        f"Mostly what came after the data was written: {share} of the time. That holds, where the sync needed them, {hidden},"
+        " which this recording does not separate. Next: record with `syncline record` as root on Linux 6.1 or later, which does."
     )
 
 
