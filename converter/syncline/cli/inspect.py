@@ -32,14 +32,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("inputs_", nargs=-1, required=True, metavar="INPUT...")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Output format. json gives times in ns, and lists that table shortens in full.",
-)
+@options.plain_or_json("table", "json gives times in ns, and lists that table shortens in full.")
 @click.option("--verify", is_flag=True, help="Compare all files of a dataset with their SHA-256 of the ingest, too. Exit with code 3 if one differs.")  # fmt: skip
 @options.engine
 @options.offsets

@@ -54,6 +54,18 @@ def flag(name: str) -> str:
 FILTERS = tuple(map(flag, _FILTER))
 
 
+def plain_or_json(plain: str, note: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns `--format` of a command that prints `plain` or json. `note` ends its help."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice([plain, "json"]),
+        default=plain,
+        show_default=True,
+        help=" ".join(filter(None, ("Output format.", note))),
+    )
+
+
 def table_format(note: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns `--format` of a command that prints tables. `note` ends its help."""
     form = click.option(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from syncline.cli.errors import Failure
-from syncline.cli.options import example
+from syncline.cli.options import example, plain_or_json
 from syncline.cli.output import show
 
 
@@ -23,13 +23,8 @@ from syncline.cli.output import show
     ),
 )
 @click.argument("table", required=False, metavar="[TABLE]")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json has all tables and reports with their columns, units and when a column is null.",
+@plain_or_json(
+    "text", "json has all tables and reports with their columns, units and when a column is null."
 )
 @click.option(
     "--agents",
