@@ -681,8 +681,9 @@ def test_data_that_were_lost_before_are_in_the_first_report(tmp_path: Path) -> N
         log.sync(1_000_000 + 10_000 * number, "d/a", 5)
     log.sync(1_050_000, "d/b", 6, (0,))
     for one in log_of(tmp_path, log):
-        assert one.lost_before == 2
-        assert "2 syncs returned 0 although data of the file had been lost before" in rendered.sentences(one)["total"]  # fmt: skip
+        # The bio that failed had one page.
+        assert one.lost_before == {"syncs": 2, "lost_bytes": 4096}
+        assert "2 syncs returned 0 although the device had refused up to 4 KiB of the file of each before" in rendered.sentences(one)["failed"][-1]  # fmt: skip
 
 
 def test_what_the_edges_of_a_recording_cut_off_is_no_warning(tmp_path: Path) -> None:

@@ -908,6 +908,8 @@ def test_lost_before(tmp_path: Path) -> None:
         ("r", 3, "D", "D", 8, 5, 10, -5, 99, 512, 0, 511, True), ("r", 4, "D", "D", 9, 5, 10, 0, 8, 512, 0, 511, True),
         # At another place of the file 8, and at the same one before the loss.
         ("r", 5, "D", "D", 8, 40, 50, 0, 200, 512, 512, 1023, True), ("r", 6, "D", "D", 8, 8, 9, 0, 200, 512, 0, 511, True),
+        # The file 8 loses two more sectors elsewhere.
+        ("r", 7, "D", "D", 8, 5, 10, -5, 300, 1024, 4096, 5119, True),
         columns="run bio_id dev file_dev file_ino ts_ns end_ns error sector bytes first_offset last_offset has_data",
     )  # fmt: skip
     syncs = table(
@@ -915,8 +917,10 @@ def test_lost_before(tmp_path: Path) -> None:
         ("r", 5, "D", 9, 20, 30), ("r", 6, "E", 8, 80, 90), ("s", 7, "D", 8, 80, 90),
         columns="run sync_id dev ino begin_ns end_ns",
     )  # fmt: skip
-    found = rows(tmp_path, f"SELECT sync_id FROM lost_before!({syncs}, {bios}) ORDER BY sync_id")
-    assert found == [(1,), (4,)]
+    found = rows(
+        tmp_path, f"SELECT sync_id, lost_bytes FROM lost_before!({syncs}, {bios}) ORDER BY sync_id"
+    )
+    assert found == [(1, 512), (4, 512 + 1024)]
 
 
 def test_unseen_phases(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@
 -- The kernel reports such an error once, and marks the data as clean. So a
 -- later sync may succeed without them.
 --
--- Result: a row for each such sync, with `run` and `sync_id`.
+-- Result: a row for each such sync, with `run`, `sync_id` and `lost_bytes`, how
+-- much that is of its file. A place that was refused twice counts twice.
 --
--- Example: SELECT COUNT(*) FROM lost_before!(sync, bio)
+-- Example: SELECT sync_id, lost_bytes FROM lost_before!(sync, bio)
 CREATE PERFETTO MACRO lost_before(
   -- Table of syncs with `run`, `sync_id`, `dev`, `ino`, `begin_ns`, `end_ns`.
   syncs TableOrSubquery,
@@ -37,7 +38,10 @@ AS
         AND _bio.last_offset >= _lost.last_offset)
       GROUP BY _lost.run, _lost.bio_id
     )
-  SELECT DISTINCT _sync.run AS run, _sync.sync_id AS sync_id
+  SELECT
+    _sync.run AS run,
+    _sync.sync_id AS sync_id,
+    SUM(_lost.bytes) AS lost_bytes
   FROM _lost
   JOIN $syncs AS _sync
     ON _sync.run = _lost.run
@@ -46,4 +50,5 @@ AS
     AND _sync.begin_ns >= _lost.end_ns
   LEFT JOIN _again ON same!(_again, _lost, (run, bio_id))
   WHERE _again._end_ns IS NULL OR _again._end_ns > _sync.end_ns
+  GROUP BY _sync.run, _sync.sync_id
 );

@@ -21,7 +21,9 @@
 --   failed        One of its own bios failed, and it returned 0.
 --   lost before   A write to its file had failed before, nothing has written
 --                 these data again, and it returned 0. A sync reports an error
---                 once to each open file, and the next one returns 0.
+--                 once to each open file. The kernel then takes the pages for
+--                 clean: they may be in page cache and are not on the device,
+--                 and the next sync returns 0 without writing them.
 --   no flush      The recording shows its bios, its waits and the bios of the
 --                 journal, and no flush or FUA that covers all of its data, or
 --                 none in the commit that it waited for.
@@ -38,7 +40,7 @@
 --   flush         A flush covers its data.
 --   fua           All its bios have FUA.
 --
--- Narrow: verdict op syncs files bytes fs sync_id
+-- Narrow: verdict op syncs files bytes lost_bytes sync_id
 --
 -- Columns:
 --   verdict      text   As above.
@@ -48,6 +50,9 @@
 --   syncs        count  Number of syncs that returned 0.
 --   files        count  Number of their files.
 --   bytes        bytes  Written back for them.
+--   lost_bytes   bytes  Of their files that the device refused before and that
+--                       nobody has written again: of the sync with most of it.
+--                       Null unless they are lost before.
 --   first_ts_ns  time   Start of the first one.
 --   last_ts_ns   time   Start of the last one.
 --   sync_id      id     The first one.
@@ -213,6 +218,7 @@ WITH
   judged AS (
     SELECT
       successful.*,
+      lost_before.lost_bytes AS lost_bytes,
       CASE
         WHEN covered.failed > 0 THEN 'failed'
         WHEN lost_before.sync_id IS NOT NULL THEN 'lost before'
@@ -261,7 +267,7 @@ WITH
   request AS (
     SELECT
       of!(judged, (run, sync_id, call_sync_id, fs, dev, ino, path)),
-      of!(judged, (bytes, ts_ns, verdict)),
+      of!(judged, (bytes, lost_bytes, ts_ns, verdict)),
       COALESCE(judged.op, part.op) AS op,
       MAX(CASE WHEN verdict = 'no data' THEN 0 ELSE 1 END) OVER (
         PARTITION BY judged.run, call_sync_id, dev
@@ -274,6 +280,7 @@ SELECT
   COUNT(DISTINCT call_sync_id) AS syncs,
   COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
   SUM(bytes) AS bytes,
+  MAX(CASE WHEN verdict = 'lost before' THEN lost_bytes END) AS lost_bytes,
   MIN(ts_ns) AS first_ts_ns,
   MAX(ts_ns) AS last_ts_ns,
   MIN(sync_id) AS sync_id,

@@ -7,7 +7,14 @@ from pathlib import Path
 
 def mapping(directory: Path) -> str:
     """Returns the device-mapper name of the device of a directory."""
-    number = directory.stat().st_dev
+    # The source of its mount, because btrfs has a device number of its own.
+    found = subprocess.run(
+        ["findmnt", "-n", "-o", "SOURCE", "-T", directory],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    number = Path(found.stdout.strip()).stat().st_rdev
     name = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/dm/name")
     if not name.exists():
         raise SystemExit(f"{directory} is not on a device-mapper device")

@@ -172,15 +172,14 @@ def _named(line: str, path: str) -> str:
 
 def render_failures(answer: Answer) -> str:
     """Renders what failed, for the place above all else: it is the most serious that a recording can show. Empty if nothing did."""
-    said = _failed(answer)
+    said = [f"{one} The report failures lists them." for one in _kinds_that_failed(answer)]
     lines = [
-        terminal.paint("FAILED:", "red") + f" {one} The report failures lists them.\n"
-        for one in said
+        terminal.paint("FAILED:", "red") + f" {one}\n" for one in [*said, *_lost_before(answer)]
     ]
     return "".join([*lines, "\n"] if lines else [])
 
 
-def _failed(answer: Answer) -> list[str]:
+def _kinds_that_failed(answer: Answer) -> list[str]:
     return [f"{failures.sentence(kind)}." for kind in answer.failures]
 
 
@@ -191,7 +190,7 @@ def sentences(answer: Answer) -> dict[str, Any]:
     the longest phases) are lists, `worst` is a list below the title `worst_title`. `runs` is present only for a dataset.
     """
     runs = {"runs": _runs(answer.runs)} if answer.runs else {}
-    failed = _failed(answer)
+    failed = [*_kinds_that_failed(answer), *_lost_before(answer)]
     return ({"failed": failed} if failed else {}) | runs | _sentences(answer)
 
 
@@ -209,7 +208,7 @@ def _sentences(answer: Answer) -> dict[str, Any]:
     cause = _cause(answer)
     return {
         **({"cause": cause} if cause else {}),
-        "total": _total(own, of_kernel) + _of_kernel(answer) + _lost_before(answer),
+        "total": _total(own, of_kernel) + _of_kernel(answer),
         "phases": _phases(answer.phases, total["syncs"] if of_kernel else 0)
         + (_INFERRED if answer.infers_waits else "")
         + _idle_queue(answer)
@@ -494,13 +493,17 @@ def _unfollowed(answer: Answer) -> str:
     )
 
 
-def _lost_before(answer: Answer) -> str:
-    if not answer.lost_before:
-        return ""
-    return (
-        f" {count(answer.lost_before, 'sync')} returned 0 although data of the file had been lost before:"
-        " syncline report INPUT durability."
-    )
+def _lost_before(answer: Answer) -> list[str]:
+    row = answer.lost_before
+    if row is None:
+        return []
+    of = "its file" if row["syncs"] == 1 else "the file of each"
+    most = "" if row["syncs"] == 1 else "up to "
+    what = "data" if row["lost_bytes"] is None else most + text(row["lost_bytes"], "bytes")
+    return [
+        f"{count(row['syncs'], 'sync')} returned 0 although the device had refused {what} of {of} before, and nobody wrote that again: the kernel"
+        " reports such an error once, and then takes the pages for clean. The report durability lists them."
+    ]
 
 
 def _idle_queue(answer: Answer) -> str:

@@ -93,7 +93,8 @@ class Answer:
     `shows_syncs`: whether the input has events of syncs. Without, that it has no sync says nothing.
     `devices`: of an input without syncs, the rows of the report `device` for whole devices and for threads.
     `lengths`: of such an input, how long its bios took, a row for each device.
-    `lost_before`: syncs that returned 0 although data of their file were lost before, as the report `durability` says.
+    `lost_before`: how many `syncs` returned 0 although the device had refused data of their file before, as the report `durability` says, and
+        `lost_bytes` of one of them, None if not known. None without such a sync.
     `idle_queue`: the thread that was queued longest, with `queue_ns`, and how long at least no device was busy with
         recorded bios meanwhile (`idle_ns`). None if that is not most of the time, or if the queue does not matter.
     `cpu_wait`: the control group whose syncs waited longest for a CPU, with `wait_ns`. None if that does not matter.
@@ -125,7 +126,7 @@ class Answer:
     shows_syncs: bool
     devices: list[Row]
     lengths: list[Row]
-    lost_before: int = 0
+    lost_before: Row | None = None
     idle_queue: Row | None = None
     cpu_wait: Row | None = None
     limits: Mapping[str, str] = field(default_factory=dict)
@@ -264,11 +265,18 @@ def _seen(engine: SqlEngine) -> list[str]:
     return sorted(set.intersection(*runs)) if runs else []
 
 
-def _lost_before(engine: SqlEngine) -> int:
+def _lost_before(engine: SqlEngine) -> Row | None:
     if not _rows(engine, _sql("failed"))[0]["bios"]:
-        return 0
-    rows = run_report(engine, "durability").as_dicts()
-    return sum(row["syncs"] for row in rows if row["verdict"] == "lost before")
+        return None
+    rows = [
+        row
+        for row in run_report(engine, "durability").as_dicts()
+        if row["verdict"] == "lost before"
+    ]
+    if not rows:
+        return None
+    lost = [row["lost_bytes"] for row in rows if row["lost_bytes"] is not None]
+    return {"syncs": sum(row["syncs"] for row in rows), "lost_bytes": max(lost, default=None)}
 
 
 def _idle_queue(engine: SqlEngine, found: Mapping[str, int], total: Row) -> Row | None:
