@@ -16,13 +16,14 @@ from .dataset import Dataset
 from .folder import Folder
 from .kind import Kind
 from .log import Log
+from .packed import Packed
 from .place import Place
 from .rows import Rows
 from .run_directory import RunDirectory
 from .tables import Tables
 from .trace import Trace
 
-__all__ = ["KINDS", "Archive", "Dataset", "Folder", "Kind", "Log", "Place", "Rows", "RunDirectory", "Tables", "Trace", "resolve"]  # fmt: skip
+__all__ = ["KINDS", "Archive", "Dataset", "Folder", "Kind", "Log", "Packed", "Place", "Rows", "RunDirectory", "Tables", "Trace", "resolve"]  # fmt: skip
 
 # The first one that recognizes a place decides. A folder that no other knows is a Folder, and all else a Log.
 KINDS: tuple[type[Kind], ...] = (
@@ -32,6 +33,7 @@ KINDS: tuple[type[Kind], ...] = (
     Folder,
     Rows,
     Trace,
+    Packed,
     Archive,
     Log,
 )

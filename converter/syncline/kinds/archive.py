@@ -1,4 +1,7 @@
-"""A zip or tar of traces, which the Perfetto UI shows as one. No other command reads it: to them it is a log of no known format."""
+"""A zip or tar of traces, which the Perfetto UI shows as one. No other command reads it: to them it is a log of no known format.
+
+One of a run directory, or of one log, is `Packed`.
+"""
 
 from __future__ import annotations
 
