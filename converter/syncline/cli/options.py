@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -315,6 +315,17 @@ def resolved(path: str, reading: Reading) -> Kind:
     found = resolve(path, reading.source)
     refuse_for_converted(found, reading)
     return found
+
+
+def resolved_together(paths: Sequence[str], reading: Reading) -> Kind:
+    """Returns logs of one run as one INPUT.
+
+    Raises:
+        InputError: one does not exist, cannot be read, or is no log.
+    """
+    from syncline.kinds import together
+
+    return together(paths, reading.source)
 
 
 def names_instead(found: Input, reading: Reading, engine: str, open_engine: Any) -> list[str]:

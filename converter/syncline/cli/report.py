@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -92,7 +93,7 @@ def command(
     the summary.
 
     INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs, a dataset
-    (`syncline ingest`), or `-`.
+    (`syncline ingest`), or `-`. Several logs of one run are named one after another, as for `convert`.
     """
     from syncline.report.rows import Choice
 
@@ -117,17 +118,12 @@ def command(
     from syncline.report.inspect import why_empty
     from syncline.report.run import caveats, run_report, statements
 
+    others_of_run, names = _logs_among(names)
     wants_answer = not names and form != "csv"
     try:
         wanted = dict.fromkeys(names or ("summary",))
         reports = [catalogue.load(name) for name in wanted if not wants_answer]
     except catalogue.UnknownReport as error:
-        if other := next((name for name in names if Path(name).exists()), None):
-            raise Failure(
-                f"a report reads one input, and {other} is a second one",
-                "for several logs of one run: syncline convert LOG... -o run.pftrace; for several runs:"
-                " syncline diff, or name a folder of runs",
-            ) from None
         context = click.get_current_context().find_root()
         known = set(cast(click.Group, context.command).list_commands(context))
         hint = "list the reports: syncline report --list"
@@ -136,7 +132,11 @@ def command(
         raise Failure(str(error), hint) from None
     if form == "csv" and len(reports) > 1:
         raise Failure("CSV holds one table", "name one report, or use --format json")
-    found_input = options.resolved(input, reading)
+    found_input = (
+        options.resolved_together([input, *others_of_run], reading)
+        if others_of_run
+        else options.resolved(input, reading)
+    )
     needed = statements(report.name for report in reports)
     needed += [*answer.statements(), *statements_of_advice()] if wants_answer else []
     # A report without rows says why: people read it in the table, programs get it on stderr.
@@ -188,23 +188,40 @@ def command(
         out.seek(0)
         while text := out.read(_IN_MEMORY):
             show(text)
+    if others_of_run and wants_answer:
+        logs = shlex.join([input, *others_of_run])
+        say(
+            f"note: commands read one INPUT, which this makes: syncline convert {logs} -o run.pftrace"
+        )
+
+
+def _logs_among(names: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
+    """Divides names into more logs of the run, and reports. A report wins over a file of its name."""
+    from syncline.report import catalogue
+
+    known = set(catalogue.names())
+    logs = [name for name in names if name not in known and Path(name).exists()]
+    return logs, tuple(name for name in names if name not in logs)
 
 
 def _answer(form: str, found: Answer, caveats: list[str], input: Input) -> str:
     """Returns the answer in a format, with its warnings."""
     from syncline import render
+    from syncline.kinds import Together
     from syncline.printable import json_text
     from syncline.render import answer
 
+    # Commands to type take one INPUT, so for several logs they say INPUT, as they do for standard input.
+    path = "-" if isinstance(input, Together) else input.path
     if form == "json":
-        data = answer.as_data(found, caveats, input.path, can_be_shown=input.can_be_shown)
+        data = answer.as_data(found, caveats, path, can_be_shown=input.can_be_shown)
         return json_text(data, indent=2) + "\n"
     if form == "md":
         from syncline.render import answer_markdown
 
-        return answer_markdown.render(found, caveats, input.path, can_be_shown=input.can_be_shown)
+        return answer_markdown.render(found, caveats, path, can_be_shown=input.can_be_shown)
     warnings, _ = render.preface(form, caveats)
-    whole = answer.render(found, input.path, can_be_shown=input.can_be_shown)
+    whole = answer.render(found, path, can_be_shown=input.can_be_shown)
     return answer.render_failures(found) + warnings + whole
 
 

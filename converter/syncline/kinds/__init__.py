@@ -7,6 +7,7 @@ folder, and a line here: at its place in the order of detection.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from syncline.errors import InputError
 from syncline.formats import BASELINE
@@ -15,7 +16,7 @@ from .archive import Archive
 from .dataset import Dataset
 from .folder import Folder
 from .kind import Kind
-from .log import Log
+from .log import Log, Together
 from .packed import Packed
 from .place import Place
 from .rows import Rows
@@ -23,7 +24,7 @@ from .run_directory import RunDirectory
 from .tables import Tables
 from .trace import Trace
 
-__all__ = ["KINDS", "Archive", "Dataset", "Folder", "Kind", "Log", "Packed", "Place", "Rows", "RunDirectory", "Tables", "Trace", "resolve"]  # fmt: skip
+__all__ = ["KINDS", "Archive", "Dataset", "Folder", "Kind", "Log", "Packed", "Place", "Rows", "RunDirectory", "Tables", "Together", "Trace", "resolve", "together"]  # fmt: skip
 
 # The first one that recognizes a place decides. A folder that no other knows is a Folder, and all else a Log.
 KINDS: tuple[type[Kind], ...] = (
@@ -55,3 +56,15 @@ def resolve(path: str, source: str | None = None) -> Kind:
         )
     found = (kind.recognized(place) for kind in KINDS)
     return next(one for one in found if one is not None)
+
+
+def together(paths: Sequence[str], source: str | None = None) -> Kind:
+    """Finds out what several INPUTs of one run are. They are one INPUT for the commands that read one.
+
+    Raises:
+        InputError: one does not exist or cannot be read, or is no log.
+    """
+    parts = [resolve(path, source) for path in paths]
+    for part in parts:
+        part.refuse_to_convert(with_others=True)
+    return Together(" and ".join(paths), tuple(parts))

@@ -1,8 +1,12 @@
-"""A log: a file, a pipe, or standard input. The core detects its format. It is what no other kind recognizes."""
+"""A log: a file, a pipe, or standard input. The core detects its format. It is what no other kind recognizes.
+
+Several logs of one run, named one after another, are one log too: the core joins them, as it does for `convert`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,12 +15,12 @@ from syncline import _core, scratch
 from syncline.errors import InputError
 from syncline.input import Input
 from syncline.reading import Progress, Reading
-from syncline.recordings import Recording, read_file
+from syncline.recordings import Recording, join_recordings, read_file
 
 from .kind import Kind, Opening, of_temporary
 from .place import Place
 
-__all__ = ["Log"]
+__all__ = ["Log", "Together"]
 
 
 class Log(Kind):
@@ -85,3 +89,35 @@ class Log(Kind):
         # Messages name the file of the user, not the temporary one.
         opened.path = Path(self.path)
         return opened
+
+
+@dataclass(frozen=True)
+class Together(Log):
+    """Several logs of one run. No path leads to them, so `kinds.together` makes the value."""
+
+    parts: tuple[Input, ...] = ()
+
+    @cached_property
+    def recording(self) -> Recording:
+        return join_recordings([part.recording for part in self.parts])
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        # What one recorder cannot see, another one may.
+        return {}
+
+    @property
+    def can_be_read_whole(self) -> bool:
+        return all(part.can_be_read_whole for part in self.parts)
+
+    def files(self) -> list[Path]:
+        return [file for part in self.parts for file in part.files()]
+
+    def content(self) -> list[Path]:
+        return [file for part in self.parts for file in part.content()]
+
+    def convert(
+        self, output: str, reading: Reading, progress: Progress | None = None, **choices: Any
+    ) -> dict[str, Any]:
+        recordings = [part.recording for part in self.parts]
+        return reading.convert(recordings, output, progress=progress, **choices)
