@@ -18,7 +18,9 @@ from syncline.kinds import resolve
 from syncline.report.run import run_report
 
 from tests.coretools import ROOT
+from tests.reference.perfettotrace import to_bytes
 from tests.test_commands import fails, ok
+from tests.test_perfetto import packets
 
 RECORDINGS = ROOT / "tests" / "data" / "refused" / "recordings.tar.xz"
 LOG = ROOT / "tests" / "data" / "thesis" / "small1.log"
@@ -80,6 +82,14 @@ def test_a_packed_run_directory_is_read_as_the_folder(
 def test_a_packed_log_is_read_as_the_log(name: str, tmp_path: Path) -> None:
     archive = packed(LOG, tmp_path / name, "logs")
     assert reports(archive) == reports(LOG)
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_a_packed_trace_of_the_system_is_read(name: str, tmp_path: Path) -> None:
+    """As Perfetto's UI and its recorders pack them."""
+    trace = tmp_path / "trace.perfetto-trace"
+    trace.write_bytes(to_bytes(packets("small4", "legacy", compact=True)))
+    assert reports(packed(trace, tmp_path / name, "")) == reports(trace)
 
 
 def test_a_packed_run_is_the_run_that_it_was_made_of(recorded: Path, tmp_path: Path) -> None:
