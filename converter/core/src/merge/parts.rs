@@ -1,0 +1,138 @@
+//! Parts of an input: what lies before and after the places where its time goes back.
+//!
+//! A log that repeats a part of itself has such a place where the repeat begins. So has the log of bpftrace, wherever the buffer of the next
+//! CPU begins; but no event of one thread is in two of them with one time. If a single line is repeated, its time does not go back: two lines
+//! one after the other are equal in all, which no thread does twice within one time of its clock.
+
+use std::collections::VecDeque;
+
+use crate::event::probe::Probe;
+use crate::event::write::WriteEvent;
+use crate::event::{Event, Kind};
+use crate::location::Location;
+use crate::merge::simultaneous::identity;
+
+/// The resolution of a clock that is too coarse: a thread may do the same twice within one time of it.
+const COARSE_NS: i64 = 1_000_000;
+
+/// A place where time goes back.
+#[derive(Clone, Copy, Debug)]
+struct Seam {
+    /// The first event after it.
+    at: Location,
+    /// The newest time before it.
+    newest: i64,
+}
+
+/// The seams of all inputs, as far as an event before them may still be compared with one after them.
+#[derive(Debug)]
+pub struct Parts {
+    of_inputs: Vec<OfInput>,
+    /// How many seams there are.
+    count: usize,
+}
+
+#[derive(Clone, Debug)]
+struct OfInput {
+    newest: i64,
+    last: Option<Event>,
+    seams: VecDeque<Seam>,
+}
+
+impl OfInput {
+    /// Whether an event repeats the one before it. Their names are not compared, so they need not be kept.
+    fn is_again(&self, event: &Event) -> bool {
+        // What is torn or lost has the time of another event.
+        let has_own_time = !matches!(event.kind, Kind::Torn { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)));
+        has_own_time
+            && event.ts % COARSE_NS != 0
+            && self.last.is_some_and(|last| {
+                last.ts == event.ts && last.line != event.line && identity(last) == identity(*event)
+            })
+    }
+}
+
+impl Parts {
+    pub fn new(inputs: usize) -> Self {
+        Self { of_inputs: vec![OfInput { newest: i64::MIN, last: None, seams: VecDeque::new() }; inputs], count: 0 }
+    }
+
+    /// Whether no input has a seam.
+    pub fn is_one(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Takes the next event of an input, in the order of the input. A format without lines has no seams: nobody pastes it.
+    pub fn observe(&mut self, event: &Event, location: Location, input: usize) {
+        let Some(of) = self.of_inputs.get_mut(input).filter(|_| event.line > 0) else { return };
+        if event.ts < of.newest || of.is_again(event) {
+            of.seams.push_back(Seam { at: location, newest: of.newest });
+            self.count += 1;
+        }
+        // What follows is compared with what comes after the seam, or else each event of a repeat would be a part of its own.
+        of.newest = event.ts;
+        of.last = Some(*event);
+    }
+
+    /// The number of the part of an input that a location is in, after the parts that are forgotten.
+    pub fn of(&self, location: Location, input: usize) -> usize {
+        self.of_inputs.get(input).map_or(0, |of| of.seams.partition_point(|seam| seam.at <= location))
+    }
+
+    /// Forgets the seams that all events of a time, and of later ones, are behind.
+    pub fn forget_before(&mut self, ts: i64) {
+        if self.count == 0 {
+            return;
+        }
+        for of in &mut self.of_inputs {
+            while of.seams.front().is_some_and(|seam| seam.newest < ts) {
+                of.seams.pop_front();
+                self.count -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Op, UNKNOWN_TASK};
+    use crate::names::NameId;
+
+    /// The parts of the events of an input, each with its line, by their times and threads.
+    fn parts(events: &[(i64, u32)]) -> Vec<usize> {
+        let mut parts = Parts::new(1);
+        let at = |index: usize| Location::new(0, index as u64 + 1);
+        for (index, &(ts, tid)) in events.iter().enumerate() {
+            let (comm, line) = (NameId::NONE, index as u32 + 1);
+            let event = Event { ts, tid, pid: UNKNOWN_TASK, comm, line, kind: Kind::enter(Op::Fsync) };
+            parts.observe(&event, at(index), 0);
+        }
+        (0..events.len()).map(|index| parts.of(at(index), 0)).collect()
+    }
+
+    #[test]
+    fn a_part_ends_where_time_goes_back() {
+        assert_eq!(parts(&[(1, 7), (2, 7), (3, 7), (2, 7), (3, 7), (4, 7)]), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(parts(&[(5, 7), (5, 8), (5, 9)]), [0; 3]);
+    }
+
+    #[test]
+    fn a_part_ends_before_a_line_that_is_repeated() {
+        assert_eq!(parts(&[(1, 7), (2, 7), (2, 7), (3, 7)]), [0, 0, 1, 1]);
+        // A clock of whole ms is too coarse to say so.
+        assert_eq!(parts(&[(2_000_000, 7), (2_000_000, 7)]), [0, 0]);
+    }
+
+    #[test]
+    fn parts_are_forgotten_once_all_of_the_first_one_is_passed() {
+        let mut parts = Parts::new(1);
+        let event = |ts| Event { ts, tid: 7, pid: 7, comm: NameId::NONE, line: 1, kind: Kind::enter(Op::Fsync) };
+        parts.observe(&event(10), Location::new(0, 1), 0);
+        parts.observe(&event(5), Location::new(0, 2), 0);
+        parts.forget_before(10);
+        assert!(!parts.is_one());
+        parts.forget_before(11);
+        assert!(parts.is_one());
+    }
+}
