@@ -13,6 +13,7 @@ from typing import Literal
 from syncline import _core
 from syncline.engine import EngineError, SqlError
 from syncline.errors import InputError
+from syncline.unread import explained
 
 __all__ = ["Kind", "Problem", "described"]
 
@@ -47,8 +48,7 @@ class Problem:
 def described(error: BaseException) -> Problem | None:
     """Words an error. None for an error that is a fault of Syncline."""
     if isinstance(error, _core.CoreError):
-        message, hint, kind = error.args
-        return Problem(message, hint or "", _OF_CORE[kind])
+        return _of_core(error)
     if isinstance(error, EngineError | InputError):
         is_of_sql = isinstance(error, SqlError)
         has_lines = isinstance(error, EngineError)
@@ -78,6 +78,15 @@ def described(error: BaseException) -> Problem | None:
     if isinstance(error, MemoryError):
         return _of_memory(error)
     return None
+
+
+def _of_core(error: _core.CoreError) -> Problem:
+    message, hint, kind = error.args
+    # The core gives the beginning of a text without events. It may be that of a tool that people use instead.
+    wrong, head, looks_like_log = getattr(error, "unread", ("", b"", False))
+    if text := explained(head, looks_like_log=looks_like_log):
+        return Problem(f"{wrong}: {text.message}", text.hint, _OF_CORE[kind], text.has_lines)
+    return Problem(message, hint or "", _OF_CORE[kind])
 
 
 def _of_memory(error: MemoryError) -> Problem:

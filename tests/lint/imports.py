@@ -70,6 +70,7 @@ PYTHON = [
         "structured",
         "terminal",
         "student",
+        "unread",
     ],
     ["engine"],
     ["problems"],

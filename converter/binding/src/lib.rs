@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use syncline_core::block::devices_below::DevicesBelow;
-use syncline_core::error::{Error, ErrorClass};
+use syncline_core::error::{Error, ErrorClass, UnreadHead};
 use syncline_core::event::{Dev, Kind, Op};
 use syncline_core::input::grouping::assign_lanes_by_format;
 use syncline_core::input::open::{self, OpenInput};
@@ -131,7 +131,13 @@ fn raise(error: &Error) -> PyErr {
         ErrorClass::Loss => "loss",
         ErrorClass::Interrupted => "interrupted",
     };
-    CoreError::new_err((error.to_string(), error.hint(), class))
+    let raised = CoreError::new_err((error.to_string(), error.hint(), class));
+    if let Some(UnreadHead { message, head, is_detected }) = error.unread() {
+        // The error is raised without it if there is no memory for it.
+        let set = |py: Python<'_>| raised.value(py).setattr("unread", (message, PyBytes::new(py, head), *is_detected));
+        let _ = Python::attach(set);
+    }
+    raised
 }
 
 fn usage(message: String) -> PyErr {

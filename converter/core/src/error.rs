@@ -21,6 +21,16 @@ impl Refused {
     }
 }
 
+/// The beginning of a text that holds no event, from which whoever words the error may say what the text is.
+#[derive(Debug)]
+pub struct UnreadHead {
+    /// What is wrong with the input, to which what it is can be appended.
+    pub message: String,
+    pub head: Box<[u8]>,
+    /// The text is in a format that Syncline reads, as far as its beginning shows.
+    pub is_detected: bool,
+}
+
 /// The class of an error. The command line turns it into an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
@@ -45,9 +55,9 @@ pub enum Error {
     #[error("{} is empty", input_name(path))]
     Empty { path: String },
     #[error("{path} is in no format that Syncline reads{detail}")]
-    Foreign { path: String, detail: String, hint: String },
+    Foreign { path: String, detail: String, hint: String, unread: Option<Box<UnreadHead>> },
     #[error("{path}: {message}{detail}")]
-    NoEvents { path: String, message: String, detail: String, hint: String },
+    NoEvents { path: String, message: String, detail: String, hint: String, unread: Option<Box<UnreadHead>> },
     #[error("{first} and {second} are not on one clock: {}", describe_clocks(first, first_clock, second, second_clock))]
     Clocks { first: String, first_clock: String, second: String, second_clock: String },
     #[error(
@@ -141,6 +151,14 @@ impl Error {
             | Self::Thread(_) => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
             Self::Interrupted => ErrorClass::Interrupted,
+        }
+    }
+
+    /// The text that the error is about, if it may be of a tool whose output holds no event.
+    pub fn unread(&self) -> Option<&UnreadHead> {
+        match self {
+            Self::Foreign { unread, .. } | Self::NoEvents { unread, .. } => unread.as_deref(),
+            _ => None,
         }
     }
 

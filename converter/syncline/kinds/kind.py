@@ -155,7 +155,9 @@ def of_temporary(error: _core.CoreError, path: str) -> _core.CoreError:
         hint = (
             f"the tables of {path} are temporary: free some space, or name another folder in TMPDIR"
         )
-    return _core.CoreError(message, hint, kind)
+    worded = _core.CoreError(message, hint, kind)
+    worded.__dict__.update(error.__dict__)
+    return worded
 
 
 def only_requests(path: str) -> InputError:

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Refused, Result};
+use crate::error::{Error, Refused, Result, UnreadHead};
 use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::open::{OpenInput, thread_ids_hint};
 use crate::location::at_line;
 use crate::losses::{Losses, Reason};
 use crate::names::text_of;
-use crate::source::{Batch, InputTraits, NoteKind, OtherEvents, OtherTool, Problem, Source, recognize_tool};
+use crate::source::{Batch, InputTraits, NoteKind, OtherEvents, Problem, Source};
 
 /// Number of unparsed lines that are reported with their text.
 const SHOWN_LINES: usize = 5;
@@ -41,8 +41,8 @@ pub(crate) struct InputTally {
     first_unparsed: Option<String>,
     unparsed_lines: u64,
     io_uring: u64,
-    /// What it is if it holds no event, by its beginning.
-    other_tool: Option<&'static OtherTool>,
+    /// The beginning of a text, until the first event is found.
+    head: Box<[u8]>,
     /// Number of events by kind that the recorder counted, for the kinds that it counts.
     recorder_counts: [Option<u64>; Kind::COUNT],
     /// The recorder has reported its end.
@@ -68,7 +68,7 @@ impl InputTally {
             first_unparsed: None,
             unparsed_lines: 0,
             io_uring: 0,
-            other_tool: recognize_tool(open.input.head()),
+            head: head_of_text(open.input.head()),
             recorder_counts: [None; Kind::COUNT],
             has_ended: false,
             has_ended_early: false,
@@ -91,6 +91,7 @@ impl InputTally {
         // A torn line is no event, although it says something about others.
         let mut events = batch.events.iter().filter(|event| !matches!(event.kind, Kind::Torn { .. })).peekable();
         let Some(first) = events.peek().map(|event| event.ts) else { return };
+        self.head = Box::default();
         let (mut oldest, mut newest) = self.span.unwrap_or((first, first));
         for event in events {
             self.last_event = Some(event.ts);
@@ -195,15 +196,11 @@ impl InputTally {
     }
 
     pub(crate) fn no_events(&self) -> Error {
-        if let Some(tool) = self.other_tool.filter(|_| self.events() + self.dropped_events == 0) {
-            let message = format!("it is {}, so it has no event in {} lines", tool.what, self.lines);
-            return Error::NoEvents {
-                path: self.path.clone(),
-                message,
-                detail: String::new(),
-                hint: tool.hint.to_owned(),
-            };
-        }
+        let is_without = self.events() + self.dropped_events == 0 && !self.head.is_empty();
+        let unread = is_without.then(|| {
+            let message = format!("{}: no event in {} lines", self.path, self.lines);
+            Box::new(UnreadHead { message, head: self.head.clone(), is_detected: true })
+        });
         let problem = Problem::NoEvents { lines: self.lines, io_uring: self.io_uring };
         let (message, hint) = self
             .source
@@ -227,6 +224,7 @@ impl InputTally {
             } else {
                 hint.unwrap_or_else(|| "docs/reference/formats.md shows what an event looks like".into())
             },
+            unread,
         }
     }
 
@@ -307,6 +305,12 @@ pub(crate) fn find_disjoint(tallies: &[InputTally], recordings: &[usize]) -> Vec
         before = before.filter(|(end, _)| *end > to).or(Some((to, path)));
     }
     disjoint
+}
+
+/// As much of the head of a text as may show what it is. There may be thousands of inputs.
+fn head_of_text(head: &[u8]) -> Box<[u8]> {
+    const MAX_BYTES: usize = 4096;
+    if head.contains(&0) { Box::default() } else { head[..head.len().min(MAX_BYTES)].into() }
 }
 
 /// Shortens a line and replaces its control characters, for a message.

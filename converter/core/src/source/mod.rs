@@ -9,6 +9,7 @@ pub mod blktrace;
 mod block_event;
 pub mod bpftrace_json;
 pub mod bpftrace_text;
+mod changed_text;
 mod cursor;
 mod described;
 mod dynamic_events;
@@ -20,7 +21,6 @@ pub mod ftrace_text;
 pub(crate) mod low_level_log;
 mod markers;
 mod mends;
-mod other_tools;
 pub mod perf_data;
 pub mod perf_script;
 pub mod perfetto;
@@ -38,11 +38,10 @@ use std::sync::Arc;
 
 pub use self::batch::{Batch, ENTRY_TIME, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents, TORN_LINE, TornTimes};
 pub use self::far_times::FarTimes;
-pub use self::other_tools::{OtherTool, recognize as recognize_tool};
 pub use self::text_lines::Lines;
 use self::text_lines::{last_newline, lines, trim_line};
 use self::tracepoints::Machine;
-use crate::error::{Error, Refused, Result};
+use crate::error::{Error, Refused, Result, UnreadHead};
 use crate::input_file::{Chunk, Input};
 
 /// The formats that Syncline reads, in the order in which detection asks them.
@@ -344,10 +343,16 @@ fn recognize(sources: &[&'static dyn Source], head: &[u8]) -> Option<&'static dy
 }
 
 fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
-    let other = recognize_tool(head).map(|tool| (tool.what, tool.hint));
     let is_known = |text: &[u8]| recognize(sources, text).is_some();
-    let other = other.or_else(|| mends::find(head, is_known).map(|mend| (mend.what, mend.hint)));
-    let (detail, hint) = match other {
+    let mend = mends::find(head, is_known);
+    // A text that a mend makes readable is no output of another tool.
+    let unread = mend.is_none().then(|| {
+        let message = format!("{path} is in no format that Syncline reads");
+        Box::new(UnreadHead { message, head: head.into(), is_detected: false })
+    });
+    let changed = mend.map(|mend| (mend.what, mend.hint));
+    let changed = changed.or_else(|| changed_text::recognize(head).map(|text| (text.what, text.hint)));
+    let (detail, hint) = match changed {
         Some((what, hint)) => (format!(": it is {what}"), hint.to_owned()),
         None => (
             describe_foreign(head),
@@ -358,7 +363,7 @@ fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
             ),
         ),
     };
-    Error::Foreign { path: path.to_owned(), detail, hint }
+    Error::Foreign { path: path.to_owned(), detail, hint, unread }
 }
 
 fn names(sources: &[&'static dyn Source]) -> String {

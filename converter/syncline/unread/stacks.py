@@ -1,0 +1,208 @@
+"""Stacks of tasks that wait, as the kernel's log and /proc/PID/stack have them: what each task waits for, by the functions in its stack."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+__all__ = ["SIGNS", "Task", "Wait", "said", "tasks"]
+
+SIGNS = (
+    r"\bINFO: task .+:\d+ blocked (?:in I/O wait )?for more than \d+",
+    r"\btask:\S.* state:[A-Z] ",
+    r"\bCall [Tt]race:\s*$",
+    r"\[<[0-9a-f]+>\] \w[\w.]*\+0x[0-9a-f]+/0x[0-9a-f]+",
+)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a task waits for if one of the functions is in its stack. A name that ends in `*` stands for all that begin with it."""
+
+    what: str
+    functions: tuple[str, ...]
+
+
+# What is above in this list names the cause of what is below: `jbd2_log_wait_commit` sleeps in `schedule`, and a commit in `submit_bio_wait`.
+WAITS = (
+    Wait("a commit of the journal of ext4", ("jbd2_log_wait_commit", "jbd2_complete_transaction")),
+    Wait(
+        "a handle of the journal, as the transaction is locked for its commit or the journal is full",
+        (
+            "wait_transaction_locked",
+            "wait_transaction_switching",
+            "add_transaction_credits",
+            "__jbd2_log_wait_for_space",
+            "start_this_handle",
+        ),
+    ),
+    Wait(
+        "other threads that hold handles of the transaction to commit",
+        ("jbd2_journal_wait_updates",),
+    ),
+    Wait(
+        "the log of xfs to be written",
+        ("xlog_force_lsn", "xfs_log_force*", "_xfs_log_force*", "xlog_wait*", "xlog_cil_force*"),
+    ),
+    Wait("space in the log of xfs", ("xlog_grant_head_wait", "xlog_grant_head_check")),
+    Wait("a commit of the intent log of ZFS", ("zil_commit*",)),
+    Wait(
+        "a commit of the log tree of btrfs",
+        ("btrfs_sync_log", "wait_for_writer", "wait_log_commit", "btrfs_commit_transaction"),
+    ),
+    Wait("a checkpoint of f2fs", ("f2fs_issue_checkpoint", "f2fs_write_checkpoint")),
+    Wait(
+        "throttling of writeback by the block layer",
+        ("rq_qos_wait", "wbt_wait", "__rq_qos_throttle"),
+    ),
+    Wait("a free tag, as the queue of the device is full", ("blk_mq_get_tag", "__blk_mq_get_tag")),
+    Wait("a flush of the device", ("blkdev_issue_flush", "__blkdev_issue_flush")),
+    Wait("a bio that it has submitted, such as a flush", ("submit_bio_wait",)),
+    Wait(
+        "throttling, as too much page cache is dirty",
+        ("balance_dirty_pages", "balance_dirty_pages_ratelimited*"),
+    ),
+    Wait(
+        "writeback of the file's page cache",
+        (
+            "folio_wait_writeback",
+            "wait_on_page_writeback",
+            "__filemap_fdatawait_range",
+            "filemap_fdatawait_range",
+        ),
+    ),
+    Wait("a sync of the whole file system below overlayfs", ("ovl_sync_fs",)),
+    Wait(
+        "a lock",
+        ("rwsem_down_*", "__mutex_lock*", "mutex_lock*", "down_write", "down_read", "rt_mutex_*"),
+    ),
+    Wait(
+        "a block or a folio that is read or written",
+        ("bit_wait_io", "__wait_on_buffer", "folio_wait_bit*", "wait_on_page_bit*", "io_schedule*"),
+    ),
+)
+# Not the cause, but worth a word: it makes one fsync wait for the data of all files.
+_OVERLAYFS = "ovl_sync_fs"
+
+_BLOCKED = re.compile(
+    r"INFO: task (?P<name>.+):(?P<pid>\d+) blocked (?:in I/O wait )?for more than (?P<seconds>\d+)\b"
+)
+_TASK = re.compile(r"\btask:(?P<name>\S.*?)\s+state:[A-Z]\b(?:.*?\bpid:\s*(?P<pid>\d+))?")
+# Before Linux 5.10: `postgres        D    0  2211      1 0x00000080`.
+_OLD_TASK = re.compile(
+    r"^(?:.*?\] )?(?P<name>\S.{0,15}?)\s+D\s+[0-9a-f]+\s+(?P<pid>\d+)\s+\d+\s+0x"
+)
+# `cat /proc/2211/stack`, `==> /proc/2211/stack <==`, and `ps -o pid,comm,stack` have no common head.
+_PROC = re.compile(r"/proc/(?P<pid>\d+)(?:/task/(?P<tid>\d+))?/(?:stack|wchan)\b")
+_FRAME = re.compile(
+    r"(?:^|[\]>(]|\s)\s*(?P<unsure>\? )?(?P<function>[A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+"
+)
+_INLINE = re.compile(r"^\s*(?:.*?\] )?\s*(?P<function>[a-z_]\w*) \S+\.[ch]:\d+ \[inline\]")
+_MAX_TASKS = 8
+
+
+@dataclass
+class Task:
+    """A task with its stack, innermost function first. `seconds`: for how long it was blocked at least, if the kernel says so."""
+
+    name: str | None = None
+    pid: int | None = None
+    seconds: int | None = None
+    functions: list[str] = field(default_factory=list)
+
+    @property
+    def wait(self) -> Wait | None:
+        """What it waits for. None if its stack does not say."""
+        return next((wait for wait in WAITS if any(map(self._has, wait.functions))), None)
+
+    def _has(self, function: str) -> bool:
+        # The compiler adds `.isra.0` and the like to a name.
+        names = [name.partition(".")[0] for name in self.functions]
+        if function.endswith("*"):
+            return any(name.startswith(function[:-1]) for name in names)
+        return function in names
+
+    def deciding(self, wait: Wait) -> str:
+        """The function in the stack that says it, the innermost one."""
+        for name in self.functions:
+            if any(Task(functions=[name])._has(function) for function in wait.functions):
+                return name.partition(".")[0]
+        return wait.functions[0]
+
+    def said(self) -> str:
+        """One line on the task."""
+        who = self.name or ("a task" if self.pid is None else "task")
+        if self.pid is not None:
+            who += f" {self.pid}"
+        if self.seconds is not None:
+            who += f", blocked for more than {self.seconds:,} s"
+        wait = self.wait
+        if wait is not None:
+            text = f"{who}: waits for {wait.what} (`{self.deciding(wait)}`)"
+            if wait.functions != (_OVERLAYFS,) and self._has(_OVERLAYFS):
+                text += f", for a sync of the whole file system below overlayfs (`{_OVERLAYFS}`)"
+            return text
+        if self.functions:
+            return f"{who}: its stack does not say what it waits for"
+        return f"{who}: its stack is not in the text"
+
+
+def tasks(lines: list[str]) -> list[Task]:
+    """The tasks of a text, in its order. A task that is reported again is there again."""
+    found: list[Task] = []
+    has_head = False
+    for line in lines:
+        if blocked := _BLOCKED.search(line):
+            found.append(Task(blocked["name"], int(blocked["pid"]), int(blocked["seconds"])))
+            has_head = True
+        elif head := _TASK.search(line) or _OLD_TASK.search(line):
+            pid = int(head["pid"]) if head["pid"] else None
+            # The kernel says of a blocked task who it is twice.
+            is_same = has_head and (pid is None or pid == found[-1].pid) and not found[-1].functions
+            if not is_same:
+                found.append(Task(head["name"], pid))
+            has_head = True
+        elif place := _PROC.search(line):
+            found.append(Task(pid=int(place["tid"] or place["pid"])))
+            has_head = True
+        elif frame := _FRAME.search(line) or _INLINE.search(line):
+            # `?` is a leftover on the stack, and not a caller.
+            if frame.groupdict().get("unsure"):
+                continue
+            if not has_head:
+                found.append(Task())
+                has_head = True
+            found[-1].functions.append(frame["function"])
+        elif not line.strip() and found and found[-1].functions:
+            # The stack of another task may follow, without a name.
+            has_head = False
+    return found
+
+
+def said(lines: list[str]) -> str | None:
+    """What the stacks in a text say, in lines. None if it has none."""
+    found = tasks(lines)
+    if not found:
+        return None
+    has_blocked = any(task.seconds is not None for task in found)
+    found = _without_repeated(found)
+    shown = [f"  {task.said()}" for task in found[:_MAX_TASKS]]
+    if len(found) > _MAX_TASKS:
+        shown.append(f"  and {len(found) - _MAX_TASKS:,} more")
+    kind = "the kernel's log of blocked tasks" if has_blocked else "the stack of a task that waits"
+    if len(found) > 1 and not has_blocked:
+        kind = "the stacks of tasks that wait"
+    end = "A stack is one moment and not a duration: it does not say since when the task waits there, or which file is slow."
+    return "\n".join([f"it is {kind}:", *shown, end])
+
+
+def _without_repeated(found: list[Task]) -> list[Task]:
+    """The tasks, each once for what it waits for: the kernel reports a task again while it is blocked."""
+    last: dict[tuple[str | None, int | None, Wait | None], Task] = {}
+    nameless = []
+    for task in found:
+        if task.pid is None:
+            nameless.append(task)
+        else:
+            last[task.name, task.pid, task.wait] = task
+    return [*last.values(), *nameless]
