@@ -202,8 +202,10 @@ def test_files_in_a_folder_that_are_not_runs_are_skipped(sides: Path, tmp_path: 
     assert done.returncode == 1
     names = [Path(name).name for name in json.loads(done.stdout)["base"]["runs"]]
     assert names == ["run0.txt", "run1.log", "run2.log", "run3.log"]
-    for name in ("notes.txt", "empty.txt"):
-        assert f"note: {runs}/{name} is skipped: it is not a run\n" in done.stderr
+    assert (
+        f"note: 2 files of {runs} are skipped, because they are not runs: empty.txt, notes.txt\n"
+        in done.stderr
+    )
     # An unreadable log is an error, not a note.
     (runs / "run4.log").write_text("Recorded on Friday.\n")
     broken = run("diff", runs, sides / "worse")

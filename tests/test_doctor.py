@@ -257,6 +257,14 @@ def test_findings_are_rendered_as_text_and_json() -> None:
         "ok       kernel  Linux 6.12\nmissing  BTF     none\n                 -> Build one.\n"
     )
     assert doctor.render([]) == "\n"
+    # 30 columns leave 13 for the detail and 10 for the hint.
+    long = [Check("kernel", "missing", "Linux 6.12 has no probes", "See /sys/kernel/tracing.")]
+    assert doctor.render(long, 30).splitlines() == [
+        "missing  kernel  Linux 6.12",
+        "                 has no probes",
+        "                 -> See",
+        "                    /sys/kernel/tracing.",
+    ]
     assert json.loads(doctor.to_json(checks))[1] == {
         "name": "BTF",
         "status": "missing",

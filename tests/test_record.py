@@ -27,7 +27,7 @@ from syncline.record import (
     tracefs,
     tracer,
 )
-from syncline.record.errors import RecordError
+from syncline.record.errors import NoRouteError, RecordError
 
 from tests import coretools
 
@@ -175,6 +175,24 @@ def test_a_folder_that_is_not_empty_is_not_used(tmp_path: Path) -> None:
         assert done.returncode == 3
         assert "is not empty" in done.stderr
         assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_without_a_route_each_reason_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(_root: Path, _target: routes.Target) -> routes.Route:
+        raise RecordError("tracing the kernel needs root", "sudo syncline record ...")
+
+    def cannot(_root: Path, _target: routes.Target) -> routes.Route:
+        raise RecordError("no\x1b strace")
+
+    found = dict.fromkeys(routes.NAMES, lacks) | {"strace": cannot}
+    monkeypatch.setattr(routes, "_ROUTES", found)
+    with pytest.raises(NoRouteError) as raised:
+        routes.choose(None, "machine")
+    assert raised.value.message.splitlines() == [
+        "cannot record on this machine",
+        "  ring-buffer, dynamic-events, bpftrace: tracing the kernel needs root (sudo syncline record ...)",
+        "  strace: no\\x1b strace",
+    ]
 
 
 def test_without_a_route_the_message_names_each_reason(tmp_path: Path) -> None:

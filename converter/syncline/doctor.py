@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -42,15 +43,33 @@ def collect(root: Path = Path("/")) -> list[Check]:
     return checks
 
 
-def render(checks: Sequence[Check]) -> str:
-    """Returns plain text: a line per check, with its hint in the next line."""
+def render(checks: Sequence[Check], room: int | None = None) -> str:
+    """Returns plain text: a line per check, with its hint in the next line.
+
+    Args:
+        room: the width of the terminal, at which longer lines continue below their beginning; None for whole lines.
+    """
     width = max((len(check.name) for check in checks), default=0)
     lines = []
     for check in checks:
-        lines.append(f"{check.status:<7}  {check.name:<{width}}  {check.detail}".rstrip())
+        lines += _hanging(f"{check.status:<7}  {check.name:<{width}}  ", check.detail, room)
         if check.hint:
-            lines.append(f"{'':<{9 + width}}  -> {check.hint}")
+            lines += _hanging(f"{'':<{9 + width}}  -> ", check.hint, room)
     return "\n".join(lines) + "\n"
+
+
+def _hanging(begin: str, text: str, room: int | None) -> list[str]:
+    if room is None or len(begin) + len(text) <= room:
+        return [f"{begin}{text}".rstrip()]
+    return textwrap.wrap(
+        text,
+        room,
+        initial_indent=begin,
+        subsequent_indent=" " * len(begin),
+        # A path or a command stays one word, so that it can be copied.
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def to_json(checks: Sequence[Check]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from syncline import doctor
+from syncline import doctor, terminal
 from syncline.cli.options import example, plain_or_json
 from syncline.cli.output import show
 from syncline.printable import printable
@@ -15,4 +15,7 @@ from syncline.printable import printable
 def command(form: str) -> None:
     """Checks this machine: engines, DuckDB, recorders, kernel features, UI."""
     checks = doctor.collect()
-    show(doctor.to_json(checks) if form == "json" else printable(doctor.render(checks), "\n"))
+    if form == "json":
+        show(doctor.to_json(checks))
+    else:
+        show(printable(doctor.render(checks, terminal.width()), "\n"))

@@ -44,12 +44,20 @@ _CODES = {
 
 
 class Failure(click.ClickException):
-    """An error with a hint and an exit code."""
+    """An error with a hint and an exit code. `has_lines`: the message has several lines."""
 
-    def __init__(self, message: str, hint: str | None = None, code: int = WRONG_USE) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        code: int = WRONG_USE,
+        *,
+        has_lines: bool = False,
+    ) -> None:
         super().__init__(message)
         self.hint = hint
         self.exit_code = code
+        self.has_lines = has_lines
 
 
 class Terminated(SystemExit):
@@ -198,7 +206,7 @@ def _run(cli: click.Group) -> int:
     except click.exceptions.Abort:
         raise
     except Failure as error:
-        say_error(error.message, error.hint, error.exit_code)
+        say_error(error.message, error.hint, error.exit_code, lines=error.has_lines)
         return error.exit_code
     except click.ClickException as error:
         if wants_json():

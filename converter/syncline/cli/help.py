@@ -6,9 +6,13 @@ import difflib
 
 import click
 
+from syncline import terminal
 from syncline.cli.errors import Failure
 from syncline.cli.options import example
 from syncline.cli.output import show
+
+# Of the longest line in a file or a wide window.
+_WIDE = 100
 
 
 def _complete(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
@@ -65,10 +69,11 @@ def _of_report(name: str) -> str | None:
     lines = [report.title, "", report.description, "", "Columns, as csv and json name them:"]
     wide = max(len(column.name) for column in report.columns)
     units = max(len(column.unit) for column in report.columns)
+    room = min(terminal.width() or _WIDE, _WIDE)
     indent = " " * (wide + units + 6)
     for column in report.columns:
         text = click.wrap_text(
-            column.text, 100, f"  {column.name:{wide}}  {column.unit:{units}}  ", indent
+            column.text, room, f"  {column.name:{wide}}  {column.unit:{units}}  ", indent
         )
         lines.append(text)
     return "\n".join([*lines, "", f"Print it: syncline report INPUT {name}"]) + "\n"

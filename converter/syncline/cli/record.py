@@ -14,7 +14,7 @@ from syncline.cli.errors import BAD_INPUT, OUTPUT_ERROR, Failure, say
 from syncline.cli.options import example, filters
 from syncline.cli.types import DURATION, SIZE, FilePath
 from syncline.record import routes
-from syncline.record.errors import OutputError, RecordError
+from syncline.record.errors import NoRouteError, OutputError, RecordError
 from syncline.recordings import Filter
 
 
@@ -164,7 +164,9 @@ def command(
                     )
     except RecordError as error:
         code = OUTPUT_ERROR if isinstance(error, OutputError) else BAD_INPUT
-        raise Failure(error.message, error.hint or None, code=code) from None
+        raise Failure(
+            error.message, error.hint or None, code, has_lines=isinstance(error, NoRouteError)
+        ) from None
 
 
 def _report_end(folder: Path, manifest: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from syncline.errors import InputError
 from syncline.kinds import Dataset, Kind, resolve
-from syncline.kinds.folder import is_run
+from syncline.kinds.folder import is_run, skipped
 
 from . import baseline
 
@@ -144,8 +144,8 @@ def runs_of(
             f"{path} is a folder without runs: it has no logs, traces, recordings, tables or baselines",
             f"if the runs are in subfolders, name them: '{path.rstrip('/')}/*/*.log'",
         )
-    for other in others:
-        say(f"note: {other.path} is skipped: it is not a run")
+    if others:
+        say(f"note: {skipped(path, [Path(other.path).name for other in others])}")
     return members
 
 

@@ -98,8 +98,8 @@ class Folder(Kind):
                 "leave the filter out, or name a folder of logs only",
             )
         # Which of them is meant is known only to who made the folder.
-        for other in others:
-            how.reading.warn(f"{other} is skipped: it is not a run", None)
+        if others:
+            how.reading.warn(skipped(self.path, [other.name for other in others]), None)
         folder = Path(stack.enter_context(scratch.folder())) / "runs"
         folder.mkdir()
         for run in runs:
@@ -114,6 +114,15 @@ class Folder(Kind):
         )
         opened.path = Path(self.path)
         return opened
+
+
+def skipped(folder: str, names: list[str]) -> str:
+    """Says in one line which files of a folder are not runs, because a folder may have many."""
+    if len(names) == 1:
+        return f"{Path(folder) / names[0]} is skipped: it is not a run"
+    return (
+        f"{len(names)} files of {folder} are skipped, because they are not runs: {', '.join(names)}"
+    )
 
 
 def _no_runs(folder: str) -> InputError:

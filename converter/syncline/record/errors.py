@@ -16,5 +16,9 @@ class RouteError(RecordError):
     """The recorders of a route do not start. Another route may."""
 
 
+class NoRouteError(RecordError):
+    """No route works here. The message has a line for each, with what it lacks."""
+
+
 class OutputError(RecordError):
     """The folder of the recording cannot be written."""

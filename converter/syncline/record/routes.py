@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from syncline.printable import printable
 from syncline.record import kernel_facts, patched_recorder, probes, tracefs
-from syncline.record.errors import RecordError
+from syncline.record.errors import NoRouteError, RecordError
 from syncline.record.tracer import which
 
 # What is recorded: a command that is started, a process that runs, or all processes.
@@ -71,12 +72,11 @@ def choose(
             lacking.setdefault(reason, []).append(name)
     missing = [f"{', '.join(names)}: {reason}" for reason, names in lacking.items()]
     if not found:
-        raise RecordError(
-            "cannot record on this machine: " + "; ".join(missing)
-            if requested is None
-            else missing[0],
-            "find out what is missing and how to get it: syncline doctor",
-        )
+        how = "find out what is missing and how to get it: syncline doctor"
+        if requested is not None:
+            raise RecordError(missing[0], how)
+        each = "".join(f"\n  {printable(one)}" for one in missing)
+        raise NoRouteError(f"cannot record on this machine{each}", how)
     if not missing:
         return found[0]
     # A better route is not available: say why.

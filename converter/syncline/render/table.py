@@ -64,6 +64,14 @@ def render(
     if not columns:
         # The statement selects nothing, such as CREATE TABLE.
         return "No rows.\n"
+    if not body and width is not None:
+        # Which columns there would be, and which of them the window has no room for, tells the reader nothing.
+        said = [report.title, "", human.no_rows(table)] if report else [human.no_rows(table)]
+        return "".join(
+            f"{part}\n"
+            for line in said
+            for part in terminal.wrapped(printable(line), width) or [""]
+        )
     shown = body if rows is None else body[:rows]
     fields = [
         _Field(name, human.header(name, unit), unit, [row[index] for row in shown])
