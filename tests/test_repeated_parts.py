@@ -52,7 +52,9 @@ def test_a_text_that_overlaps_itself_gives_the_rows_of_the_recording(
         cuts.append((first, min(first + length, len(events))))
     for first, last in cuts:
         for head in {b"", recording.head}:
-            before, after = (b"".join(event.text for event in part) for part in (events[:last], events[first:]))
+            before, after = (
+                b"".join(event.text for event in part) for part in (events[:last], events[first:])
+            )
             log = recording.head + before + head + after + recording.tail
             found = convert(tmp_path, log, recording.source)
             assert not compare(whole, found), (first, last, head)
@@ -64,7 +66,10 @@ def test_a_repeated_part_is_counted(first: int, last: int, tmp_path: Path) -> No
     tables = core(tmp_path, text(RING[:last] + RING[first:]))
     # From its entry at .0xx0001 s to its exit at .0xx6001, and to its end at .0xx5001.
     expected = [(10 + n, 600_000, 500_000, "exact", None) for n in range(3)]
-    assert columns(tables["sync"], "id", "syscall_ns", "dur_ns", "confidence", "incomplete") == expected
+    assert (
+        columns(tables["sync"], "id", "syscall_ns", "dur_ns", "confidence", "incomplete")
+        == expected
+    )
     assert len(tables["call"]) == 3
     assert duplicates(tables) == last - first
 
@@ -101,7 +106,7 @@ def test_the_low_level_log_holds_a_repeated_part_once(tmp_path: Path) -> None:
 
 STRACE = [
     '7  1795196979.000001 openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT, 0644) = 3 <0.000100>',
-    '7  1795196979.100001 dup(3) = 4 <0.000010>',
+    "7  1795196979.100001 dup(3) = 4 <0.000010>",
     "7  1795196979.200001 close(3) = 0 <0.000010>",
     '7  1795196979.300001 openat(AT_FDCWD, "/d/b", O_RDWR|O_CREAT, 0644) = 3 <0.000100>',
     "7  1795196979.400001 fsync(3) = 0 <0.001000>",

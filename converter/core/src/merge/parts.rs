@@ -10,7 +10,6 @@ use crate::event::probe::Probe;
 use crate::event::write::WriteEvent;
 use crate::event::{Event, Kind};
 use crate::location::Location;
-use crate::merge::simultaneous::identity;
 
 /// The resolution of a clock that is too coarse: a thread may do the same twice within one time of it.
 const COARSE_NS: i64 = 1_000_000;
@@ -47,7 +46,7 @@ impl OfInput {
         has_own_time
             && event.ts % COARSE_NS != 0
             && self.last.is_some_and(|last| {
-                last.ts == event.ts && last.line != event.line && identity(last) == identity(*event)
+                last.ts == event.ts && last.line != event.line && last.identity() == event.identity()
             })
     }
 }

@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 
 use crate::event::probe::Probe;
 use crate::event::write::WriteEvent;
-use crate::event::{Event, Kind, ThreadEvent, UNKNOWN_TASK};
+use crate::event::{Event, Kind, ThreadEvent};
 use crate::location::Location;
 use crate::merge::parts::Parts;
 use crate::names::NameId;
@@ -161,7 +161,7 @@ fn queues_of<E>(
         let mut joined = of_input;
         let mut has_repeats = false;
         for (at, &(event, location, _)) in (first..).zip(input) {
-            let equal = known.entry((log, identity(event))).or_default();
+            let equal = known.entry((log, event.identity())).or_default();
             if equal.used.is_empty() || equal.part != part {
                 (equal.part, equal.in_part) = (part, 0);
             }
@@ -184,7 +184,9 @@ fn queues_of<E>(
         }
         if of_input.is_some() && !has_repeats {
             // The next part of a text comes after the one before it.
-            own.iter().for_each(|&place| queue_of[place] = queue);
+            for &place in &own {
+                queue_of[place] = queue;
+            }
             queues[queue].extend(own);
         } else {
             insert(&mut queues[queue], &own, &mut queue_of, queue);
@@ -213,19 +215,6 @@ fn insert(queue: &mut Vec<usize>, own: &[usize], queue_of: &mut [usize], number:
     }
     merged.extend(&queue[passed..]);
     *queue = merged;
-}
-
-/// What identifies an event. Its names, its process and its stack may be known to one input only.
-pub(crate) fn identity(mut event: Event) -> Event {
-    event.names_mut(&mut |name| *name = NameId::NONE);
-    event.line = 0;
-    if event.tid != UNKNOWN_TASK {
-        event.pid = UNKNOWN_TASK;
-    }
-    if let Kind::CallEnter { call_only, .. } = &mut event.kind {
-        *call_only = false;
-    }
-    event
 }
 
 /// Appends events of equal times in the order of their causes. Those of one queue keep their order.
@@ -293,6 +282,7 @@ fn rank(kind: &Kind) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::UNKNOWN_TASK;
     use crate::event::bio_flags::BioFlags;
     use crate::event::{Dev, Op};
 
