@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import html
+import quopri
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -59,6 +60,26 @@ def escaped_in_a_code_block(line: str) -> str:
     return padded(in_a_code_block(escaped(line)))
 
 
+def coloured(line: str) -> str:
+    return f"\x1b[1;32m{line}\x1b[0m"
+
+
+def with_hard_spaces(line: str) -> str:
+    return line.replace(" ", "\xc2\xa0")
+
+
+def after_the_time_of_the_kernel(line: str) -> str:
+    return f"[  512.100000] {line}"
+
+
+def of_a_system_log(line: str) -> str:
+    return f"Nov  8 09:00:00 db1 trace[12]: {line}"
+
+
+def of_a_journal(line: str) -> str:
+    return f"2026-11-28T09:00:00.123456+0000 db1 trace[12]: {line}"
+
+
 CHANGES = [
     padded,
     in_a_code_block,
@@ -67,7 +88,87 @@ CHANGES = [
     quoted,
     escaped,
     escaped_in_a_code_block,
+    coloured,
+    with_hard_spaces,
+    after_the_time_of_the_kernel,
+    of_a_system_log,
+    of_a_journal,
 ]
+
+
+def numbered(text: str) -> str:
+    """As `cat -n` writes it."""
+    return "".join(f"{at:6}\t{line}\n" for at, line in enumerate(text.splitlines(), 1))
+
+
+def numbered_by_grep(text: str) -> str:
+    return "".join(f"{at}:{line}\n" for at, line in enumerate(text.splitlines(), 1))
+
+
+def as_a_list(text: str) -> str:
+    return "".join(f"{at}. {line}\n" for at, line in enumerate(text.splitlines(), 1))
+
+
+def little(text: str) -> str:
+    """As PowerShell writes it."""
+    lines = ("\ufeff" + text.replace("\n", "\r\n")).encode("utf-16-le")
+    return lines.decode("latin-1")
+
+
+def big(text: str) -> str:
+    return ("\ufeff" + text).encode("utf-16-be").decode("latin-1")
+
+
+def by_mail(text: str) -> str:
+    return quopri.encodestring(text.encode("latin-1")).decode("ascii")
+
+
+def found_by_grep(text: str) -> str:
+    return text.replace("sync", "\x1b[01;31m\x1b[Ksync\x1b[m\x1b[K")
+
+
+# Of the whole text, and not line by line.
+WHOLE = [numbered, numbered_by_grep, as_a_list, little, big, by_mail, found_by_grep]
+LETTER = """\
+Hi all,
+
+we see slow syncs on our database since the upgrade.
+The kernel is 6.1 and the disk an NVMe.
+
+Here is what I recorded:
+
+"""
+END = "\nThanks,\nX\n"
+
+
+def after_a_letter(text: str) -> str:
+    return f"{LETTER}{text}{END}"
+
+
+def indented_after_a_letter(text: str) -> str:
+    return after_a_letter("".join(f"    {line}\n" for line in text.splitlines()))
+
+
+def answered(text: str) -> str:
+    return after_a_letter("On Mon, X wrote:\n" + "".join(f"> {x}\n" for x in text.splitlines()))
+
+
+def by_tail(text: str) -> str:
+    return f"==> trace.txt <==\n{text}"
+
+
+def cut_out(text: str) -> str:
+    return f"[...]\n{text}[...]\n"
+
+
+# How many lines are of other text.
+AMONG_TEXT = {
+    after_a_letter: 6,
+    indented_after_a_letter: 6,
+    answered: 7,
+    by_tail: 1,
+    cut_out: 2,
+}
 
 
 def text_of(name: str) -> str:
@@ -98,6 +199,42 @@ def test_a_pasted_text_gives_the_tables_of_the_text(
 ) -> None:
     text = "".join(f"{change(line)}\n" for line in text_of(name).splitlines())
     assert rows(tmp_path, text) == rows_before(name, tmp_path_factory.getbasetemp())
+
+
+@pytest.mark.parametrize("change", WHOLE, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_that_was_changed_as_a_whole_gives_its_tables(
+    name: str,
+    change: Callable[[str], str],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    if change is by_mail and "blkparse" in name:
+        pytest.skip("its lines are too short to be broken, except for a summary at its end")
+    found = rows(tmp_path, change(text_of(name)))
+    assert found == rows_before(name, tmp_path_factory.getbasetemp())
+
+
+@pytest.mark.parametrize("change", AMONG_TEXT, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_log_among_other_text_gives_its_durations(
+    name: str,
+    change: Callable[[str], str],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The other text is counted as unparsed, line by line."""
+    before = rows_before(name, tmp_path_factory.getbasetemp())
+    after = rows(tmp_path, change(text_of(name)))
+    for table in ("sync", "bio", "call"):
+        assert len(after[table]) == len(before[table])
+        assert [row["dur_ns"] for row in after[table]] == [row["dur_ns"] for row in before[table]]
+    counts = [
+        sum(row["count"] for row in tables["loss"] if row["reason"] == "unparsed_line")
+        for tables in (before, after)
+    ]
+    assert counts[1] > counts[0]
+    assert counts[1] - counts[0] <= AMONG_TEXT[change] + 1
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::input::head::HeadEvents;
 use crate::input_file::Input;
-use crate::input_file::pasted::{Indent, Pasted, common_indent};
+use crate::input_file::pasted::{Indent, Pasted, common_indent, without_indented};
 use crate::source::{self, InputTraits, Source};
 
 /// An input with its format, before anything but its head has been read.
@@ -46,14 +46,27 @@ impl OpenInput {
 
 /// Undoes what a terminal, a mail or a page has done to the lines of a text, which is of one of these sources.
 fn restore(input: &mut Input, sources: &[&'static dyn Source]) -> Result<()> {
+    let find = |head: &[u8]| source::recognize(sources, head);
+    input.undo(Pasted::of_encoding(input.head()))?;
+    if input.head().contains(&0) {
+        return Ok(());
+    }
+    input.undo(Pasted::of_mail(input.head()))?;
+    input.undo(Pasted::of_characters(input.head(), find(input.head()).is_none()))?;
     input.undo(Pasted::of(input.head()))?;
-    let Indent { len: indent, is_quote } = common_indent(input.head());
+    let prefixed = Pasted::of_prefix(input.head(), find(input.head()).is_none());
+    if prefixed.prefix.is_some() && find(&prefixed.undo(input.head())).is_some() {
+        input.undo(prefixed)?;
+    }
+    // Of a log with stacks, most lines may begin with blanks. The others are its events, and no other text.
+    let is_among_text = find(&without_indented(input.head())).is_none();
+    let Indent { len: indent, is_quote } = common_indent(input.head(), is_among_text);
     if indent == 0 {
         return Ok(());
     }
-    let find = |head: &[u8]| sources.iter().find(|source| source.sniff(head));
     let indented = Pasted { indent, ..Pasted::default() };
-    let is_own = !is_quote && find(input.head()).is_some_and(|source| source.has_indent(input.head()));
+    let found = source::sniff(sources, input.head());
+    let is_own = !is_quote && found.is_some_and(|source| source.has_indent(input.head()));
     if !is_own && find(&indented.undo(input.head())).is_some() {
         input.undo(indented)?;
     }

@@ -235,8 +235,10 @@ impl Input {
         let whole = Cursor::new(std::mem::take(&mut self.head));
         let inner = std::mem::replace(&mut self.reader, Box::new(io::empty()));
         let mut reader = Restored::new(whole.chain(inner), pasted);
+        // A text may become longer.
+        let most = if self.is_whole_in_head { u64::MAX } else { len as u64 };
         (&mut reader)
-            .take(len as u64)
+            .take(most)
             .read_to_end(&mut self.head)
             .map_err(|source| Error::Read { path: self.path.clone(), source })?;
         self.reader = Box::new(reader);

@@ -21,11 +21,6 @@ pub(super) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Mend
         let what = "text with tabs where the format has spaces";
         return Some(Mend { what, hint: "make them spaces: `tr '\\t' ' ' <FILE >NEW`" });
     }
-    if lines(head).any(is_left_out) && is_known(&without_marks(head)) {
-        let what = "text with marks such as `[...]` where lines were left out";
-        let hint = "take these lines out: `grep -vE '^ *[[(<]?(\\.\\.\\.|…|snip)[])>]? *$' FILE >NEW`";
-        return Some(Mend { what, hint });
-    }
     let is_wrapped = |between: &[u8]| (2..=MAX_PARTS).any(|parts| is_known(&first_joined(head, parts, between)));
     if is_wrapped(b"") || is_wrapped(b" ") {
         let what = "text whose lines were broken into several";
@@ -48,7 +43,12 @@ fn is_left_out(line: &[u8]) -> bool {
     matches!(inside.unwrap_or(line), b"..." | b"snip") || inside.unwrap_or(line) == "…".as_bytes()
 }
 
-fn without_marks(text: &[u8]) -> Vec<u8> {
+/// Whether lines were left out of a text, and somebody says so.
+pub(super) fn has_marks(head: &[u8]) -> bool {
+    lines(head).any(is_left_out)
+}
+
+pub(super) fn without_marks(text: &[u8]) -> Vec<u8> {
     text.split_inclusive(|&byte| byte == b'\n').filter(|line| !is_left_out(line)).flatten().copied().collect()
 }
 
@@ -63,7 +63,7 @@ fn first_joined(text: &[u8], parts: usize, between: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::super::{SOURCES, sniff};
-    use super::find;
+    use super::{find, has_marks, without_marks};
 
     #[test]
     fn what_was_done_to_a_text_is_named() {
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(found(&blkparse.replace("  Q", "\n  Q").replace("  D", "\n  D")), Some(broken));
         assert_eq!(found(&blkparse.replace(" +", "\n+")), Some(broken));
         assert_eq!(found("some text\n\nand more of it\n...\n"), None);
-        let left_out = "text with marks such as `[...]` where lines were left out";
-        assert_eq!(found(&format!("[...]\n{strace}")), Some(left_out));
+        assert!(has_marks(format!("[...]\n{strace}").as_bytes()) && !has_marks(strace.as_bytes()));
+        assert_eq!(without_marks(format!("[...]\n{strace} ...\n").as_bytes()), strace.as_bytes());
     }
 }

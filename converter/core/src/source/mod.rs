@@ -9,7 +9,6 @@ pub mod blktrace;
 mod block_event;
 pub mod bpftrace_json;
 pub mod bpftrace_text;
-mod changed_text;
 mod cursor;
 mod described;
 mod dynamic_events;
@@ -314,7 +313,11 @@ pub fn by_name(sources: &[&'static dyn Source], name: &str) -> Result<&'static d
 }
 
 /// Lines of other text that a log may begin with.
-const MAX_FOREIGN_LINES: usize = 4;
+const MAX_FOREIGN_LINES: usize = 24;
+/// After more of them than this, one line that looks like a log's is not enough.
+const FEW_FOREIGN_LINES: usize = 4;
+/// Lines of a text in no format that are compared with each format.
+const MAX_COMPARED_LINES: usize = 200;
 
 /// Detects the format of an input by its head, from its first line on.
 pub fn sniff(sources: &[&'static dyn Source], head: &[u8]) -> Option<&'static dyn Source> {
@@ -332,14 +335,40 @@ pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Resul
     recognize(sources, head).ok_or_else(|| foreign(sources, path, head))
 }
 
-fn recognize(sources: &[&'static dyn Source], head: &[u8]) -> Option<&'static dyn Source> {
-    // A pasted log may begin with a prompt, a comment or the rest of a line, which is then counted as unparsed. Two lines must follow it,
-    // because a single one may be an example in other text.
-    let mut rests = memchr::memchr_iter(b'\n', head)
-        .map(|newline| &head[newline + 1..])
-        .filter(|rest| rest.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).nth(1).is_some())
-        .take(MAX_FOREIGN_LINES);
-    sniff(sources, head).or_else(|| rests.find_map(|rest| sniff(sources, rest)))
+/// Detects the format of an input by its head. Other text may come before a log.
+pub fn recognize(sources: &[&'static dyn Source], head: &[u8]) -> Option<&'static dyn Source> {
+    let after_text = |head: &[u8]| sniff(sources, head).or_else(|| sniff_after_text(sources, head));
+    // Marks where lines were left out are counted as unparsed, as other text is.
+    after_text(head).or_else(|| mends::has_marks(head).then(|| after_text(&mends::without_marks(head))).flatten())
+}
+
+/// A pasted log may begin with a prompt, a comment or the rest of a line, which is then counted as unparsed, or with a letter. Two lines must
+/// follow it, because a single one may be an example in other text.
+fn sniff_after_text(sources: &[&'static dyn Source], head: &[u8]) -> Option<&'static dyn Source> {
+    let has_two =
+        |rest: &[u8]| rest.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).nth(1).is_some();
+    let rests = memchr::memchr_iter(b'\n', head).map(|newline| &head[newline + 1..]).filter(|rest| has_two(rest));
+    let mut numbered = rests.take(MAX_FOREIGN_LINES).enumerate();
+    numbered.find_map(|(number, rest)| {
+        let source = sniff(sources, rest)?;
+        let next = memchr::memchr(b'\n', rest).map_or(&rest[..0], |newline| &rest[newline + 1..]);
+        (number < FEW_FOREIGN_LINES || source.sniff(next)).then_some(source)
+    })
+}
+
+/// The formats that lines of a text look like, the likeliest one first.
+fn likely(sources: &[&'static dyn Source], head: &[u8]) -> Vec<&'static str> {
+    let whole = lines(head).filter(|line| !line.trim_ascii().is_empty()).take(MAX_COMPARED_LINES);
+    let mut counts = vec![0; sources.len()];
+    for line in whole {
+        let line = [line, b"\n"].concat();
+        for (count, source) in counts.iter_mut().zip(sources) {
+            *count += usize::from(source.sniff(&line));
+        }
+    }
+    let mut found: Vec<_> = counts.into_iter().zip(sources).filter(|(count, _)| *count > 0).collect();
+    found.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    found.into_iter().map(|(_, source)| source.name()).collect()
 }
 
 fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
@@ -350,11 +379,19 @@ fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
         let message = format!("{path} is in no format that Syncline reads");
         Box::new(UnreadHead { message, head: head.into(), is_detected: false })
     });
-    let changed = mend.map(|mend| (mend.what, mend.hint));
-    let changed = changed.or_else(|| changed_text::recognize(head).map(|text| (text.what, text.hint)));
-    let (detail, hint) = match changed {
-        Some((what, hint)) => (format!(": it is {what}"), hint.to_owned()),
-        None => (
+    let is_text = !head.contains(&0);
+    let likely = if is_text { likely(sources, head) } else { Vec::new() };
+    let (detail, hint) = match (mend, &likely[..]) {
+        (Some(mend), _) => (format!(": it is {}", mend.what), mend.hint.to_owned()),
+        (None, [first, second, ..]) => (
+            format!("; some of its lines look like those of {first}, and some like those of {second}"),
+            format!("read it as one of them: `--from {first}`, or else `--from {second}`"),
+        ),
+        (None, [first]) => (
+            format!("; only some of its lines look like those of {first}"),
+            format!("read it as that: `--from {first}`"),
+        ),
+        (None, []) => (
             describe_foreign(head),
             format!(
                 "if it is of a format that was not recognized, name the format with `--from`: {}; \
