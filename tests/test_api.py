@@ -160,6 +160,10 @@ def test_a_notebook_shows_the_answer_with_its_bar(run) -> None:
     assert shown.count("<div title=") == len(phases)
     longest, ns = next(iter(phases.items()))
     assert f'<div title="{longest}: {ns / sum(phases.values()):.1%}"' in shown
+    # The commands run as they stand, also those in a sentence.
+    for step in run.answer().data["next"]:
+        assert f"<code>{step['command']}</code>" in shown
+    assert "INPUT" not in shown
 
 
 def test_names_of_a_log_cannot_write_html(tmp_path: Path) -> None:
@@ -228,7 +232,8 @@ class TestErrors:
             syncline.open(path).syncs.rows()
         said = fails(3, "report", path)
         assert f"error: {raised.value.message}" in said
-        assert raised.value.hint in said
+        # An option of the commands is a parameter in Python.
+        assert raised.value.hint.replace("`format=`", "`--from`") in said
         assert raised.value.kind == "input"
 
     def test_sql(self, run) -> None:

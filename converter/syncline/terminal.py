@@ -9,7 +9,16 @@ import sys
 import textwrap
 from typing import TextIO
 
-__all__ = ["MODES", "background", "is_coloured", "paint", "use_colour", "width", "wrapped"]
+__all__ = [
+    "MODES",
+    "background",
+    "is_coloured",
+    "is_light",
+    "paint",
+    "use_colour",
+    "width",
+    "wrapped",
+]
 
 MODES = ("auto", "always", "never")
 # Foreground colours are those of the terminal's own palette, which its user has chosen.
@@ -47,12 +56,23 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
+def is_light(colour: str) -> bool:
+    """Returns whether black letters are easier to read on a colour, such as `#286a48`, than white ones."""
+    red, green, blue = _parts(colour)
+    return 299 * red + 587 * green + 114 * blue > _LIGHT
+
+
+def _parts(colour: str) -> tuple[int, int, int]:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return red, green, blue
+
+
 def background(text: str, colour: str) -> str:
     """Returns the text on a colour, such as `#286a48`, with black or white letters."""
     if not text or not is_coloured():
         return text
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    letters = 30 if 299 * red + 587 * green + 114 * blue > _LIGHT else 97
+    red, green, blue = _parts(colour)
+    letters = 30 if is_light(colour) else 97
     if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
         on = f"48;2;{red};{green};{blue}"
     else:

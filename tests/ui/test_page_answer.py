@@ -5,6 +5,7 @@ As tests/ui/test_page.py, it compares what a browser shows with SQL. Each page i
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import subprocess
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syncline.advice import with_advice
 from syncline.comparison.answer import answer as changes
 from syncline.comparison.comparability import glance
 from syncline.comparison.output import answer as words_of_changes
 from syncline.inputs import Reading, opened
 from syncline.render import human
-from syncline.render.answer import sentences
+from syncline.render.answer import sentences, sentences_of
 from syncline.report import answer, html, run_query, run_report
 
 from tests import known_truth
@@ -66,7 +68,12 @@ def phased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phased]:
 def page_of(path: Path, out: Path) -> dict[str, Any]:
     """Writes a page as the command does. Returns the sentences of the answer."""
     with opened(str(path), Reading()) as engine:
-        side = html.describe(engine, path.name, sentences=sentences)
+        side = html.describe(
+            engine,
+            path.name,
+            answer=with_advice(engine, answer.read(engine)),
+            sentences=functools.partial(sentences_of, path=path.name, can_be_shown=True),
+        )
     out.write_bytes(html.page([side]))
     return side["answer"]["sentences"]
 
@@ -225,6 +232,13 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
         get("first", "document.querySelector('main section').id"),
         get("bar", "Object.fromEntries([...document.querySelectorAll('#answer [data-phase]')].map((one) => [one.dataset.phase, [Number(one.dataset.value), one.offsetWidth]]))"),
         get("labels", LABELS_OF_BARS),
+        get("meanings", "[...document.querySelectorAll('#answer .meanings li')].map((one) => one.textContent)"),
+        get("commands", "[...document.querySelectorAll('#answer .next code')].map((one) => one.textContent)"),
+        get("shows", "[...document.querySelectorAll('#answer .next .command span')].map((one) => one.textContent)"),
+        {"size": [400, 800]},
+        # All of a command is seen, however narrow the window is.
+        get("cut", "[...document.querySelectorAll('#answer .next code, #answer .meanings li')].filter((one) => one.getBoundingClientRect().right > innerWidth).length"),
+        {"size": [700, 1000]},
         get("known", """document.querySelector('.tile [data-figure="known of"]').textContent"""),
         {"click": "#answer .worst button"},
         get("sql", IN_SQL),
@@ -233,7 +247,19 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
     # Here some labels do not fit into their parts of the bar.
     found = visit(out, steps, (700, 1000))
     assert found["first"] == "answer"
-    for sentence in (said["total"], said["phases"], said["slowest"], said["neighbours"], *said["worst"]):  # fmt: skip
+    # As on a terminal: the phases with 5 % of the time, the finding that costs most, and where to go on.
+    assert [one.partition(":")[0] for one in found["meanings"]] == [
+        "commit logging",
+        "cpu wait",
+        "earlier commit",
+        "writeback",
+    ]
+    assert found["commands"] == ["syncline open run --sync 9", "syncline report run journal"]
+    assert found["shows"][0] == "the slowest sync in the timeline: "
+    assert said["advice"].startswith("To change in the program: 5 of 10 syncs waited for a commit")
+    assert "Next: syncline advise run, which" in said["cause"]
+    assert found["cut"] == 0
+    for sentence in (said["total"], said["phases"], said["slowest"], said["neighbours"], *said["worst"], said["advice"]):  # fmt: skip
         assert sentence in found["text"]
     with opened(str(recording), Reading()) as engine:
         figures = answer.read(engine)

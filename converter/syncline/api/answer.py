@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from syncline import terminal
 from syncline.input import Input
 from syncline.render import answer as rendered
 from syncline.render import preface
@@ -48,7 +49,9 @@ class Answer:
         return f"<syncline.Answer: {self.sentences['total']}>"
 
     def _repr_html_(self) -> str:
-        said = self.sentences
+        said = rendered.sentences_of(
+            self._found, self._input.path, can_be_shown=self._input.can_be_shown
+        )
         parts = [*(f"<p><b>{html.escape(one)}</b></p>" for one in said.get("failed", []))]
         parts += [f"<p>⚠ {html.escape(caveat)}</p>" for caveat in self._caveats]
         parts += [f"<p><b>{html.escape(said['cause'])}</b></p>"] if "cause" in said else []
@@ -68,7 +71,11 @@ class Answer:
             for name in ("slowest", "neighbours", "advice")
             if name in said
         ]
-        return "".join(parts)
+        steps = "".join(
+            f"<li><code>{html.escape(step['command'])}</code> {html.escape(step['shows'])}</li>"
+            for step in said["next"]
+        )
+        return "".join([*parts, f"<p>Go on with</p><ul>{steps}</ul>"])
 
 
 def _bar(phases: dict[str, int]) -> str:
@@ -81,9 +88,11 @@ def _bar(phases: dict[str, int]) -> str:
     for phase, ns in phases.items():
         share = ns / whole
         name = html.escape(rendered.phase_name(phase))
-        style = f"width:{share:.3%};background:{colours.get(phase, '#999999')}"
+        colour = colours.get(phase, "#999999")
+        letters = "#000" if terminal.is_light(colour) else "#fff"
+        style = f"width:{share:.3%};background:{colour};color:{letters}"
         label = name if share > 0.08 else ""
         boxes.append(
-            f'<div title="{name}: {share:.1%}" style="{style};overflow:hidden;white-space:nowrap;padding:2px 0;text-indent:3px;color:#fff">{label}</div>'
+            f'<div title="{name}: {share:.1%}" style="{style};overflow:hidden;white-space:nowrap;padding:2px 0;text-indent:3px">{label}</div>'
         )
     return f'<div style="display:flex;height:1.6em;max-width:60em">{"".join(boxes)}</div>'

@@ -13,7 +13,7 @@ __all__ = ["Error", "of_user"]
 class Error(Exception):
     """Something that you can mend: an input, the SQL, an output, or the machine.
 
-    It says what the command line would say. A fault of Syncline itself is another exception.
+    It says what the command line would say, with parameters where that names options. A fault of Syncline itself is another exception.
 
     Attributes:
         message: what is wrong, and where.
@@ -42,4 +42,6 @@ def of_user() -> Iterator[None]:
         problem = described(error)
         if problem is None:
             raise
-        raise Error(problem.message, problem.hint, problem.kind) from error
+        # An option of the commands is a parameter here.
+        hint = problem.hint.replace("`--from`", "`format=`")
+        raise Error(problem.message, hint, problem.kind) from error

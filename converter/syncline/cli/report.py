@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shlex
 import tempfile
@@ -265,11 +266,12 @@ def _write_page(
     reading: Reading,
 ) -> None:
     """Writes one HTML page of one input or of two."""
+    from syncline.advice import with_advice
     from syncline.comparison.answer import answer as changes
     from syncline.comparison.comparability import differences, glance
     from syncline.comparison.output import answer as words_of_changes
-    from syncline.render.answer import sentences
-    from syncline.report import html
+    from syncline.render.answer import sentences_of
+    from syncline.report import answer, html, neighbours
 
     if names:
         raise Failure(
@@ -300,9 +302,17 @@ def _write_page(
                 bar(f"reading {path}") as progress,
                 one.open(reading, engine, progress) as open_engine,
             ):
+                others = neighbours.of_filtered(one, reading, engine, open_engine)
+                found = answer.read(open_engine, others.as_dicts() if others else None)
                 sides.append(
                     html.describe(
-                        open_engine, _name(path), compared=base is not None, sentences=sentences
+                        open_engine,
+                        _name(path),
+                        compared=base is not None,
+                        answer=with_advice(open_engine, found),
+                        sentences=functools.partial(
+                            sentences_of, path=path, can_be_shown=one.can_be_shown
+                        ),
                     )
                 )
                 if base is not None:
@@ -314,8 +324,8 @@ def _write_page(
                 say(f"warning: {of}{caveat}")
         if glances:
             change = changes(*glances)
-            answer = {"sentences": [*words_of_changes.sentences(change)], "phases": change.phases}
-            page = html.page(sides, differences(*glances), answer)
+            changed = {"sentences": [*words_of_changes.sentences(change)], "phases": change.phases}
+            page = html.page(sides, differences(*glances), changed)
         else:
             page = html.page(sides)
         file.write(page)

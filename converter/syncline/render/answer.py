@@ -36,6 +36,7 @@ __all__ = [
     "render",
     "render_failures",
     "sentences",
+    "sentences_of",
 ]
 
 # Width of the bar if standard output is not a terminal, and at most.
@@ -152,6 +153,21 @@ def as_data(
             for command, why in next_steps(answer, path, can_be_shown=can_be_shown)
         ],
         **{name: _plain(value) for name, value in found.items()},
+    }
+
+
+def sentences_of(answer: Answer, path: str, *, can_be_shown: bool) -> dict[str, Any]:
+    """Returns the sentences for a page or a notebook: with commands that run as they stand, and those to type next (`next`)."""
+
+    def named(said: Any) -> Any:
+        return _named(said, path) if isinstance(said, str) else [_named(one, path) for one in said]
+
+    return {
+        **{name: named(said) for name, said in sentences(answer).items()},
+        "next": [
+            {"command": command, "shows": why}
+            for command, why in next_steps(answer, path, can_be_shown=can_be_shown)
+        ],
     }
 
 

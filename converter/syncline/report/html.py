@@ -104,12 +104,15 @@ def describe(
     limits: Limits | None = None,
     *,
     compared: bool = False,
+    answer: Answer | None = None,
     sentences: Callable[[Answer], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Collects the data of one input.
 
     Args:
         compared: the page compares the input with another one, so stacks are made comparable between processes.
+        answer: what was waited for, with what others cost and what the program could do better. By default it is read
+            here, without both.
         sentences: says the answer in words. Without it, the page has the answer's figures only.
 
     Raises:
@@ -123,7 +126,7 @@ def describe(
     bystanders = run_report(engine, "bystanders")
     side["bystanders"] = _table(Table(bystanders.columns, bystanders.rows[:_BYSTANDERS]))
     side["slow_writes"] = _slow_writes(engine)
-    answer = answers.read(engine)
+    answer = answer or answers.read(engine)
     side["answer"] = asdict(answer) | {"sentences": sentences(answer) if sentences else None}
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
     # The last run wins, because the page has room for one set of facts.

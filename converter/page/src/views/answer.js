@@ -2,6 +2,7 @@
 // `syncline diff`; they are of the whole run, and a selection does not change them.
 
 import * as format from '../format.js';
+import {command} from '../command.js';
 import {h} from '../dom.js';
 import {inOrder, phaseClass, phaseName} from '../phases.js';
 
@@ -21,6 +22,7 @@ export function answerView(sides, compared, {set}) {
       h(`div.shares${compared ? '' : '.one'}`, {}, bars.flatMap(([name, phases]) => (phases && Object.keys(phases).length ? row(name, phases, all, shown) : [h('span.lane', {}, name), h('span.note', {}, 'The phases are not recorded.'), h('span')]))),
       h('ul.legend', {}, all.map((phase) => h('li', {}, h('span', {class: `swatch ${phaseClass(phase)}`}), phaseName(phase)))),
     ] : null,
+    !compared && now.sentences.meanings ? h('ul.meanings', {}, now.sentences.meanings.map((text) => h('li', {}, format.printable(text)))) : null,
     h(`div.panes${sides.length > 1 ? '.columns' : ''}`, {}, sides.map((side) => details(side, sides.length > 1, set))));
 }
 
@@ -41,7 +43,7 @@ const total = (phases) => Object.values(phases).reduce((sum, ns) => sum + ns, 0)
 
 function details(side, titled, set) {
   const {sentences, worst, neighbours, is_device_seen: isSeen} = side.raw.answer;
-  if (!sentences?.worst) return titled ? h('div.pane', {}, h('h3', {}, side.short), h('p', {}, sentences?.total ?? '')) : null;
+  if (!sentences?.worst) return titled ? h('div.pane', {}, h('h3', {}, side.short), h('p', {}, sentences?.total ?? '')) : steps(sentences);
   const isNotable = (neighbours?.[0]?.share ?? 0) >= NOTABLE;
   const pick = (place) => {
     const {path, comm, threads, tid} = worst[place];
@@ -59,5 +61,13 @@ function details(side, titled, set) {
     h('ol.worst', {}, sentences.worst.map((text, place) => {
       const selection = pick(place);
       return h('li', {}, format.printable(text), selection ? [' ', h('button.small', {'data-key': `worst-${side.index}-${place}`, onclick: () => set(selection)}, 'select')] : null);
-    })));
+    })),
+    sentences.advice ? h('p.advice', {}, format.printable(sentences.advice)) : null,
+    steps(sentences));
+}
+
+// What to type next: the commands with which the answer ends on a terminal.
+function steps(sentences) {
+  if (!sentences?.next) return null;
+  return h('div.next', {}, h('p', {}, 'Go on with'), sentences.next.map((one) => command(one.shows, format.printable(one.command))));
 }

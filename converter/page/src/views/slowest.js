@@ -1,6 +1,7 @@
 // The slowest of the selected syncs, with their phases, and the commands that lead to each.
 
 import * as format from '../format.js';
+import {command} from '../command.js';
 import {h} from '../dom.js';
 import {inOrder, phaseClass, phaseName} from '../phases.js';
 
@@ -81,18 +82,3 @@ const text = (value) => `'${value.replaceAll("'", "''")}'`;
 // What a shell takes as one word, whatever is in it.
 const quoted = (name) => (name === 'standard input' ? 'INPUT' : /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 const seconds = (ns) => `${ns / 1000000000n}.${String(ns % 1000000000n).padStart(9, '0')}`;
-
-// A command that can be copied. Where the page may not use the clipboard, the text is selected instead.
-function command(label, line) {
-  const code = h('code', {}, line);
-  const button = h('button.small', {'aria-label': `Copy: ${label}`, onclick: async () => {
-    getSelection().selectAllChildren(code);
-    try {
-      await navigator.clipboard.writeText(line);
-      button.textContent = 'copied';
-    } catch {
-      button.textContent = 'selected';
-    }
-  }}, 'copy');
-  return h('p.command', {}, h('span', {}, `${label}: `), code, ' ', button);
-}
