@@ -117,14 +117,20 @@ def test_a_regression_fails_the_job_and_is_in_its_summary(tmp_path: Path) -> Non
     assert "Regression: 3 of the 12 rows" in runner.summary
     suite = ET.parse(tmp_path / runner.outputs["junit"]).getroot()
     assert len(list(suite.iter("failure"))) == 5
-    assert "::error title=Syncline::fsync got slower" in runner.log
+    assert (
+        "::error title=Syncline::regression: syscall_latency_avg 108 ms -> 298 ms (+176.8 %);"
+        " syscall_latency_p50 79.3 ms -> 284 ms (+258.7 %); writeback_latency_avg 17.4 ms -> 63.8 ms (+265.6 %)."
+        " The job summary says where" in runner.log
+    )
     # The baseline of this commit and the results are kept although the job fails.
     assert runner.used == ["syncline-results/baseline.json.gz", "syncline-results/diff.*"]
 
 
 def test_too_much_noise_may_pass(tmp_path: Path) -> None:
     given = {"recordings": str(DIFF / "same"), "baseline": str(DIFF / "base"), "diff_options": "--by none"}  # fmt: skip
-    assert Runner(tmp_path).run(**given) == 5
+    runner = Runner(tmp_path)
+    assert runner.run(**given) == 5
+    assert "::error title=Syncline::no verdict on whether fsync got slower" in runner.log
     runner = Runner(tmp_path)
     assert runner.run(**given, cant_tell="pass") == 0
     assert runner.outputs["verdict"] == "can't tell"
@@ -172,7 +178,7 @@ def test_a_pull_request_without_a_baseline(tmp_path: Path) -> None:
     assert runner.outputs["verdict"] == "no baseline"
     runner = Runner(tmp_path)
     assert runner.run(recordings=str(DIFF / "base"), baseline="gone.json.gz") == 5
-    assert "there is no baseline at gone.json.gz" in runner.log
+    assert "there is no baseline at gone.json.gz: make it before this action" in runner.log
 
 
 def test_no_recordings(tmp_path: Path) -> None:
@@ -214,4 +220,8 @@ def test_a_command_is_recorded(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "syncline-results/new").iterdir()) == ["1", "2"]
     assert runner.outputs["verdict"] == "baseline saved"
     assert Runner(tmp_path).run(command="true", runs="many") == 2
-    assert Runner(tmp_path).run(command="exit 3", runs="1") == 0
+    # A benchmark that fails is not compared.
+    runner = Runner(tmp_path)
+    assert runner.run(command="exit 3", runs="2") == 3
+    assert "the command failed in run 1 with exit code 3" in runner.log
+    assert [path.name for path in (tmp_path / "syncline-results/new").iterdir()] == ["1"]

@@ -41,7 +41,7 @@ install() {
 }
 
 record() {
-  local run sudo=()
+  local run code sudo=()
   if [ "$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then sudo=(sudo -n "PATH=$PATH"); fi
   [[ ${SYNCLINE_RUNS:-5} =~ ^[1-9][0-9]*$ ]] || fail "runs is '$SYNCLINE_RUNS', and must be a number from 1 on"
   # A runner of your own still has the files of the last job.
@@ -50,6 +50,9 @@ record() {
   for ((run = 1; run <= ${SYNCLINE_RUNS:-5}; run++)); do
     "${sudo[@]}" "$venv/bin/syncline" record -o "$out/new/$run" -- bash -c "$SYNCLINE_COMMAND" ||
       fail "run $run was not recorded: \`syncline doctor\` on this runner says what is missing" $?
+    # What a benchmark that failed did is no measurement of the change.
+    code=$("${sudo[@]}" python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["exit_code"] or 0)' "$out/new/$run/manifest.json")
+    [ "$code" = 0 ] || fail "the command failed in run $run with exit code $code: mend it, or let it end with \`|| true\`" "$code"
   done
 }
 
@@ -66,6 +69,15 @@ baseline() {
   elif ! gh run download "$id" --name "$SYNCLINE_ARTIFACT" --dir "$out/base"; then
     echo "run $id of $GITHUB_BASE_REF has no artifact $SYNCLINE_ARTIFACT, or it has expired"
   fi
+}
+
+# Says which figures of the gate got worse, of the table in diff.md, which has the column `gate` only where rows are outside of it.
+worse() {
+  awk -F' *[|] *' '
+    $2 == "scope" { for (i = 1; i <= NF; i++) at[$i] = i }
+    at["verdict"] && $at["verdict"] == "regression" && (!at["gate"] || $at["gate"] == "gate") {
+      printf "%s%s %s -> %s (%s)", (count++ ? "; " : ""), $at["metric"], $at["base"], $at["new"], $at["change"]
+    }' "$out/diff.md"
 }
 
 compare() {
@@ -94,7 +106,10 @@ compare() {
       echo "::warning title=Syncline::there is no baseline yet, so nothing was compared"
       return
     fi
-    fail "there is no baseline${base:+ at $base}: run this workflow on ${GITHUB_BASE_REF:-the base branch} once, or set missing-baseline: pass" 5
+    # Only who named a file or a folder knows how it is made.
+    local how="run this workflow on ${GITHUB_BASE_REF:-the base branch} once"
+    [ -z "$base" ] || how="make it before this action, or leave baseline out to use that of the base branch"
+    fail "there is no baseline${base:+ at $base}: $how, or set missing-baseline: pass" 5
   fi
 
   for side in "${sides[@]}"; do words+=(--new "$side"); done
@@ -109,11 +124,15 @@ compare() {
   output verdict "$verdict"
   output exit-code "$code"
   output junit "$out/diff.xml"
-  if [ "$code" = 5 ] && [ "${SYNCLINE_CANT_TELL:-fail}" = pass ]; then
-    echo "::warning title=Syncline::no verdict on whether fsync got slower, because the runs are too few or too noisy: make more runs, or use a quieter machine"
-    return
+  if [ "$code" = 5 ]; then
+    local unclear="no verdict on whether fsync got slower, because the runs are too few or too noisy: make more runs, or use a quieter machine"
+    if [ "${SYNCLINE_CANT_TELL:-fail}" = pass ]; then
+      echo "::warning title=Syncline::$unclear"
+      return
+    fi
+    echo "::error title=Syncline::$unclear; cant-tell: pass lets the job pass"
   fi
-  if [ "$code" = 1 ]; then echo "::error title=Syncline::fsync got slower: the job summary says where"; fi
+  if [ "$code" = 1 ]; then echo "::error title=Syncline::regression: $(worse). The job summary says where"; fi
   return "$code"
 }
 
