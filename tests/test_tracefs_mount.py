@@ -25,6 +25,25 @@ _MAY_MOUNT = (
     == 0
 )
 
+# In a namespace of its own, in which it may unmount what is there.
+_MAY_UNMOUNT = (
+    os.geteuid() == 0
+    and shutil.which("unshare") is not None
+    and "\ttracefs" in Path("/proc/filesystems").read_text()
+    and subprocess.run(
+        [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            "umount /sys/kernel/tracing; mount -t tracefs nodev /sys/kernel/tracing",
+        ],
+        capture_output=True,
+        check=False,
+    ).returncode
+    == 0
+)
+
 _PROGRAM = """
 from pathlib import Path
 from syncline.record import tracefs
@@ -95,3 +114,64 @@ def test_one_advice_for_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _not_mounted(_root: Path) -> Path:
     raise RecordError("tracefs is not mounted", "mount it")
+
+
+_KILLED = """
+import subprocess, sys
+from pathlib import Path
+from syncline.record import checks, tracefs, tracefs_mount
+# In this namespace only.
+while tracefs.find():
+    subprocess.run(["umount", str(tracefs.find())], check=True)
+killed = "import os, signal; from syncline.record.tracefs_mount import mounted; held = mounted(len); held.__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
+def kill():
+    subprocess.run([sys.executable, "-c", killed])
+kill()
+print(tracefs.find(), tracefs_mount.is_left_behind(), checks.tracefs_mount(Path("/")).status)
+said = []
+with tracefs_mount.mounted(said.append):
+    print(tracefs.find(), said)
+print(tracefs.find())
+kill()
+tracefs_mount.unmount_left_behind()
+print(tracefs.find())
+with tracefs_mount.mounted(said.append):
+    # It is of somebody who runs.
+    print(tracefs_mount.is_left_behind())
+    tracefs_mount.unmount_left_behind()
+    print(tracefs.find())
+"""
+
+
+@pytest.mark.skipif(not _MAY_UNMOUNT, reason="needs root, and a kernel with tracefs")
+def test_what_a_killed_recorder_left_is_unmounted_by_the_next() -> None:
+    """And by the process that waits for its end."""
+    assert _in_namespace(_KILLED) == [
+        "/sys/kernel/tracing True warn",
+        "/sys/kernel/tracing ['a recording that was killed left tracefs at /sys/kernel/tracing: unmounting it after this one']",
+        "None",
+        "None",
+        "False",
+        "/sys/kernel/tracing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mounts", "is_left"),
+    [
+        ("", False),
+        ("nodev /sys/kernel/tracing tracefs rw 0 0\n", False),
+        # Of a process that started when the machine did, which no recorder does.
+        ("syncline-1-0 /sys/kernel/tracing tracefs rw 0 0\n", True),
+        ("syncline-1-0 /elsewhere tracefs rw 0 0\n", False),
+        # Somebody else has mounted it over that one since.
+        (
+            "syncline-1-0 /sys/kernel/tracing tracefs rw 0 0\nnodev /sys/kernel/tracing tracefs rw 0 0\n",
+            False,
+        ),
+    ],
+)
+def test_the_source_of_a_mount_says_whose_it_is(mounts: str, is_left: bool, tmp_path: Path) -> None:  # fmt: skip
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/mounts").write_text(mounts)
+    assert tracefs_mount.is_left_behind(tmp_path) == is_left

@@ -13,6 +13,7 @@ from syncline.health import Checker, Health
 from syncline.record import mounts, routes, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.probe_group import ProbeGroup
+from syncline.record.tracefs_mount import is_left_behind
 
 # The tracepoints that kernel-patch/ adds.
 PATCHED_EVENTS = ("sync_start", "bio_add_folio", "bio_submit", "bio_complete", "sync_end")
@@ -60,6 +61,12 @@ def tracefs_mount(root: Path) -> Health:
         )
     if not os.access(folder / "events", os.R_OK | os.X_OK):
         return Health("warn", f"{folder}: not readable", "Run as root: sudo syncline doctor")
+    if is_left_behind(root):
+        return Health(
+            "warn",
+            f"{folder}: left behind by a recording that was killed",
+            f"The next `sudo syncline record` unmounts it. To do so now: umount {folder}",
+        )
     return Health("ok", str(folder))
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from syncline.record import dynamic_events, tracefs
+from syncline.record import dynamic_events, tracefs, tracefs_mount
 
 # How long the kernel may take to end the recorder.
 _ENDED_WITHIN_S = 10.0
@@ -56,6 +56,7 @@ def _main(mounted: Path, pid: int, start: str) -> None:
         time.sleep(0.05)
     tracefs.remove_dead_instances(mounted)
     dynamic_events.remove_dead_groups(mounted)
+    tracefs_mount.unmount_left_behind()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from syncline.record import tracefs
 
-__all__ = ["mounted"]
+__all__ = ["is_left_behind", "mounted", "unmount_left_behind"]
 
 # The kernel makes this folder for it.
 _AT = Path("/sys/kernel/tracing")
@@ -27,19 +27,48 @@ def mounted(say: Callable[[str], None], root: Path = Path("/")) -> Iterator[None
         say: called with what was done.
         root: the folder that holds /proc; tests use another one.
     """
-    if os.geteuid() != 0 or tracefs.find() is not None or not _is_known(root) or not _AT.is_dir():
+    if os.geteuid() != 0:
         yield
         return
-    if error := _call("mount", b"nodev", os.fsencode(_AT), b"tracefs", 0, None):
+    if is_left_behind(root):
+        say(f"a recording that was killed left tracefs at {_AT}: unmounting it after this one")
+    elif tracefs.find() is not None or not _is_known(root) or not _AT.is_dir():
+        yield
+        return
+    elif error := _call("mount", _source(), os.fsencode(_AT), b"tracefs", 0, None):
         say(f"warning: tracefs is not mounted, and cannot be: {error}")
         yield
         return
-    say(f"tracefs was not mounted: mounted it at {_AT} for this recording")
+    else:
+        say(f"tracefs was not mounted: mounted it at {_AT} for this recording")
     try:
         yield
     finally:
         if error := _call("umount2", os.fsencode(_AT), 0):
             say(f"warning: tracefs stays mounted at {_AT}: {error}")
+
+
+def is_left_behind(root: Path = Path("/")) -> bool:
+    """Returns whether a recorder that no longer runs has mounted tracefs. The source of the mount names its recorder."""
+    try:
+        text = (root / "proc/mounts").read_text(errors="surrogateescape")
+    except OSError:
+        return False
+    # Of several mounts at one place, the last is on top.
+    tops = re.findall(rf"^(\S+) {re.escape(str(_AT))} ", text, re.M)
+    of = re.fullmatch(r"syncline-(\d+)-(\d+)", tops[-1]) if tops else None
+    return of is not None and not tracefs.is_running(int(of[1]), of[2])
+
+
+def unmount_left_behind() -> None:
+    """Unmounts what a recorder that no longer runs has mounted. It stays while somebody else uses it."""
+    if is_left_behind():
+        _call("umount2", os.fsencode(_AT), 0)
+
+
+def _source() -> bytes:
+    pid, start = tracefs.owner()
+    return f"syncline-{pid}-{start}".encode()
 
 
 def _is_known(root: Path) -> bool:
