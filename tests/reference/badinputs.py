@@ -120,7 +120,9 @@ def png_head() -> BadInput:
 
 @bad_input
 def utf16() -> BadInput:
-    return foreign((HEADER + text(*request())).decode().encode("utf-16"))
+    """It is decoded, so nothing of it is lost."""
+    data = (HEADER + text(*request())).decode().encode("utf-16")
+    return BadInput(data, {"unparsed_line": 0}, **GOOD)
 
 
 @bad_input

@@ -12,6 +12,7 @@ const READ_BYTES: usize = 1 << 16;
 
 /// What has happened to the lines of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub struct Pasted {
     /// `<`, `>`, `&` and `"` are written as in HTML.
     pub is_escaped: bool,
@@ -190,9 +191,7 @@ impl Prefix {
             lines.filter(|line| !line.trim_ascii().is_empty()).take(Self::LINES)
         };
         let is_before_all = |prefix: Self| lines().all(|line| prefix.len(line) > 0);
-        if lines().nth(1).is_none() {
-            return None;
-        }
+        lines().nth(1)?;
         if let Some(prefix) = [Self::KernelTime, Self::SystemLog].into_iter().find(|&prefix| is_before_all(prefix)) {
             return Some(prefix);
         }
