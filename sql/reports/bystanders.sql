@@ -64,8 +64,9 @@
 --   sync_id    id     That request.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The requests whose time is known, from the slowest one on.
-  complete AS (
+  -- The requests whose time is known, numbered from the slowest one on. Their
+  -- time begins at their start, where `ts_ns` is the entry of their call.
+  timed AS (
     SELECT
       run, sync_id, dev, ino,
       start_ns AS ts_ns,
@@ -73,7 +74,7 @@ WITH
       ROW_NUMBER() OVER (
         PARTITION BY run
         ORDER BY ts_ns + dur_ns - start_ns DESC, sync_id
-      ) AS place,
+      ) AS number,
       COUNT(*) OVER (PARTITION BY run) AS syncs
     FROM syncline_sync
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL AND bios IS NOT NULL
@@ -85,20 +86,21 @@ WITH
       CASE WHEN writes_journal!(bio) = 1 THEN 0 ELSE ino END AS data_ino
     FROM bio_times!() AS bio
   ),
-  -- The slowest ones, which the report is about. Without a known device,
+  -- The slowest requests, which the report is about. Without a known device,
   -- nothing is known of bystanders.
   slow AS (
     SELECT run, sync_id, dev, ino, ts_ns, dur_ns, ts_ns + dur_ns AS end_ns
-    FROM complete
+    FROM timed
     WHERE
-      (place <= 10 OR (place <= 100 AND place * 100 <= syncs))
+      (number <= 10 OR (number <= 100 AND number * 100 <= syncs))
       AND run IN (SELECT run FROM bio)
   ),
   total AS (
     SELECT run, COUNT(*) AS syncs, SUM(dur_ns) AS dur_ns FROM slow GROUP BY run
   ),
   own_bio AS (SELECT bio.* FROM slow JOIN bio USING (run, sync_id)),
-  -- The commits that the slowest requests waited for.
+  -- The commits that the slowest requests waited for, from the first wait to
+  -- the end of the last one, because waits for a commit may be nested.
   commit_wait AS (
     SELECT
       of!(slow, (run, sync_id, ino)),
@@ -128,7 +130,7 @@ WITH
       (run, commit_id)
     )
   ),
-  -- The devices of each request.
+  -- The devices of each request: of its bios, of its commits and of its file.
   own_device AS (
     SELECT run, sync_id, dev FROM own_bio
     UNION
@@ -161,7 +163,8 @@ WITH
       issue_ns, dev, place
     FROM commit_bio
   ),
-  -- The bios of others that were ahead of each request, and when.
+  -- The bios of others that were ahead of each request, and when. Bios that it
+  -- waits for itself are not of others, so both joins look for none.
   ahead AS (
     SELECT found.*
     FROM ahead_at_device!(
@@ -231,14 +234,14 @@ WITH
     FROM waiting
   ),
   -- How long each bystander delayed each request: an instant counts once. The
-  -- request that it delayed the longest has place 1.
+  -- request that it delayed the longest has number 1.
   ranked AS (
     SELECT
       *,
       ROW_NUMBER() OVER (
         PARTITION BY run, kind, comm, process, cgroup, writers, path
         ORDER BY wall_ns DESC, sync_id
-      ) AS place
+      ) AS number
     FROM wall_time!(
       delay,
       (run, sync_id, kind, comm, process, cgroup, writers, path)
@@ -251,11 +254,12 @@ WITH
       COUNT(*) AS syncs,
       CAST(SUM(wall_ns) AS BIGINT) AS ahead_ns,
       MAX(wall_ns) AS max_ns,
-      MAX(CASE WHEN place = 1 THEN sync_id END) AS sync_id
+      MAX(CASE WHEN number = 1 THEN sync_id END) AS sync_id
     FROM ranked
     GROUP BY run, kind, comm, process, cgroup, writers, path
   ),
-  -- The bios of each bystander, and those that the requests waited for.
+  -- The bios of each bystander, and those that the requests waited for. Data
+  -- that one of the requests synced are not of others, so the least counts.
   each_bio AS (
     SELECT *, CAST(NULL AS BIGINT) AS of_others FROM bystander
     UNION ALL

@@ -23,9 +23,10 @@
 -- Narrow: dev part comm busy_ns busy bios bytes max_ns depth flushes
 --
 -- Columns:
---   dev         text   Device. If it is stacked on another, both have rows. If
---                      the recording has remaps, the bios of the upper one are
---                      at the device from their issue to the device below.
+--   dev         text   Device to which the bios were submitted. If it is
+--                      stacked on another, that one has rows too, unless all
+--                      its bios came by a recorded remap. These count for the
+--                      upper one, from their issue to the device below.
 --   below       text   The devices directly below it, with a blank between
 --                      them. They come from the run directory, or else from
 --                      the remaps in the recording. Each has its name, or its
@@ -94,13 +95,16 @@ WITH
       -- Bios that the block layer reports have no address. They end with their
       -- request, so those with different ends are of different requests. Other
       -- bios of a request end one after the other.
-      CASE WHEN bio IS NULL AND below IS NULL THEN ts_ns + dur_ns END AS done,
+      CASE
+        WHEN bio IS NULL AND below IS NULL THEN ts_ns + dur_ns
+      END AS request_end_ns,
       -- Without an issue, nothing says that a bio was merged.
       CASE WHEN queue_ns IS NULL THEN bio_id END AS unmerged_id
     FROM syncline_bio
     WHERE dev IS NOT NULL AND dur_ns IS NOT NULL
   ),
-  -- A bio counts for the whole device, for its flag and for its thread.
+  -- A bio counts three times: for the whole device, for its flag and for its
+  -- thread.
   part(part) AS (VALUES ('all'), ('flag'), ('thread')),
   -- A bio of each part. `of_comm` is null but for a thread.
   part_bio AS NOT MATERIALIZED (
@@ -152,13 +156,15 @@ WITH
       MAX(requeue_ns) AS requeue_ns
     FROM islands!(
       bio, sector, end_sector,
-      (run, dev, issue_ns, direction, done, unmerged_id)
+      (run, dev, issue_ns, direction, request_end_ns, unmerged_id)
     ) AS merged
     CROSS JOIN part
-    GROUP BY run, dev, 3, 4, issue_ns, direction, done, unmerged_id, island
+    -- By number, because the name `part` would be the column of the table part.
+    GROUP BY
+      run, dev, 3, 4, issue_ns, direction, request_end_ns, unmerged_id, island
   ),
-  -- How many requests these are, and how often they were requeued.
-  made AS (
+  -- How many requests each part made, and how often they were requeued.
+  request_sum AS (
     SELECT
       run, dev, part, of_comm,
       COUNT(*) AS requests,
@@ -228,14 +234,14 @@ SELECT
   amount.of_comm AS comm,
   amount.bios AS bios,
   amount.bytes AS bytes,
-  made.requests AS requests,
+  request_sum.requests AS requests,
   amount.flushes AS flushes,
   amount.fua AS fua,
   CAST(ROUND(flushed.flush_ns) AS BIGINT) AS flush_ns,
   flushed.max_flush_ns AS max_flush_ns,
   CASE WHEN amount.with_issue > 0 THEN amount.splits END AS splits,
-  CASE WHEN amount.with_issue > 0 THEN made.requeues END AS requeues,
-  CASE WHEN amount.with_issue > 0 THEN made.requeue_ns END AS requeue_ns,
+  CASE WHEN amount.with_issue > 0 THEN request_sum.requeues END AS requeues,
+  CASE WHEN amount.with_issue > 0 THEN request_sum.requeue_ns END AS requeue_ns,
   amount.errors AS errors,
   COALESCE(busy.busy_ns, 0) AS busy_ns,
   share!(COALESCE(busy.busy_ns, 0), whole.time_ns) AS busy,
@@ -248,7 +254,7 @@ SELECT
   amount.run AS run
 FROM amount
 JOIN amount AS whole ON whole.part = 'all' AND same!(whole, amount, (run, dev))
-JOIN made ON same!(made, amount, (run, dev, part, of_comm))
+JOIN request_sum ON same!(request_sum, amount, (run, dev, part, of_comm))
 JOIN longest ON same!(longest, amount, (run, dev, part, of_comm))
 LEFT JOIN busy ON same!(busy, amount, (run, dev, part, of_comm))
 LEFT JOIN syncline_meta AS device_on

@@ -123,7 +123,8 @@
 --   sync_id    id     The sync that it delayed most.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The syncs whose wait is meant: all, or those that a filter keeps.
+  -- The syncs whose wait is meant. Under a filter, a list of its syncs takes
+  -- the place of this SELECT, so that those that it hides are still neighbours.
   meant AS (SELECT run, sync_id FROM syncline_sync),
   -- Those that waited for a commit.
   committed AS (
@@ -139,9 +140,11 @@ WITH
       ts_ns + dur_ns - start_ns AS dur_ns,
       COALESCE(process, comm, '') AS process,
       cgroup,
+      -- The same text as in owned_bios!, which parties are found by.
       COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
       COALESCE(home.place, sync.dev) AS place,
-      -- How much it writes, roughly, and whether it waits for a commit.
+      -- How many digits its bytes and its bios have, and whether it waits for a
+      -- commit: syncs with the same text are alike.
       CAST(LENGTH(CAST(bytes AS TEXT)) AS TEXT) || ' '
       || CAST(LENGTH(CAST(bios AS TEXT)) AS TEXT)
       || CASE WHEN committed.sync_id IS NULL THEN '' ELSE ' commit' END AS work,
@@ -179,8 +182,9 @@ WITH
   -- For which party each device works, or whom it waits for, over time.
   hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
   earlier AS MATERIALIZED (SELECT * FROM earlier_commits!()),
-  -- What a sync waits for. Whose an earlier commit is does not follow from what
-  -- the device does, if it is known for which sync it was started.
+  -- What a sync waits for. Left out are waits for an earlier commit of a known
+  -- starter: whose they are does not follow from what the device does, so they
+  -- go to `delay` without it.
   piece AS (
     SELECT
       of!(sync, (run, place, sync_id)),
@@ -201,9 +205,9 @@ WITH
   -- Who held the device while a sync, the waiter, waited, and how long.
   held AS MATERIALIZED (
     SELECT
-      of!(held, (run, place, sync_id, way)),
-      of!(held, (party, state, is_sole, is_awaited, of_log)),
-      held.common_ns AS ns,
+      of!(found, (run, place, sync_id, way)),
+      of!(found, (party, state, is_sole, is_awaited, of_log)),
+      found.common_ns AS ns,
       of!(sync, (fs, call_sync_id)),
       sync.party AS waiter
     FROM common_time!(
@@ -211,7 +215,7 @@ WITH
       (sync_id, way),
       (party, state, is_sole, is_awaited, of_log),
       (run, place)
-    ) AS held
+    ) AS found
     JOIN sync USING (run, place, sync_id)
   ),
   -- btrfs may write each block of metadata twice, for a sync and once more. If
@@ -226,10 +230,10 @@ WITH
   ),
   -- A party delays others. While the device works for nobody else, its own
   -- bios there are delayed by nobody. If a bio of its syncs waits and nothing
-  -- recorded holds the device, that is the reason. While data of a neighbour
-  -- are kept, or its bio is next for long, commits, locks and threads wait for
-  -- it, and the device does not. Writing the commit that a sync waits for is
-  -- for that sync, too.
+  -- recorded holds the device, the reason is unrecorded: party 0. While data of
+  -- a neighbour are kept, or its bio is next for long, commits, locks and
+  -- threads wait for it, and the device does not. Writing the commit that a
+  -- sync waits for is for that sync, too.
   --
   -- Alone, a sync would wait neither for an earlier commit, nor for data of
   -- others. So that is sure while they alone have the device, or where a sync
@@ -332,7 +336,8 @@ WITH
     LEFT JOIN own_commit_time!() AS own_commit USING (run, sync_id)
   ),
   -- Without the party, a sync takes as long as the fastest one like it that met
-  -- nobody, or longer.
+  -- nobody, or longer. Of two lengths, later! is the longer one, and earlier!
+  -- the shorter one; null, where too few met nobody, does not count.
   met AS (
     SELECT
       party, is_active, is_met, waiter, op, dur_ns, dur_ns
@@ -348,7 +353,9 @@ WITH
     FROM next_to
     WINDOW alike AS (PARTITION BY party, place, waiter, op, work)
   ),
-  -- What a party cost at most, and what it cost by comparison.
+  -- What a party cost at most, and what it cost by comparison. All syncs of one
+  -- waiter and call have the error of one difference, so it is multiplied by
+  -- their number, and its variance by the square of that.
   compared AS (
     SELECT
       amount.party AS party,

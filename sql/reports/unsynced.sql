@@ -42,6 +42,7 @@
 --   run             text   Name of the run, if the input holds several.
 WITH
   step AS (SELECT * FROM file_steps!((SELECT * FROM file_order!()))),
+  -- The names of files by which steps know them. A pipe is `pipe:[INODE]`.
   name AS (
     SELECT *
     FROM file_names!(step)
@@ -55,7 +56,8 @@ WITH
   renamed AS (SELECT * FROM renamed_names!(name)),
   renamed_twice AS (SELECT * FROM earlier_names!(renamed)),
   first_name AS (SELECT * FROM earlier_names!(renamed_twice)),
-  -- The steps of each file by all names, the new one of a rename included.
+  -- The steps of each file by all names, the new one of a rename included. A
+  -- step with `is_taken` takes this name away from the file.
   of_file AS (
     SELECT
       of!(step, (run, seq, ts_ns, end_ns, op, bytes, ret, is_sync, is_dirty)),
@@ -68,7 +70,8 @@ WITH
       CASE
         WHEN step.op IN ('write', 'truncate', 'allocate') THEN step.seq
       END AS change_seq,
-      -- After further renames, the two names do not lead back to one file.
+      -- Above 0 if the two names of a step do not lead back to one file, as
+      -- after more renames than these.
       MAX(COALESCE(first_name.file_id, name.name_id)) OVER _step
       - MIN(COALESCE(first_name.file_id, name.name_id)) OVER _step AS gap
     FROM step
@@ -93,7 +96,7 @@ WITH
     FROM durable_sync
     GROUP BY run, file_id
   ),
-  -- Other syncs may be of any file.
+  -- Syncs of a file system, or of a file without a name, may be of any file.
   doubtful_sync AS (
     SELECT run, MAX(ts_ns) AS ts_ns
     FROM step
@@ -101,7 +104,8 @@ WITH
     GROUP BY run
   ),
   -- What happened to each file. Some writes are durable when they return, and
-  -- are not dirty.
+  -- are not dirty. `dirty_ns` is when the last change that needs a sync ended,
+  -- and `is_unfinished` is 1 if one of these had not ended.
   changed AS (
     SELECT
       of!(of_file, (run, file_id)),
@@ -115,7 +119,7 @@ WITH
           OR of_file.end_ns IS NULL
           OR of_file.end_ns > last_sync.ts_ns) THEN bytes
         END
-      ) AS rest_bytes,
+      ) AS after_sync_bytes,
       COUNT(CASE WHEN is_sync = 1 AND ret >= 0 THEN 1 END) AS syncs,
       MAX(change_seq) AS last_seq,
       MAX(CASE is_dirty
@@ -124,7 +128,7 @@ WITH
       MAX(CASE
         WHEN is_dirty = 1 AND end_ns IS NULL THEN 1
         ELSE 0
-      END) AS is_open,
+      END) AS is_unfinished,
       MAX(last_sync.ts_ns) AS synced_ns,
       MAX(CASE
         WHEN is_sync = 1 AND ret < 0 THEN of_file.ts_ns
@@ -137,7 +141,8 @@ WITH
       AND last_sync.file_id = of_file.file_id
     GROUP BY of_file.run, of_file.file_id
   ),
-  -- The last use of each name: it is that of its file unless it was taken away.
+  -- The last use of each name: the file of this use still has the name, unless
+  -- the use took it away.
   last_use AS (
     SELECT
       run, path, file_id, is_taken,
@@ -184,6 +189,7 @@ WITH
       changed.*,
       file_name.path AS path,
       CASE
+        -- If the name is not sure, neither is that the file is gone.
         WHEN changed.gap > 0 THEN 'unknown'
         WHEN file_name.is_gone = 1 THEN 'removed'
         WHEN lossy.run IS NOT NULL
@@ -197,9 +203,10 @@ WITH
             AND moved.beginning
             = SUBSTR(file_name.path, 1, LENGTH(moved.beginning))
         ) THEN 'unknown'
+        -- Each of its changes was durable by itself.
         WHEN changed.dirty_ns IS NULL THEN 'synced'
         WHEN changed.failed_ns >= changed.dirty_ns THEN 'failed'
-        WHEN changed.is_open = 0
+        WHEN changed.is_unfinished = 0
         AND changed.synced_ns >= changed.dirty_ns THEN 'synced'
         WHEN doubtful_sync.ts_ns >= changed.dirty_ns THEN 'unknown'
         ELSE 'unsynced'
@@ -238,7 +245,9 @@ WITH
     SELECT
       state.*,
       CASE
-        WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(rest_bytes, 0)
+        WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(
+          after_sync_bytes, 0
+        )
       END AS unsynced_bytes,
       CASE
         WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(

@@ -46,23 +46,24 @@ WITH
       AND sync.sync_id = bio.sync_id
     WHERE bio.direction = 'write'
   ),
-  -- Where the bio before of the same file and origin ended.
+  -- Each write, and where the one before it of the same file and origin ended.
   followed AS (
     SELECT
       *,
       LAG(last_offset) OVER (
         PARTITION BY run, path, origin
         ORDER BY ts_ns, bio_id
-      ) AS before_offset
+      ) AS previous_end
     FROM written
   ),
-  placed AS (
+  -- Whether it began there. Writes of no known file may be of several.
+  compared AS (
     SELECT
       run, path, origin, bytes, sync_id,
       CASE
         WHEN path IS NULL THEN NULL
-        WHEN before_offset = first_offset THEN 1.0
-        WHEN before_offset <> first_offset THEN 0.0
+        WHEN previous_end = first_offset THEN 1.0
+        WHEN previous_end <> first_offset THEN 0.0
       END AS is_sequential
     FROM followed
   ),
@@ -74,7 +75,7 @@ WITH
       COUNT(*) AS bios,
       AVG(is_sequential) AS sequential_share,
       COUNT(DISTINCT sync_id) AS syncs
-    FROM placed
+    FROM compared
     GROUP BY run, path, origin
   ),
   time AS (SELECT * FROM distribution!(written, dur_ns, (run, path, origin)))
