@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::event::probe::Probe;
 use crate::event::write::WriteEvent;
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::location::Location;
 
 /// The resolution of a clock that is too coarse: a thread may do the same twice within one time of it.
@@ -43,7 +43,9 @@ impl OfInput {
     fn is_again(&self, event: &Event) -> bool {
         // What is torn or lost has the time of another event.
         let has_own_time = !matches!(event.kind, Kind::Torn { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)));
+        // Two threads of a process may do the same at one time.
         has_own_time
+            && event.tid != UNKNOWN_TASK
             && event.ts % COARSE_NS != 0
             && self.last.is_some_and(|last| {
                 last.ts == event.ts && last.line != event.line && last.identity() == event.identity()
@@ -95,7 +97,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Op, UNKNOWN_TASK};
+    use crate::event::Op;
     use crate::names::NameId;
 
     /// The parts of the events of an input, each with its line, by their times and threads.
