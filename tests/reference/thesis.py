@@ -1491,7 +1491,12 @@ def read(
 
     sync_id = {id(request): number for number, request in enumerate(pairing.requests, 1)}
     tables = Tables(
-        [], [], [], losses.rows_in_order(), lines, sum(e.kind != "torn" for e in [*events, *repeated])
+        [],
+        [],
+        [],
+        losses.rows_in_order(),
+        lines,
+        sum(e.kind != "torn" for e in [*events, *repeated]),
     )
 
     def thread_columns(pid: int) -> Row:
