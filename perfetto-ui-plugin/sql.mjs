@@ -17,7 +17,7 @@ const parts = {
   REPORTS: files('reports'),
 };
 // The panel of a sync asks the same of one sync as the report of the slowest ones.
-const SLOWEST = '(place <= 10 OR (place <= 100 AND place * 100 <= syncs))';
+const SLOWEST = '(number <= 10 OR (number <= 100 AND number * 100 <= syncs))';
 const bystanders = parts.REPORTS.bystanders.split(SLOWEST);
 if (bystanders.length !== 2) throw new Error('sql/reports/bystanders.sql does not select the slowest syncs in the known way');
 parts.QUERIES['bystanders'] = bystanders.join('sync_id = $sync_id');
