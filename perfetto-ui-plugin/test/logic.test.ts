@@ -133,7 +133,7 @@ describe('sync', () => {
     expect(seen[0]).toMatchObject({amount: '20.0 KiB in 1 bio, 16.0 KiB of it for other files'});
     expect(seen[1]).toMatchObject({ahead: '155 ms', amount: '256 KiB in 4 bios'});
     expect(QUERIES['bystanders']).toContain('sync_id = $sync_id');
-    expect(QUERIES['bystanders']).not.toContain('place <= 10');
+    expect(QUERIES['bystanders']).not.toContain('number <= 10');
   });
 
   it('places phases and bios to scale, with times above 2^53', () => {
