@@ -1479,6 +1479,9 @@ def read(
         data = gzip.decompress(data)
     if data[:4] == b"\x28\xb5\x2f\xfd":
         raise ValueError(f"{name}: the reference does not read zstd")
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        # PowerShell writes what a program prints so.
+        data = data.decode("utf-16", "replace").encode()
     losses = Losses(name)
     events, lines = parse(data, losses, time_unit)
     events.sort(key=lambda event: event.ts)  # stable: events at the same time keep the file order
