@@ -122,7 +122,7 @@ def png_head() -> BadInput:
 def utf16() -> BadInput:
     """It is decoded, so nothing of it is lost."""
     data = (HEADER + text(*request())).decode().encode("utf-16")
-    return BadInput(data, {"unparsed_line": 0}, **GOOD)
+    return BadInput(data, {}, **GOOD)
 
 
 @bad_input
