@@ -1427,6 +1427,10 @@ def test_a_table_is_no_wider_than_the_terminal(both, width: int) -> None:
         report = load(name)
         table = run_report(both("odd_names").columns, name)
         lines = render_table(table, report, width=width, rows=5).splitlines()
+        if not table.rows:
+            # Without rows there is no table, and the terminal breaks its sentences.
+            assert not any(set(line) <= {"─"} for line in lines if line), name
+            continue
         head = next(number for number, line in enumerate(lines) if set(line) <= {"─"} and line)
         assert all(len(line) <= width for line in lines[2 : head + 2]), name
 
