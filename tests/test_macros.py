@@ -908,6 +908,8 @@ def test_lost_before(tmp_path: Path) -> None:
         ("r", 3, "D", "D", 8, 5, 10, -5, 99, 512, 0, 511, True), ("r", 4, "D", "D", 9, 5, 10, 0, 8, 512, 0, 511, True),
         # At another place of the file 8, and at the same one before the loss.
         ("r", 5, "D", "D", 8, 40, 50, 0, 200, 512, 512, 1023, True), ("r", 6, "D", "D", 8, 8, 9, 0, 200, 512, 0, 511, True),
+        # The first of these is tried again, and refused again.
+        ("r", 8, "D", "D", 8, 15, 20, -5, 700, 512, 0, 511, True),
         # The file 8 loses two more sectors elsewhere.
         ("r", 7, "D", "D", 8, 5, 10, -5, 300, 1024, 4096, 5119, True),
         columns="run bio_id dev file_dev file_ino ts_ns end_ns error sector bytes first_offset last_offset has_data",

@@ -127,7 +127,7 @@ def found_by_grep(text: str) -> str:
     return text.replace("sync", "\x1b[01;31m\x1b[Ksync\x1b[m\x1b[K")
 
 
-# Of the whole text, and not line by line.
+# These change the text as a whole, and not line by line.
 WHOLE = [numbered, numbered_by_grep, as_a_list, little, big, by_mail, found_by_grep]
 LETTER = """\
 Hi all,

@@ -42,6 +42,12 @@ def test_a_report_wins_over_a_file_of_its_name(tmp_path: Path) -> None:
     assert run("report", RING, "files", "--format", "csv", cwd=tmp_path).stdout == ok("report", RING, "files", "--format", "csv")  # fmt: skip
 
 
+def test_a_page_of_several_logs_says_how_to_make_one_input(tmp_path: Path) -> None:
+    said = fails(2, "report", RING, PERF, "--html", tmp_path / "x.html")
+    assert f"syncline convert {RING} {PERF} -o run.pftrace" in said
+    assert not (tmp_path / "x.html").exists()
+
+
 def test_what_is_no_log_of_the_run_is_refused(tmp_path: Path) -> None:
     ok("convert", RING, "-o", tmp_path / "a.pftrace")
     assert "a.pftrace" in fails(3, "report", PERF, tmp_path / "a.pftrace")

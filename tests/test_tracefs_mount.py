@@ -161,7 +161,7 @@ def test_what_a_killed_recorder_left_is_unmounted_by_the_next() -> None:
     [
         ("", False),
         ("nodev /sys/kernel/tracing tracefs rw 0 0\n", False),
-        # Of a process that started when the machine did, which no recorder does.
+        # No recorder starts when the machine does, so this one is dead.
         ("syncline-1-0 /sys/kernel/tracing tracefs rw 0 0\n", True),
         ("syncline-1-0 /elsewhere tracefs rw 0 0\n", False),
         # Somebody else has mounted it over that one since.

@@ -5,7 +5,8 @@
 -- later sync may succeed without them.
 --
 -- Result: a row for each such sync, with `run`, `sync_id` and `lost_bytes`, how
--- much that is of its file. A place that was refused twice counts twice.
+-- much that is of its file; null if a size is not known. What was refused twice
+-- counts once: a second try begins at the same place of the file.
 --
 -- Example: SELECT sync_id, lost_bytes FROM lost_before!(sync, bio)
 CREATE PERFETTO MACRO lost_before(
@@ -37,18 +38,30 @@ AS
         AND _bio.first_offset <= _lost.first_offset
         AND _bio.last_offset >= _lost.last_offset)
       GROUP BY _lost.run, _lost.bio_id
+    ),
+    -- Each place of a file that a sync lacks, however often it was refused.
+    _place AS (
+      SELECT
+        _sync.run AS run,
+        _sync.sync_id AS sync_id,
+        CASE
+          WHEN COUNT(*) = COUNT(_lost.bytes) THEN MAX(_lost.bytes)
+        END AS _bytes
+      FROM _lost
+      JOIN $syncs AS _sync
+        ON _sync.run = _lost.run
+        AND _sync.ino = _lost.file_ino
+        AND _sync.dev = _lost.file_dev
+        AND _sync.begin_ns >= _lost.end_ns
+      LEFT JOIN _again ON same!(_again, _lost, (run, bio_id))
+      WHERE _again._end_ns IS NULL OR _again._end_ns > _sync.end_ns
+      GROUP BY
+        _sync.run, _sync.sync_id, _lost.first_offset,
+        CASE WHEN _lost.first_offset IS NULL THEN _lost.sector END
     )
   SELECT
-    _sync.run AS run,
-    _sync.sync_id AS sync_id,
-    SUM(_lost.bytes) AS lost_bytes
-  FROM _lost
-  JOIN $syncs AS _sync
-    ON _sync.run = _lost.run
-    AND _sync.ino = _lost.file_ino
-    AND _sync.dev = _lost.file_dev
-    AND _sync.begin_ns >= _lost.end_ns
-  LEFT JOIN _again ON same!(_again, _lost, (run, bio_id))
-  WHERE _again._end_ns IS NULL OR _again._end_ns > _sync.end_ns
-  GROUP BY _sync.run, _sync.sync_id
+    run, sync_id,
+    CASE WHEN COUNT(*) = COUNT(_bytes) THEN SUM(_bytes) END AS lost_bytes
+  FROM _place
+  GROUP BY run, sync_id
 );

@@ -50,9 +50,10 @@
 --   syncs        count  Number of syncs that returned 0.
 --   files        count  Number of their files.
 --   bytes        bytes  Written back for them.
---   lost_bytes   bytes  Of their files that the device refused before and that
---                       nobody has written again: of the sync with most of it.
---                       Null unless they are lost before.
+--   lost_bytes   bytes  What the device had refused of their file, and nobody
+--                       had written again when they ended: at most of one sync.
+--                       Null unless they are lost before, and if a size is not
+--                       known.
 --   first_ts_ns  time   Start of the first one.
 --   last_ts_ns   time   Start of the last one.
 --   sync_id      id     The first one.

@@ -24,7 +24,7 @@ impl Refused {
 /// The beginning of a text that holds no event, from which whoever words the error may say what the text is.
 #[derive(Debug)]
 pub struct UnreadHead {
-    /// What is wrong with the input, to which what it is can be appended.
+    /// The fault of the input. A caller that recognizes the text appends what it is.
     pub message: String,
     pub head: Box<[u8]>,
     /// The text is in a format that Syncline reads, as far as its beginning shows.

@@ -11,7 +11,7 @@ from syncline.cli.errors import Failure
 from syncline.cli.options import example
 from syncline.cli.output import show
 
-# Of the longest line in a file or a wide window.
+# Lines longer than this are hard to read, so a file or a wide window gets none.
 _WIDE = 100
 
 

@@ -192,7 +192,8 @@ def command(
     if others_of_run and wants_answer:
         logs = shlex.join([input, *others_of_run])
         say(
-            f"note: commands read one INPUT, which this makes: syncline convert {logs} -o run.pftrace"
+            f"note: the logs were read as one run. For commands, make one INPUT of them: syncline convert {logs} -o run.pftrace;"
+            " to compare two runs: syncline diff BASE NEW"
         )
 
 
@@ -273,6 +274,12 @@ def _write_page(
     from syncline.render.answer import sentences_of
     from syncline.report import answer, html, neighbours
 
+    more, names = _logs_among(names)
+    if more:
+        raise Failure(
+            f"--html reads one INPUT, and {more[0]} is a second one",
+            f"make one of the logs of a run: syncline convert {shlex.join([input, *more])} -o run.pftrace",
+        )
     if names:
         raise Failure(
             f"--html writes all reports: {', '.join(names)} has no effect",

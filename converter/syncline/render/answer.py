@@ -517,7 +517,7 @@ def _lost_before(answer: Answer) -> list[str]:
     most = "" if row["syncs"] == 1 else "up to "
     what = "data" if row["lost_bytes"] is None else most + text(row["lost_bytes"], "bytes")
     return [
-        f"{count(row['syncs'], 'sync')} returned 0 although the device had refused {what} of {of} before, and nobody wrote that again: the kernel"
+        f"{count(row['syncs'], 'sync')} returned 0 although the device had refused {what} of {of} before, and nobody had written that again by then: the kernel"
         " reports such an error once, and then takes the pages for clean. The report durability lists them."
     ]
 

@@ -23,7 +23,7 @@ class Wait:
     functions: tuple[str, ...]
 
 
-# What is above in this list names the cause of what is below: `jbd2_log_wait_commit` sleeps in `schedule`, and a commit in `submit_bio_wait`.
+# The first entry that a stack has is the cause, because a wait is reached through its cause: a commit of the journal ends in `submit_bio_wait`.
 WAITS = (
     Wait("a commit of the journal of ext4", ("jbd2_log_wait_commit", "jbd2_complete_transaction")),
     Wait(

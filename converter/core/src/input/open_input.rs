@@ -58,7 +58,7 @@ fn restore(input: &mut Input, sources: &[&'static dyn Source]) -> Result<()> {
     if prefixed.prefix.is_some() && find(&prefixed.undo(input.head())).is_some() {
         input.undo(prefixed)?;
     }
-    // Of a log with stacks, most lines may begin with blanks. The others are its events, and no other text.
+    // A log with stacks may begin most of its lines with blanks. The other lines are its events, so they are not foreign text.
     let is_among_text = find(&without_indented(input.head())).is_none();
     let Indent { len: indent, is_quote } = common_indent(input.head(), is_among_text);
     if indent == 0 {
