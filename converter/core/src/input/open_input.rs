@@ -52,14 +52,14 @@ fn restore(input: &mut Input, sources: &[&'static dyn Source]) -> Result<()> {
         return Ok(());
     }
     input.undo(Pasted::of_mail(input.head()))?;
-    input.undo(Pasted::of_characters(input.head(), find(input.head()).is_none()))?;
+    input.undo(Pasted::of_characters(input.head(), || find(input.head()).is_none()))?;
     input.undo(Pasted::of(input.head()))?;
-    let prefixed = Pasted::of_prefix(input.head(), find(input.head()).is_none());
+    let prefixed = Pasted::of_prefix(input.head(), || find(input.head()).is_none());
     if prefixed.prefix.is_some() && find(&prefixed.undo(input.head())).is_some() {
         input.undo(prefixed)?;
     }
     // A log with stacks may begin most of its lines with blanks. The other lines are its events, so they are not foreign text.
-    let is_among_text = find(&without_indented(input.head())).is_none();
+    let is_among_text = || find(&without_indented(input.head())).is_none();
     let Indent { len: indent, is_quote } = common_indent(input.head(), is_among_text);
     if indent == 0 {
         return Ok(());

@@ -54,7 +54,7 @@ impl Pasted {
     }
 
     /// Finds what a terminal or a web page has put between the characters of a text. `is_certain`: the text is of no format otherwise.
-    pub fn of_characters(head: &[u8], is_certain: bool) -> Self {
+    pub fn of_characters(head: &[u8], is_certain: impl Fn() -> bool) -> Self {
         let lines = || head.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty());
         let count = |tokens: &[&[u8]]| {
             let has = |line: &&[u8]| tokens.iter().any(|token| memchr::memmem::find(line, token).is_some());
@@ -62,8 +62,9 @@ impl Pasted {
         };
         // A name may hold one, but not that of each line, and nobody names a file as these programs write.
         let is_in = |token: &[u8], of_programs: &[&[u8]]| {
-            let found = count(&[token]);
-            found > 0 && (is_certain || found * 2 >= lines().count() || count(of_programs) > 1)
+            // Most texts have none, so they are searched as a whole first.
+            memchr::memmem::find(head, token).is_some()
+                && (is_certain() || count(&[token]) * 2 >= lines().count() || count(of_programs) > 1)
         };
         Self {
             has_colours: is_in(COLOUR, &[b"m\x1b[K"]),
@@ -73,7 +74,7 @@ impl Pasted {
     }
 
     /// Finds what another tool has written before each line of a text.
-    pub fn of_prefix(head: &[u8], is_certain: bool) -> Self {
+    pub fn of_prefix(head: &[u8], is_certain: impl Fn() -> bool) -> Self {
         Self { prefix: Prefix::of(head, is_certain), ..Self::default() }
     }
 
@@ -184,7 +185,7 @@ impl Prefix {
     /// Lines at the beginning of a text that must have it.
     const LINES: usize = 20;
 
-    fn of(head: &[u8], is_certain: bool) -> Option<Self> {
+    fn of(head: &[u8], is_certain: impl Fn() -> bool) -> Option<Self> {
         let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
         let lines = || {
             let lines = whole.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
@@ -199,7 +200,7 @@ impl Prefix {
         let has_mark = |line: &[u8]| number(line).is_some_and(|(_, mark)| mark != b' ');
         let numbers: Vec<u64> = lines().map_while(|line| number(line).map(|(number, _)| number)).collect();
         let counts = numbers.len() > 2 && numbers.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
-        let is_numbered = counts && numbers.len() == lines().count() && (is_certain || lines().all(has_mark));
+        let is_numbered = counts && numbers.len() == lines().count() && (lines().all(has_mark) || is_certain());
         let has_blank = || lines().all(|line| Self::NumberAndBlank.len(line) > Self::Number.len(line));
         is_numbered.then(|| if has_blank() { Self::NumberAndBlank } else { Self::Number })
     }
@@ -318,7 +319,7 @@ pub struct Indent {
 /// Returns the blanks, and the marks of a quote, that all lines of a head begin with. Its last line may be cut off.
 ///
 /// Lines of other text around a quote have none of its marks. `is_among_text`: nor have they the blanks of an indented text.
-pub fn common_indent(head: &[u8], is_among_text: bool) -> Indent {
+pub fn common_indent(head: &[u8], is_among_text: impl Fn() -> bool) -> Indent {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let is_empty = |line: &[u8]| line.iter().all(|&b| is_indent(b) || b == b'\r');
     let lines = || whole.split(|&b| b == b'\n').filter(|line| !is_empty(line));
@@ -328,7 +329,7 @@ pub fn common_indent(head: &[u8], is_among_text: bool) -> Indent {
     };
     let is_left_out: fn(u8) -> bool = if are_most(|b| b == b'>') {
         |first| first != b'>'
-    } else if is_among_text && are_most(is_blank) {
+    } else if are_most(is_blank) && is_among_text() {
         |first| !is_blank(first)
     } else {
         |_| false
@@ -349,7 +350,8 @@ pub fn common_indent(head: &[u8], is_among_text: bool) -> Indent {
 
 /// Returns the lines that begin with no blank.
 pub fn without_indented(head: &[u8]) -> Vec<u8> {
-    head.split_inclusive(|&b| b == b'\n').filter(|line| !is_blank(line[0])).flatten().copied().collect()
+    let lines = head.split_inclusive(|&b| b == b'\n').filter(|line| !is_blank(line[0]));
+    lines.collect::<Vec<_>>().concat()
 }
 
 fn is_indent(byte: u8) -> bool {
@@ -622,25 +624,25 @@ mod tests {
         for (head, want) in
             [("    a\n      b\n\n    c", 4), ("\ta\n\tb\n", 1), ("\ta\n    b\n", 0), ("  a", 2), ("", 0)]
         {
-            assert_eq!(common_indent(head.as_bytes(), false).len, want, "{head}");
+            assert_eq!(common_indent(head.as_bytes(), || false).len, want, "{head}");
         }
     }
 
     #[test]
     fn other_lines_around_a_quote_have_no_indent() {
-        let Indent { len, is_quote } = common_indent(b"X wrote:\n> a\n> b\n>  c\nbye\n", false);
+        let Indent { len, is_quote } = common_indent(b"X wrote:\n> a\n> b\n>  c\nbye\n", || false);
         assert_eq!((len, is_quote), (2, true));
         let text = b"my log:\n    a\n      b\n    c\n";
-        assert_eq!((common_indent(text, false).len, common_indent(text, true).len), (0, 4));
+        assert_eq!((common_indent(text, || false).len, common_indent(text, || true).len), (0, 4));
         // A stack of strace is no quote.
-        assert!(!common_indent(b"7 fsync(3) = 0\n > /lib/a(f+0x1)\n > /lib/b(g+0x2)\n > c\n", false).is_quote);
+        assert!(!common_indent(b"7 fsync(3) = 0\n > /lib/a(f+0x1)\n > /lib/b(g+0x2)\n > c\n", || false).is_quote);
     }
 
     #[test]
     fn a_prefix_is_before_each_line() {
-        let of = |text: &str| Prefix::of(text.as_bytes(), false);
+        let of = |text: &str| Prefix::of(text.as_bytes(), || false);
         let undone = |text: &str| {
-            let pasted = Pasted::of_prefix(text.as_bytes(), true);
+            let pasted = Pasted::of_prefix(text.as_bytes(), || true);
             String::from_utf8(pasted.undo(text.as_bytes())).unwrap()
         };
         assert_eq!(of("     1\ta\n     2\tb\n     3\tc\n"), Some(Prefix::Number));
@@ -663,11 +665,11 @@ mod tests {
     #[test]
     fn characters_of_terminals_pages_and_mails_are_undone() {
         let coloured = b"\x1b[1;32ma\x1b[0m b\x1b[K\n\x1b[\n";
-        assert_eq!(Pasted::of_characters(coloured, false).undo(coloured), b"a b\n\n");
+        assert_eq!(Pasted::of_characters(coloured, || false).undo(coloured), b"a b\n\n");
         let spaces = "a\u{a0}\u{a0}b\n".as_bytes();
-        assert_eq!(Pasted::of_characters(spaces, false).undo(spaces), b"a  b\n");
+        assert_eq!(Pasted::of_characters(spaces, || false).undo(spaces), b"a  b\n");
         // One line of many may be of a name.
-        assert!(!Pasted::of_characters("a\u{a0}b\nc\nd\n".as_bytes(), false).has_hard_spaces);
+        assert!(!Pasted::of_characters("a\u{a0}b\nc\nd\n".as_bytes(), || false).has_hard_spaces);
         let mail = b"x: a=3D1 b=3D2=20\r\ny: c=\r\n=3D4\n";
         assert!(!is_quoted_printable(mail));
         let long = [b"x: a=3D1 ", &[b'b'; 66][..], b"=\r\n=3D2\n"].concat();
