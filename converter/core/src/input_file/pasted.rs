@@ -322,11 +322,8 @@ pub struct Indent {
 pub fn common_indent(head: &[u8], is_among_text: impl Fn() -> bool) -> Indent {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let is_empty = |line: &[u8]| line.iter().all(|&b| is_indent(b) || b == b'\r');
-    let lines = || whole.split(|&b| b == b'\n').filter(|line| !is_empty(line));
-    let are_most = |is_one: fn(u8) -> bool| {
-        let count = lines().filter(|line| is_one(line[0])).count();
-        count * 5 >= lines().count() * 3
-    };
+    let all: Vec<&[u8]> = whole.split(|&b| b == b'\n').filter(|line| !is_empty(line)).collect();
+    let are_most = |is_one: fn(u8) -> bool| all.iter().filter(|line| is_one(line[0])).count() * 5 >= all.len() * 3;
     let is_left_out: fn(u8) -> bool = if are_most(|b| b == b'>') {
         |first| first != b'>'
     } else if are_most(is_blank) && is_among_text() {
@@ -334,7 +331,7 @@ pub fn common_indent(head: &[u8], is_among_text: impl Fn() -> bool) -> Indent {
     } else {
         |_| false
     };
-    let mut lines = lines().filter(|line| !is_left_out(line[0]));
+    let mut lines = all.into_iter().filter(|line| !is_left_out(line[0]));
     let Some(first) = lines.next() else { return Indent { len: 0, is_quote: false } };
     let mut common = &first[..first.iter().take_while(|b| is_indent(**b)).count()];
     for line in lines {
