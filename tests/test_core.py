@@ -16,7 +16,7 @@ from syncline import _core
 
 from tests import coretools, invariants, once
 from tests.coretools import RECORDINGS, SMALL, assert_same, convert, core, recording
-from tests.reference import badinputs, loggen, thesis
+from tests.reference import badinputs, loggen, repeats, thesis
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -89,8 +89,8 @@ def check_invariants(
 
 
 def folio_bytes(log: bytes) -> int:
-    """The sum of all folio events, without pairing."""
-    events, _ = thesis.parse(log, thesis.Losses("log"))
+    """The sum of all folio events, each used once, without pairing."""
+    events, _ = repeats.without(thesis.parse(log, thesis.Losses("log"))[0], names_threads=True)
     return sum(event.fields["len"] for event in events if event.kind == "folio")
 
 

@@ -571,8 +571,13 @@ class World:
         request.end = self.emit("end", thread, word, [("id", request.id), ("ret", request.ret)])
 
     def offsets(self) -> Iterator[int]:
+        """Where folios begin. None begins there twice, because a folio under writeback is not added again."""
         offset = 4096 * self.rng.randrange(50)
+        seen: set[int] = set()
         while True:
+            while offset in seen:
+                offset += 4096
+            seen.add(offset)
             yield offset
             offset += 4096
             if self.rng.random() < self.p.p_scattered:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.reference import far_times, torn
+from tests.reference import far_times, repeats, torn
 
 SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
@@ -76,6 +76,7 @@ REASONS = {
     "exit_missing": ("loss", "the exit of a sync call is not in the log, which records exits"),
     "unmatched_call": ("info", "a sync call has no request"),
     "call_only": ("info", "only the call of a request is known"),
+    "duplicate": ("info", "another part of the log holds the event too"),
     "completed_after_end": ("info", "a bio completed after its request had ended"),
 }
 
@@ -1484,13 +1485,21 @@ def read(
         data = data.decode("utf-16", "replace").encode()
     losses = Losses(name)
     events, lines = parse(data, losses, time_unit)
-    events.sort(key=lambda event: event.ts)  # stable: events at the same time keep the file order
+    # Events at the same time keep the file order.
+    events, repeated = repeats.without(events, pid_is == "thread")
+    for event in repeated:
+        losses.add_event("duplicate", event)
     pairing = Pairing(losses, pid_is)
     pairing.run(events)
 
     sync_id = {id(request): number for number, request in enumerate(pairing.requests, 1)}
     tables = Tables(
-        [], [], [], losses.rows_in_order(), lines, sum(e.kind != "torn" for e in events)
+        [],
+        [],
+        [],
+        losses.rows_in_order(),
+        lines,
+        sum(e.kind != "torn" for e in [*events, *repeated]),
     )
 
     def thread_columns(pid: int) -> Row:

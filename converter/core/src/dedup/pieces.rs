@@ -12,7 +12,6 @@ use hashbrown::HashMap;
 
 use super::authority::MAX_SKEW_NS;
 use crate::event::{Event, Kind, NO_ID};
-use crate::merge::simultaneous::identity;
 
 /// Equal events after which two logs are not compared any more.
 const ENOUGH_EQUAL: usize = 64;
@@ -35,7 +34,7 @@ struct Compared {
 
 impl Compared {
     fn of(event: &Event) -> Self {
-        let key = FixedState::default().hash_one(Event { ts: 0, ..identity(*event) });
+        let key = FixedState::default().hash_one(Event { ts: 0, ..event.identity() });
         let is_unique = matches!(event.kind, Kind::SyncStart { id, .. } | Kind::SyncEnd { id, .. } if id != NO_ID);
         Self { ts: event.ts, key, is_unique }
     }

@@ -518,6 +518,20 @@ impl Kind {
 }
 
 impl Event {
+    /// What identifies an event. Its names, its process and its stack may be known to one input only.
+    #[must_use]
+    pub fn identity(mut self) -> Self {
+        self.names_mut(&mut |name| *name = NameId::NONE);
+        self.line = 0;
+        if self.tid != UNKNOWN_TASK {
+            self.pid = UNKNOWN_TASK;
+        }
+        if let Kind::CallEnter { call_only, .. } = &mut self.kind {
+            *call_only = false;
+        }
+        self
+    }
+
     pub fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         f(&mut self.comm);
         self.kind.names_mut(f);

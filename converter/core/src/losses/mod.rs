@@ -59,7 +59,7 @@ reasons! {
     DurationMissing "duration_missing" Loss
         "calls whose duration is not in the log; record with strace -T"
     LateEvent "late_event" Loss
-        "events that arrived after the reorder window, used out of order; convert again with a larger --window"
+        "events that arrived after the reorder window, used out of order, and perhaps twice if the log holds a part of itself again; convert again with a larger --window"
     UnmatchedComplete "unmatched_complete" Loss
         "completions of a bio that is not in flight: its submit was lost, or the line is in the log twice"
     NeverCompleted "never_completed" Loss
@@ -95,7 +95,7 @@ reasons! {
     CallOnly "call_only" Info
         "requests whose sync call is all that was recorded; bytes, bios and writeback latency are null; the routes dynamic-events, ring-buffer and bpftrace record them"
     Duplicate "duplicate" Info
-        "records of a call, request or bio that another input or another tracepoint has recorded too; each fact is used once"
+        "records of a call, request or bio that another input, another tracepoint or another part of the log holds too; each fact is used once"
     SupersededBio "superseded_bio" Info
         "bios that are not used: another input is authoritative for the bios of their device, and does not hold them or does not say where its bios go"
     SubmitsMissing "submits_missing" Info

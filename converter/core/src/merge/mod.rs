@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod parallel_parse;
+pub mod parts;
 pub mod reorder;
 pub mod simultaneous;
 

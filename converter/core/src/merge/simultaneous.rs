@@ -1,7 +1,10 @@
-//! Events of equal times from several inputs.
+//! Events of equal times from several inputs, or from several parts of one.
 //!
 //! Inputs of one log may hold the same event: pieces that overlap, an excerpt, or two texts of one ring buffer. Such an event is used once.
 //! Two recorders may also report an event with equal times, when these are cut to µs. `dedup` compares such logs.
+//!
+//! One text may hold a part of itself again: somebody pasted it with an overlap, or appended a recording to itself. Time goes back where the
+//! repeat begins, so `parts` counts what lies before and after such a place as two inputs.
 //!
 //! Events of different inputs may have equal times without being the same. Their order then follows from what they are: a bio enters the
 //! block layer after the file system has submitted it.
@@ -13,15 +16,16 @@ use hashbrown::HashMap;
 
 use crate::event::probe::Probe;
 use crate::event::write::WriteEvent;
-use crate::event::{Event, Kind, ThreadEvent, UNKNOWN_TASK};
+use crate::event::{Event, Kind, ThreadEvent};
 use crate::location::Location;
+use crate::merge::parts::Parts;
 use crate::names::NameId;
 
 /// Whether an event is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     Once,
-    /// Another input of its log holds the same event, here, and that one is used.
+    /// Another input of its log, or an earlier part of its own, holds the same event, here, and that one is used.
     Repeat(Location),
 }
 
@@ -32,6 +36,7 @@ type Waiting = (Event, Location, usize);
 #[derive(Debug)]
 pub struct Simultaneous {
     has_several_inputs: bool,
+    parts: Parts,
     group: Vec<Waiting>,
     /// For each input, whether it has had an event of an earlier time.
     has_begun: Vec<bool>,
@@ -43,6 +48,7 @@ impl Simultaneous {
     pub fn new(inputs: usize) -> Self {
         Self {
             has_several_inputs: inputs > 1,
+            parts: Parts::new(inputs),
             group: Vec::new(),
             has_begun: vec![false; inputs],
             log_of: vec![0; inputs],
@@ -54,6 +60,11 @@ impl Simultaneous {
         self.log_of = log_of;
     }
 
+    /// Takes note of an event of an input, in the order of the input, before it is put into the order of time.
+    pub fn observe(&mut self, event: &Event, location: Location, input: usize) {
+        self.parts.observe(event, location, input);
+    }
+
     /// Takes the next event in the order of time. `input` is the index of its input. Passes on the events of the time before it.
     pub fn event<E>(
         &mut self,
@@ -62,11 +73,12 @@ impl Simultaneous {
         input: usize,
         mut take: impl FnMut(Event, Location, Use) -> Result<(), E>,
     ) -> Result<(), E> {
-        if !self.has_several_inputs {
-            return take(event, location, Use::Once);
-        }
         if self.group.first().is_some_and(|(first, ..)| first.ts != event.ts) {
             self.finish(&mut take)?;
+            self.parts.forget_before(event.ts);
+        }
+        if !self.has_several_inputs && self.parts.is_one() {
+            return take(event, location, Use::Once);
         }
         self.group.push((event, location, input));
         Ok(())
@@ -80,11 +92,13 @@ impl Simultaneous {
     /// Passes on the events that wait.
     pub fn finish<E>(&mut self, mut take: impl FnMut(Event, Location, Use) -> Result<(), E>) -> Result<(), E> {
         let mut group = std::mem::take(&mut self.group);
-        if group.windows(2).any(|pair| pair[0].2 != pair[1].2) {
+        let parts = &self.parts;
+        let part_of = |&(_, location, input): &Waiting| (input, parts.of(location, input));
+        if group.windows(2).any(|pair| part_of(&pair[0]) != part_of(&pair[1])) {
             // An input that begins now may be the next piece of one that ends now.
             let has_begun = |input: usize| self.has_begun.get(input).copied().unwrap_or_default();
             group.sort_by_key(|&(.., input)| (!has_begun(input), input));
-            let queues = queues_of(&group, &self.log_of, |event, location, partner| {
+            let queues = queues_of(&group, &self.log_of, parts, |event, location, partner| {
                 take(event, location, Use::Repeat(partner))
             })?;
             let (begun, beginning): (Vec<_>, Vec<_>) =
@@ -115,37 +129,47 @@ type Queue = VecDeque<Waiting>;
 
 /// Puts the events of one time into queues. `group` is sorted by input. An input that repeats an event of an input before it, of the same log,
 /// shares the queue of that one; any other has a queue of its own. An event that several inputs of a log hold is queued as often as the
-/// input holds it that holds it most often, because one input may hold several equal ones.
+/// input holds it that holds it most often, because one input may hold several equal ones. The parts of an input are like inputs, but always
+/// share a queue.
 fn queues_of<E>(
     group: &[Waiting],
     log_of: &[usize],
+    parts: &Parts,
     mut on_repeat: impl FnMut(Event, Location, Location) -> Result<(), E>,
 ) -> Result<Vec<Queue>, E> {
     /// The events of a log that are equal: those that are used, by their places in the group.
     #[derive(Default)]
     struct Equal {
         used: Vec<usize>,
-        input: usize,
-        /// How many of them the current input has had.
-        in_input: usize,
+        part: (usize, usize),
+        /// How many of them the current part of an input has had.
+        in_part: usize,
     }
-    let mut known: HashMap<(usize, Event), Equal, FixedState> = HashMap::default();
+    let mut known: HashMap<(usize, Event, usize), Equal, FixedState> = HashMap::default();
     // Places in the group. Each is in one queue.
     let mut queues: Vec<Vec<usize>> = Vec::new();
     let mut queue_of: Vec<usize> = vec![usize::MAX; group.len()];
     let mut first = 0;
-    for input in group.chunk_by(|a, b| a.2 == b.2) {
+    let part_of = |&(_, location, input): &Waiting| (input, parts.of(location, input));
+    let mut queue_of_input: Option<(usize, usize)> = None;
+    for input in group.chunk_by(|a, b| part_of(a) == part_of(b)) {
+        let part = part_of(&input[0]);
         let log = log_of.get(input[0].2).copied().unwrap_or_default();
         // The input as places of events that are used.
         let mut own = Vec::with_capacity(input.len());
-        let mut joined: Option<usize> = None;
-        for (at, &(event, location, number)) in (first..).zip(input) {
-            let equal = known.entry((log, identity(event))).or_default();
-            if equal.used.is_empty() || equal.input != number {
-                (equal.input, equal.in_input) = (number, 0);
+        let of_input = queue_of_input.filter(|&(of, _)| of == part.0).map(|(_, queue)| queue);
+        let mut joined = of_input;
+        let mut has_repeats = false;
+        for (at, &(event, location, _)) in (first..).zip(input) {
+            // What a torn line of another part held is not known.
+            let torn_in = if matches!(event.kind, Kind::Torn { .. }) { part.1 } else { 0 };
+            let equal = known.entry((log, event.identity(), torn_in)).or_default();
+            if equal.used.is_empty() || equal.part != part {
+                (equal.part, equal.in_part) = (part, 0);
             }
-            let place = equal.used.get(equal.in_input).copied();
-            equal.in_input += 1;
+            let place = equal.used.get(equal.in_part).copied();
+            equal.in_part += 1;
+            has_repeats |= place.is_some();
             if let Some(place) = place {
                 joined = joined.or(Some(queue_of[place]));
                 on_repeat(event, location, group[place].1)?;
@@ -160,7 +184,16 @@ fn queues_of<E>(
         if queue == queues.len() {
             queues.push(Vec::new());
         }
-        insert(&mut queues[queue], &own, &mut queue_of, queue);
+        if of_input.is_some() && !has_repeats {
+            // The next part of a text comes after the one before it.
+            for &place in &own {
+                queue_of[place] = queue;
+            }
+            queues[queue].extend(own);
+        } else {
+            insert(&mut queues[queue], &own, &mut queue_of, queue);
+        }
+        queue_of_input = Some((part.0, queue));
     }
     Ok(queues.into_iter().map(|queue| queue.into_iter().map(|place| group[place]).collect()).collect())
 }
@@ -184,19 +217,6 @@ fn insert(queue: &mut Vec<usize>, own: &[usize], queue_of: &mut [usize], number:
     }
     merged.extend(&queue[passed..]);
     *queue = merged;
-}
-
-/// What identifies an event. Its names, its process and its stack may be known to one input only.
-pub(crate) fn identity(mut event: Event) -> Event {
-    event.names_mut(&mut |name| *name = NameId::NONE);
-    event.line = 0;
-    if event.tid != UNKNOWN_TASK {
-        event.pid = UNKNOWN_TASK;
-    }
-    if let Kind::CallEnter { call_only, .. } = &mut event.kind {
-        *call_only = false;
-    }
-    event
 }
 
 /// Appends events of equal times in the order of their causes. Those of one queue keep their order.
@@ -264,6 +284,7 @@ fn rank(kind: &Kind) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::UNKNOWN_TASK;
     use crate::event::bio_flags::BioFlags;
     use crate::event::{Dev, Op};
 

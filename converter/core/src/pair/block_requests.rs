@@ -119,6 +119,10 @@ impl Pairer {
 
     /// Passes on the row of a bio, unless it is a request whose bios a file system may report yet.
     pub(super) fn write_bio(&mut self, slot: BioSlot, out: &mut Out<'_>) -> Result<()> {
+        let row = &self.bios[slot].row;
+        if self.may_be_late(row.first_event, row.complete.unwrap_or(self.now)) {
+            self.bios[slot].infer();
+        }
         let bio = &self.bios[slot];
         if !bio.row.is_request && bio.row.sync_id.is_some() {
             return out.sink.bio(&bio.row, out.names);

@@ -163,6 +163,8 @@ pub struct Pairer {
     now: i64,
     /// `now` before the current event.
     now_before: i64,
+    /// Between which times late events may have been, if there were any.
+    late: Option<(i64, i64)>,
     /// Provenance of the current event.
     provenance: Provenance,
     /// Rows of bios that wait until it is known whether their threads were in a sync.
@@ -223,6 +225,7 @@ impl Pairer {
             first_ts: i64::MAX,
             now: i64::MIN,
             now_before: i64::MIN,
+            late: None,
             provenance: Provenance::of_single_log(Location::default()),
             waiting_origins: WaitingOrigins::default(),
             last_sweep: i64::MIN,
@@ -350,7 +353,14 @@ impl Pairer {
         if matches!(event.kind, Kind::Torn { .. }) {
             return Ok(());
         }
+        let (from, to) = self.late.unwrap_or((i64::MAX, i64::MIN));
+        self.late = Some((from.min(event.ts), to.max(self.now)));
         self.lose_at(Reason::LateEvent, event.ts, location, out, || Kind::NAMES[event.kind.index()].to_owned())
+    }
+
+    /// Whether late events may be of what happened between two times: that is paired out of order, and may be in the log twice.
+    fn may_be_late(&self, from: i64, to: i64) -> bool {
+        self.late.is_some_and(|(first, last)| from <= last && to >= first)
     }
 
     /// Closes all that is open, at the end of the inputs.

@@ -364,12 +364,17 @@ impl Pairer {
 
     /// Makes the row final: no event of the request can come any more.
     pub(super) fn settle(&mut self, slot: RequestSlot) {
+        let row = &self.requests[slot].row;
+        let is_late = self.may_be_late(row.first_event, row.last_event);
         let open = &mut self.requests[slot];
         if open.settled {
             return;
         }
         open.settled = true;
         let row = &mut open.row;
+        if is_late {
+            row.confidence = row.confidence.max(Confidence::Inferred);
+        }
         (row.extent.ranges, row.extent.span) = open.ranges.summary();
         let is_stacked = open.devices.len() > 1
             && open.devices.iter().any(|&dev| !self.block_requests.sees_requests_of(dev) && dev != row.dev);

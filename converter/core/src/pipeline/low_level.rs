@@ -68,7 +68,9 @@ impl<'a> LowLevelPipeline<'a> {
     /// between which events others were lost.
     fn hold(&mut self, batch: Box<Batch>, source: &'static str, input: usize, lines_before: u64) {
         for (index, event) in batch.events.iter().enumerate() {
-            self.reorder.push(*event, Location::new(self.next_number, index as u64));
+            let location = Location::new(self.next_number, index as u64);
+            self.simultaneous.observe(event, location, input);
+            self.reorder.push(*event, location);
         }
         let remaining = batch.events.len();
         let held = WaitingBatch { batch, source, input, lines_before, remaining };

@@ -49,6 +49,7 @@ impl<'a> WritesPipeline<'a> {
         if event.ts < self.pairing.newest {
             return self.pairing.late(&event, &self.names);
         }
+        self.simultaneous.observe(&event, location, location.file());
         self.reorder.push(event, location);
         Ok(())
     }

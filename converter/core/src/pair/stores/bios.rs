@@ -86,6 +86,11 @@ impl OpenBio {
     /// A line that said something of it may be torn.
     pub(in crate::pair) fn tear(&mut self) {
         self.is_torn = true;
+        self.infer();
+    }
+
+    /// Not everything that is said of it is certain.
+    pub(in crate::pair) fn infer(&mut self) {
         self.row.confidence = self.row.confidence.max(Confidence::Inferred);
     }
 

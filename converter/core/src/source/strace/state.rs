@@ -3,7 +3,7 @@
 //! Memory grows with live threads and open descriptors, not with the length of the log.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use foldhash::fast::FixedState;
@@ -27,6 +27,10 @@ const COARSE_NS: i64 = 1_000_000;
 const MAX_DELAY_NS: i64 = 100_000_000;
 /// How much the clock of the times may differ from that of the durations.
 const MAX_CLOCK_ERROR_NS: i64 = 1_000_000;
+/// How far the time must go back before what is known of files is out of date: further than a clock that is corrected.
+const MAX_CORRECTION_NS: i64 = 1_000_000_000;
+/// How many of the last lines can be recognized when they come again, 1 MB.
+const REMEMBERED_LINES: usize = 1 << 16;
 /// Character devices that no sync function exists for. A sync of one returns EINVAL.
 const DEVICES: [&[u8]; 9] = [b"null", b"zero", b"full", b"random", b"urandom", b"tty", b"console", b"kmsg", b"ptmx"];
 const EINVAL: i64 = 22;
@@ -186,6 +190,29 @@ fn share<T: Clone>(of_parent: &Rc<RefCell<T>>, is_shared: bool) -> Rc<RefCell<T>
     if is_shared { Rc::clone(of_parent) } else { Rc::new(RefCell::new(of_parent.borrow().clone())) }
 }
 
+/// The threads of the log, and what is known of them.
+#[derive(Default)]
+struct Threads {
+    by_tid: HashMap<u32, Task, FixedState>,
+    creating_calls: usize,
+    creators: BTreeSet<u32>,
+    ending: usize,
+    is_tree: bool,
+}
+
+/// Lines that the log repeats, because it was pasted with an overlap, or a part of it was appended to it. What they say of files is out of date:
+/// a descriptor may have been closed since. So they are read as if the log began with them, and what was known before them holds again when they
+/// are over.
+struct Repeat {
+    /// What is known where they begin.
+    before: Threads,
+    /// The time of the last line before them.
+    until: i64,
+}
+
+/// The times and threads of the last lines.
+type Remembered = VecDeque<(i64, Option<u32>)>;
+
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct StraceState {
     clock: Clock,
@@ -215,6 +242,10 @@ pub(super) struct StraceState {
     begun: Option<u32>,
     /// Without times: how much longer than the lines between their halves the calls lasted that other lines interrupted.
     interrupted_ns: i64,
+    remembered: Remembered,
+    /// Time of the last line, whatever its call.
+    newest: i64,
+    repeat: Option<Repeat>,
 }
 
 impl StraceState {
@@ -237,6 +268,56 @@ impl StraceState {
             before: None,
             begun: None,
             interrupted_ns: 0,
+            remembered: VecDeque::new(),
+            newest: i64::MIN,
+            repeat: None,
+        }
+    }
+
+    /// Replaces what is known of the threads.
+    fn replace_threads(&mut self, with: Threads) -> Threads {
+        let Threads { by_tid, creating_calls, creators, ending, is_tree } = with;
+        Threads {
+            by_tid: std::mem::replace(&mut self.by_tid, by_tid),
+            creating_calls: std::mem::replace(&mut self.creating_calls, creating_calls),
+            creators: std::mem::replace(&mut self.creators, creators),
+            ending: std::mem::replace(&mut self.ending, ending),
+            is_tree: std::mem::replace(&mut self.is_tree, is_tree),
+        }
+    }
+
+    /// Finds out, by the time of the next line, where lines begin that the log has already, and where they end.
+    fn follow_repeats(&mut self, line: &Line, ts: i64) {
+        // A message of strace may have no time.
+        if matches!(self.clock, Clock::Relative | Clock::LineOrder) || line.known.is_none() || is_stored(line) {
+            return;
+        }
+        let last = self.repeat.as_ref().map_or(self.newest, |repeat| repeat.until);
+        if let Some(repeat) = self.repeat.take_if(|repeat| ts > repeat.until) {
+            self.replace_threads(repeat.before);
+        }
+        if ts >= self.newest {
+            self.newest = ts;
+        } else {
+            let is_repeated = self.remembered.contains(&(ts, line.tid));
+            let is_far = self.newest - ts > MAX_CORRECTION_NS;
+            self.newest = ts;
+            if is_repeated || is_far {
+                let before = self.replace_threads(Threads::default());
+                if is_repeated {
+                    // Lines that are repeated twice are out of date as before.
+                    let before = self.repeat.take().map_or(before, |repeat| repeat.before);
+                    self.repeat = Some(Repeat { before, until: last });
+                } else {
+                    self.repeat = None;
+                }
+            }
+        }
+        if self.repeat.is_none() {
+            if self.remembered.len() == REMEMBERED_LINES {
+                self.remembered.pop_front();
+            }
+            self.remembered.push_back((ts, line.tid));
         }
     }
 
@@ -968,6 +1049,7 @@ impl StatefulPass for StraceState {
                 note.after = batch.events.len() as u32;
                 notes += 1;
             }
+            self.follow_repeats(line, line.time.saturating_add(base));
             self.line(line, base.saturating_add(self.interrupted_ns), &deferred, batch);
         }
         let last = deferred.lines.last().filter(|line| line.phase == Phase::Begun && line.after.is_none());

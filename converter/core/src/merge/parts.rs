@@ -1,0 +1,151 @@
+//! Parts of an input: what lies before and after the places where its time goes back.
+//!
+//! A log that repeats a part of itself has such a place where the repeat begins. So has the log of bpftrace, wherever the buffer of the next
+//! CPU begins; but no event of one thread is in two of them with one time.
+//!
+//! Time does not go back where a single line is repeated. Most such lines are noticed when events are paired, as a second end or a bio that
+//! never completes. Two kinds would not be: a folio makes its bio larger, and an entry is a call or a request. Of these, two equal lines one after
+//! the other are one, because no bio takes the same bytes twice, and no thread enters a function again before it has returned.
+
+use std::collections::VecDeque;
+
+use crate::event::probe::Probe;
+use crate::event::{Event, Kind, UNKNOWN_TASK};
+use crate::location::Location;
+
+/// The resolution of a clock that is too coarse: a call may return, and the thread make another one, within one time of it.
+const COARSE_NS: i64 = 1_000_000;
+
+/// A place where time goes back.
+#[derive(Clone, Copy, Debug)]
+struct Seam {
+    /// The first event after it.
+    at: Location,
+    /// The newest time before it.
+    newest: i64,
+}
+
+/// The seams of all inputs, as far as an event before them may still be compared with one after them.
+#[derive(Debug)]
+pub struct Parts {
+    of_inputs: Vec<OfInput>,
+    /// How many seams there are.
+    count: usize,
+}
+
+#[derive(Clone, Debug)]
+struct OfInput {
+    newest: i64,
+    last: Option<Event>,
+    seams: VecDeque<Seam>,
+}
+
+impl OfInput {
+    /// Whether an event is that of the line before it once more.
+    fn is_again(&self, event: &Event) -> bool {
+        let cannot_recur = match event.kind {
+            Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => true,
+            // Two threads of a process may enter at one time, and one thread within one time of a coarse clock.
+            Kind::CallEnter { .. } | Kind::SyncStart { .. } | Kind::Probe(Probe::SyncEnter { .. }) => {
+                event.tid != UNKNOWN_TASK && event.ts % COARSE_NS != 0
+            }
+            _ => false,
+        };
+        cannot_recur
+            && self.last.is_some_and(|last| {
+                last.ts == event.ts && last.line != event.line && last.identity() == event.identity()
+            })
+    }
+}
+
+impl Parts {
+    pub fn new(inputs: usize) -> Self {
+        Self { of_inputs: vec![OfInput { newest: i64::MIN, last: None, seams: VecDeque::new() }; inputs], count: 0 }
+    }
+
+    /// Whether no input has a seam.
+    pub fn is_one(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Takes the next event of an input, in the order of the input. A format without lines has no seams: nobody pastes it.
+    pub fn observe(&mut self, event: &Event, location: Location, input: usize) {
+        // What is torn may have the time of another event, or a wrong one.
+        let has_place = event.line > 0 && !matches!(event.kind, Kind::Torn { .. });
+        let Some(of) = self.of_inputs.get_mut(input).filter(|_| has_place) else { return };
+        if event.ts < of.newest || of.is_again(event) {
+            of.seams.push_back(Seam { at: location, newest: of.newest });
+            self.count += 1;
+        }
+        // What follows is compared with what comes after the seam, or else each event of a repeat would be a part of its own.
+        of.newest = event.ts;
+        of.last = Some(*event);
+    }
+
+    /// The number of the part of an input that a location is in, after the parts that are forgotten.
+    pub fn of(&self, location: Location, input: usize) -> usize {
+        self.of_inputs.get(input).map_or(0, |of| of.seams.partition_point(|seam| seam.at <= location))
+    }
+
+    /// Forgets the seams that all events of a time, and of later ones, are behind.
+    pub fn forget_before(&mut self, ts: i64) {
+        if self.count == 0 {
+            return;
+        }
+        for of in &mut self.of_inputs {
+            while of.seams.front().is_some_and(|seam| seam.newest < ts) {
+                of.seams.pop_front();
+                self.count -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Dev, Op};
+    use crate::names::NameId;
+
+    /// The parts of the events of an input, each with its time and its line.
+    fn parts_of(events: &[(i64, Kind)]) -> Vec<usize> {
+        let mut parts = Parts::new(1);
+        let at = |index: usize| Location::new(0, index as u64 + 1);
+        for (index, &(ts, kind)) in events.iter().enumerate() {
+            let line = index as u32 + 1;
+            parts.observe(&Event { ts, tid: 7, pid: UNKNOWN_TASK, comm: NameId::NONE, line, kind }, at(index), 0);
+        }
+        (0..events.len()).map(|index| parts.of(at(index), 0)).collect()
+    }
+
+    #[test]
+    fn a_part_ends_where_time_goes_back() {
+        let parts_at =
+            |times: &[i64]| parts_of(&times.iter().map(|&ts| (ts, Kind::enter(Op::Fsync))).collect::<Vec<_>>());
+        assert_eq!(parts_at(&[1, 2, 3, 2, 3, 4]), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(parts_at(&[6, 8, 9]), [0; 3]);
+    }
+
+    #[test]
+    fn a_part_ends_before_a_line_that_is_repeated() {
+        let folio = Kind::BioAddFolio { id: 1, bio: 2, offset: 0, len: 4096, dev: Dev::UNKNOWN, ino: 12 };
+        assert_eq!(parts_of(&[(1, folio), (2, folio), (2, folio), (3, folio)]), [0, 0, 1, 1]);
+        let call = Kind::enter(Op::Fsync);
+        assert_eq!(parts_of(&[(2, call), (2, call)]), [0, 1]);
+        assert_eq!(parts_of(&[(2_000_000, call), (2_000_000, call)]), [0, 0]);
+        let end = Kind::WbEnd { id: 1 };
+        assert_eq!(parts_of(&[(2, end), (2, end)]), [0, 0]);
+    }
+
+    #[test]
+    fn parts_are_forgotten_once_all_of_the_first_one_is_passed() {
+        let mut parts = Parts::new(1);
+        let event = |ts| Event { ts, tid: 7, pid: 7, comm: NameId::NONE, line: 1, kind: Kind::enter(Op::Fsync) };
+        parts.observe(&event(10), Location::new(0, 1), 0);
+        parts.observe(&event(5), Location::new(0, 2), 0);
+        parts.forget_before(10);
+        assert!(!parts.is_one());
+        parts.forget_before(11);
+        assert!(parts.is_one());
+    }
+}
