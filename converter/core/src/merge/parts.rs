@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use crate::event::probe::Probe;
+use crate::event::write::WriteEvent;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::location::Location;
 
@@ -70,8 +71,9 @@ impl Parts {
 
     /// Takes the next event of an input, in the order of the input. A format without lines has no seams: nobody pastes it.
     pub fn observe(&mut self, event: &Event, location: Location, input: usize) {
-        // What is torn may have the time of another event, or a wrong one.
-        let has_place = event.line > 0 && !matches!(event.kind, Kind::Torn { .. });
+        // What is torn or lost may have the time of another event, or a wrong one.
+        let has_own_time = !matches!(event.kind, Kind::Torn { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)));
+        let has_place = event.line > 0 && has_own_time;
         let Some(of) = self.of_inputs.get_mut(input).filter(|_| has_place) else { return };
         if event.ts < of.newest || of.is_again(event) {
             of.seams.push_back(Seam { at: location, newest: of.newest });

@@ -1,5 +1,6 @@
 //! Any bytes through all stages: detect, parse, reorder, pair, write. The output is standard output.
 
+use std::convert::Infallible;
 use std::path::Path;
 
 use crate::checks::{Checker, CollectedRows, Ledger, source_options};
@@ -7,6 +8,8 @@ use syncline_core::error::{Error, Result};
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::open::OpenInput;
 use syncline_core::input_file::{Chunk, Input};
+use syncline_core::location::Location;
+use syncline_core::merge::simultaneous::{Simultaneous, Use};
 use syncline_core::options::Options;
 use syncline_core::run;
 use syncline_core::sink::Sink;
@@ -68,17 +71,20 @@ fn tables(options: &Options, text: &[u8], what: u8) {
         _ => Folded::create(out, weight, by).map(|s| Box::new(s) as _),
     };
     let mut sink = sink.expect("standard output is open");
-    let mut ledger = Ledger::default();
     let Some(Read { events, others, late }) = read(options, sink.wants_file_ops(), text) else { return };
-    for event in &events {
-        ledger.add(event);
-    }
-    ledger.kinds[Kind::Other.index()] += others;
+    let ledger = |events: &[Event]| {
+        let mut ledger = Ledger::default();
+        for event in events {
+            ledger.add(event);
+        }
+        ledger.kinds[Kind::Other.index()] += others;
+        ledger
+    };
     let mut checker = Checker::new(sink.as_mut(), !late);
     match run::convert_into(options, vec![input], &mut checker, &mut |_| true) {
         Ok(summary) => {
-            assert_eq!(summary.events, ledger.kinds);
-            checker.balance(&ledger, &summary.losses);
+            assert_eq!(summary.events, ledger(&events).kinds);
+            checker.balance(&ledger(&used_once(events)), &summary.losses);
         }
         Err(Error::NoEvents { .. } | Error::Read { .. }) => {}
         Err(other) => panic!("{other}"),
@@ -123,6 +129,28 @@ fn read(options: &Options, keep_file_ops: bool, text: &[u8]) -> Option<Read> {
     Some(read)
 }
 
+/// The events of a text in the order of time, without those that a part of it holds again.
+fn used_once(mut events: Vec<Event>) -> Vec<Event> {
+    let mut simultaneous = Simultaneous::new(1);
+    let at = |event: &Event| Location::new(0, u64::from(event.line));
+    for event in &events {
+        simultaneous.observe(event, at(event), 0);
+    }
+    events.sort_by_key(|event| event.ts);
+    let mut used = Vec::with_capacity(events.len());
+    let mut take = |event, _, what| -> std::result::Result<(), Infallible> {
+        if what == Use::Once {
+            used.push(event);
+        }
+        Ok(())
+    };
+    for event in events {
+        let Ok(()) = simultaneous.event(event, at(&event), 0, &mut take);
+    }
+    let Ok(()) = simultaneous.finish(take);
+    used
+}
+
 /// Whether an event may come later than the window allows.
 fn may_be_late(events: &[Event], window_ns: i64) -> bool {
     let mut newest = i64::MIN;
@@ -150,10 +178,19 @@ fn round_trip(options: &Options, text: &[u8]) {
         low_level_log(&low_level, &log).and_then(Result::ok).expect("a low-level log can be read again");
     assert_eq!(before.events, after.events);
     assert_eq!(before.losses.total(), after.losses.total());
-    assert_eq!(rows(&direct, text), rows(&low_level, &log), "rows of the log itself, and of its low-level log");
+    // A damaged file may hold a record twice, which is recognized in texts only, and the low-level log is one.
+    if !goes_back_without_lines(&direct, text) {
+        assert_eq!(rows(&direct, text), rows(&low_level, &log), "rows of the log itself, and of its low-level log");
+    }
     if before.source != "events-jsonl" {
         assert!(same_but_source(&log, &again), "the second low-level log differs from the first");
     }
+}
+
+/// Whether the time goes back in an input of a format without lines.
+fn goes_back_without_lines(options: &Options, text: &[u8]) -> bool {
+    let goes_back = |pair: &[Event]| pair[0].line == 0 && pair[1].line == 0 && pair[1].ts < pair[0].ts;
+    read(options, false, text).is_some_and(|read| read.events.windows(2).any(goes_back))
 }
 
 /// `None` if the input cannot be opened.
