@@ -22,6 +22,7 @@ mod markers;
 mod mends;
 pub mod perf_data;
 pub mod perf_script;
+pub mod perf_trace;
 pub mod perfetto;
 mod reserved_names;
 pub mod strace;
@@ -53,6 +54,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &events_jsonl::EventsJsonl,
     &ftrace_text::FtraceText,
     &perf_script::PerfScript,
+    &perf_trace::PerfTrace,
     &strace::Strace,
     &blkparse::Blkparse,
     &bpftrace_text::BpftraceText,
