@@ -208,6 +208,20 @@ struct Repeat {
     before: Threads,
     /// The time of the last line before them.
     until: i64,
+    /// How many lines of that time are still to come again. The clock may be of whole seconds.
+    left: usize,
+}
+
+impl Repeat {
+    /// Whether it is over before a line of this time. Of the last time, lines that come in addition are new.
+    fn is_over(&mut self, ts: i64) -> bool {
+        if ts != self.until {
+            return ts > self.until;
+        }
+        let is_over = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_over
+    }
 }
 
 /// The times and threads of the last lines.
@@ -293,7 +307,7 @@ impl StraceState {
             return;
         }
         let last = self.repeat.as_ref().map_or(self.newest, |repeat| repeat.until);
-        if let Some(repeat) = self.repeat.take_if(|repeat| ts > repeat.until) {
+        if let Some(repeat) = self.repeat.take_if(|repeat| repeat.is_over(ts)) {
             self.replace_threads(repeat.before);
         }
         if ts >= self.newest {
@@ -307,7 +321,8 @@ impl StraceState {
                 if is_repeated {
                     // Lines that are repeated twice are out of date as before.
                     let before = self.repeat.take().map_or(before, |repeat| repeat.before);
-                    self.repeat = Some(Repeat { before, until: last });
+                    let left = self.remembered.iter().rev().take_while(|&&(ts, _)| ts == last).count();
+                    self.repeat = Some(Repeat { before, until: last, left });
                 } else {
                     self.repeat = None;
                 }
