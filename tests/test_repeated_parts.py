@@ -100,6 +100,27 @@ def test_equal_lines_of_a_coarse_clock_are_all_used(tmp_path: Path) -> None:
     assert duplicates(tables) == 0
 
 
+def test_entries_within_a_microsecond_are_all_used_without_returns(tmp_path: Path) -> None:
+    """A loop syncs a clean file, and the recorder records no return: nothing says that a line is there twice."""
+    entry = "              wl-7  [000] ..... 100.00000{}: sys_fsync(fd: 3)"
+    entries = [entry.format(n) for n in (1, 1, 2, 2, 2, 3)]
+    tables = core(tmp_path, text(entries))
+    assert len(tables["sync"]) == len(tables["call"]) == 6
+    assert duplicates(tables) == 0
+    # With returns, the thread had returned between two of them.
+    last = "              wl-7  [000] ..... 100.000005: sys_fsync -> 0x0"
+    tables = core(tmp_path, text([*entries, last]))
+    assert len(tables["call"]) == 3
+    assert duplicates(tables) == 3
+
+
+def test_starts_within_a_microsecond_are_no_duplicates_without_ends(tmp_path: Path) -> None:
+    start = "              wl-7  [000] ..... 100.000001: ext4_sync_file_enter: dev 8,0 ino 12 parent 2 datasync 1"
+    assert duplicates(core(tmp_path, text([start, start]))) == 0
+    end = "              wl-7  [000] ..... 100.000002: ext4_sync_file_exit: dev 8,0 ino 12 ret 0"
+    assert duplicates(core(tmp_path, text([start, start, end]))) == 1
+
+
 def test_the_low_level_log_holds_a_repeated_part_once(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(text(RING[:8] + RING[4:]))
     other = [line.replace("wl-7", "wl-8").replace("id=1", "id=2") for line in RING]
@@ -127,6 +148,27 @@ def test_descriptors_are_those_of_the_first_time(first: int, last: int, tmp_path
     tables = core(tmp_path, text(STRACE[:last] + STRACE[first:]))
     expected = [("/d/b", 1_000_000), ("/d/a", 2_000_000)]
     assert columns(tables["sync"], "path", "dur_ns") == expected
+
+
+SECONDS = [
+    '7  12:00:05 openat(AT_FDCWD, "/d/a", O_RDWR) = 3 <0.0001>',
+    "7  12:00:06 fsync(3) = 0 <0.000300>",
+    "7  12:00:07 close(3) = 0 <0.0001>",
+    '7  12:00:08 openat(AT_FDCWD, "/d/b", O_RDWR) = 3 <0.0001>',
+    "7  12:00:08 fsync(3) = 0 <0.000320>",
+    "7  12:00:08 close(3) = 0 <0.0001>",
+    '7  12:00:08 openat(AT_FDCWD, "/d/c", O_RDWR) = 3 <0.0001>',
+    "7  12:00:09 fsync(3) = 0 <0.000330>",
+]
+
+
+@pytest.mark.parametrize("last", [4, 5, 6, 7])
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_repeat_may_end_within_a_second(first: int, last: int, tmp_path: Path) -> None:
+    """The lines of 12:00:08 that come after the repeated ones are new: what they say of descriptor 3 holds at 12:00:09."""
+    tables = core(tmp_path, text(SECONDS[:last] + SECONDS[first:]))
+    expected = [("/d/a", 300_000), ("/d/b", 320_000), ("/d/c", 330_000)]
+    assert columns(tables["sync"], "path", "syscall_ns") == expected
 
 
 def test_descriptors_of_an_earlier_recording_are_not_those_of_a_later_one(tmp_path: Path) -> None:

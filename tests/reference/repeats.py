@@ -10,6 +10,8 @@ from typing import Any
 
 # A call may return, and the thread make another one, within one time of a coarser clock.
 COARSE_NS = 1_000_000
+# Without its return, a call may be made twice within one time of a clock of µs.
+MICROSECOND_NS = 1_000
 
 
 def _same(event: Any) -> tuple[Any, ...]:
@@ -22,13 +24,23 @@ def _same(event: Any) -> tuple[Any, ...]:
 
 def _parts(events: list[Any], names_threads: bool) -> Iterator[int]:
     part, last = 0, None
+    returns = {event.fields["op"] for event in events if event.kind == "call_exit"}
+
+    def returned_before(entry: Any) -> bool:
+        # No two requests have one id.
+        is_fine = entry.ts % MICROSECOND_NS != 0 or entry.kind == "start"
+        return is_fine or entry.fields["op"] in returns
+
     for event in events:
         if event.kind == "torn":
             yield part
             continue
         if last is not None:
             cannot_recur = event.kind == "folio" or (
-                event.kind in ("call", "start") and names_threads and event.ts % COARSE_NS != 0
+                event.kind in ("call", "start")
+                and names_threads
+                and event.ts % COARSE_NS != 0
+                and returned_before(event)
             )
             is_again = cannot_recur and _same(event) == _same(last)
             part += event.ts < last.ts or is_again

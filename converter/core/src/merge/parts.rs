@@ -5,25 +5,39 @@
 //!
 //! Time does not go back where a single line is repeated. Most such lines are noticed when events are paired, as a second end or a bio that
 //! never completes. Two kinds would not be: a folio makes its bio larger, and an entry is a call or a request. Of these, two equal lines one after
-//! the other are one, because no bio takes the same bytes twice, and no thread enters a function again before it has returned.
+//! the other are one, because no bio takes the same bytes twice, and no thread enters a function again before it has returned. That it returned
+//! shows only where returns are recorded: without them, a thread may enter twice within one µs, as in a loop that syncs a clean file.
 
 use std::collections::VecDeque;
 
 use crate::event::probe::Probe;
 use crate::event::write::WriteEvent;
-use crate::event::{Event, Kind, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, NO_ID, Op, UNKNOWN_TASK};
 use crate::location::Location;
 
 /// The resolution of a clock that is too coarse: a call may return, and the thread make another one, within one time of it.
 const COARSE_NS: i64 = 1_000_000;
 
-/// A place where time goes back.
+/// The resolution of most clocks of the ring buffer, perf and strace: without their returns, two equal entries may be two.
+const MICROSECOND_NS: i64 = 1_000;
+
+/// A place where time goes back, or where a line is there again.
 #[derive(Clone, Copy, Debug)]
 struct Seam {
     /// The first event after it.
     at: Location,
     /// The newest time before it.
     newest: i64,
+    /// It is one only if the input has an event of this kind.
+    only_with: Option<Return>,
+}
+
+/// What tells that a thread has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Return {
+    Call(Op),
+    /// Of a file system's function, on a device.
+    Sync(Dev),
 }
 
 /// The seams of all inputs, as far as an event before them may still be compared with one after them.
@@ -39,9 +53,17 @@ struct OfInput {
     newest: i64,
     last: Option<Event>,
     seams: VecDeque<Seam>,
+    /// How many of the seams depend on a return.
+    conditional: usize,
+    /// Which returns it records.
+    returns: Vec<Return>,
 }
 
 impl OfInput {
+    fn new() -> Self {
+        Self { newest: i64::MIN, last: None, seams: VecDeque::new(), conditional: 0, returns: Vec::new() }
+    }
+
     /// Whether an event is that of the line before it once more.
     fn is_again(&self, event: &Event) -> bool {
         let cannot_recur = match event.kind {
@@ -57,11 +79,38 @@ impl OfInput {
                 last.ts == event.ts && last.line != event.line && last.identity() == event.identity()
             })
     }
+
+    /// Takes note of the returns that it records.
+    fn observe_return(&mut self, kind: &Kind) {
+        let return_ = match *kind {
+            Kind::CallExit { op, .. } => Return::Call(op),
+            Kind::SyncEnd { dev, .. } => Return::Sync(dev),
+            _ => return,
+        };
+        if !self.returns.contains(&return_) {
+            self.returns.push(return_);
+        }
+    }
+
+    fn is_seam(&self, seam: &Seam) -> bool {
+        seam.only_with.is_none_or(|return_| self.returns.contains(&return_))
+    }
+}
+
+/// The event that an entry cannot do without before an equal one.
+fn return_of(entry: &Event) -> Option<Return> {
+    let is_fine = entry.ts % MICROSECOND_NS != 0;
+    match entry.kind {
+        Kind::CallEnter { op, .. } if !is_fine => Some(Return::Call(op)),
+        // No two requests have one id.
+        Kind::SyncStart { id: NO_ID, dev, .. } if !is_fine => Some(Return::Sync(dev)),
+        _ => None,
+    }
 }
 
 impl Parts {
     pub fn new(inputs: usize) -> Self {
-        Self { of_inputs: vec![OfInput { newest: i64::MIN, last: None, seams: VecDeque::new() }; inputs], count: 0 }
+        Self { of_inputs: vec![OfInput::new(); inputs], count: 0 }
     }
 
     /// Whether no input has a seam.
@@ -75,10 +124,14 @@ impl Parts {
         let has_own_time = !matches!(event.kind, Kind::Torn { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)));
         let has_place = event.line > 0 && has_own_time;
         let Some(of) = self.of_inputs.get_mut(input).filter(|_| has_place) else { return };
-        if event.ts < of.newest || of.is_again(event) {
-            of.seams.push_back(Seam { at: location, newest: of.newest });
+        let goes_back = event.ts < of.newest;
+        if goes_back || of.is_again(event) {
+            let only_with = if goes_back { None } else { return_of(event) };
+            of.seams.push_back(Seam { at: location, newest: of.newest, only_with });
+            of.conditional += usize::from(only_with.is_some());
             self.count += 1;
         }
+        of.observe_return(&event.kind);
         // What follows is compared with what comes after the seam, or else each event of a repeat would be a part of its own.
         of.newest = event.ts;
         of.last = Some(*event);
@@ -86,7 +139,11 @@ impl Parts {
 
     /// The number of the part of an input that a location is in, after the parts that are forgotten.
     pub fn of(&self, location: Location, input: usize) -> usize {
-        self.of_inputs.get(input).map_or(0, |of| of.seams.partition_point(|seam| seam.at <= location))
+        self.of_inputs.get(input).map_or(0, |of| {
+            let before = of.seams.partition_point(|seam| seam.at <= location);
+            // Most inputs have none, and some have many seams.
+            if of.conditional == 0 { before } else { of.seams.range(..before).filter(|seam| of.is_seam(seam)).count() }
+        })
     }
 
     /// Forgets the seams that all events of a time, and of later ones, are behind.
@@ -95,8 +152,8 @@ impl Parts {
             return;
         }
         for of in &mut self.of_inputs {
-            while of.seams.front().is_some_and(|seam| seam.newest < ts) {
-                of.seams.pop_front();
+            while let Some(seam) = of.seams.pop_front_if(|seam| seam.newest < ts) {
+                of.conditional -= usize::from(seam.only_with.is_some());
                 self.count -= 1;
             }
         }
@@ -137,6 +194,15 @@ mod tests {
         assert_eq!(parts_of(&[(2_000_000, call), (2_000_000, call)]), [0, 0]);
         let end = Kind::WbEnd { id: 1 };
         assert_eq!(parts_of(&[(2, end), (2, end)]), [0, 0]);
+    }
+
+    #[test]
+    fn equal_entries_within_a_microsecond_are_one_only_if_returns_are_recorded() {
+        let call = Kind::enter(Op::Fsync);
+        let exit = |op| Kind::CallExit { op, ret: Some(0), stack: NameId::NONE, untimed: false, entry_lost: false };
+        assert_eq!(parts_of(&[(2_000, call), (2_000, call)]), [0, 0]);
+        assert_eq!(parts_of(&[(2_000, call), (2_000, call), (3_000, exit(Op::Fdatasync))]), [0; 3]);
+        assert_eq!(parts_of(&[(2_000, call), (2_000, call), (3_000, exit(Op::Fsync))]), [0, 1, 1]);
     }
 
     #[test]
