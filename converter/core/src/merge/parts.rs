@@ -152,8 +152,9 @@ impl Parts {
             return;
         }
         for of in &mut self.of_inputs {
-            while let Some(seam) = of.seams.pop_front_if(|seam| seam.newest < ts) {
+            while let Some(seam) = of.seams.front().filter(|seam| seam.newest < ts) {
                 of.conditional -= usize::from(seam.only_with.is_some());
+                of.seams.pop_front();
                 self.count -= 1;
             }
         }
