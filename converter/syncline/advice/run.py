@@ -235,11 +235,15 @@ def _is_checkable(finding: Finding, held: set[str]) -> bool:
 def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
     """Returns those needs that the input meets."""
     columns = sorted(need for need in needs if "." in need)
-    parts = []
+    # One query reads each table once.
+    of_tables: dict[str, list[str]] = {}
     for need in columns:
         table, _, column = need.partition(".")
-        parts.append(f"(SELECT COUNT({column}) FROM syncline_{table})")
-    counts = run_query(engine, f"SELECT {', '.join(parts)}").rows[0] if parts else ()
+        of_tables.setdefault(table, []).append(f"COUNT({column})")
+    parts = [
+        f"(SELECT {', '.join(counts)} FROM syncline_{table})" for table, counts in of_tables.items()
+    ]
+    counts = run_query(engine, f"SELECT * FROM {', '.join(parts)}").rows[0] if parts else ()
     held = {need for need, count in zip(columns, counts, strict=True) if count}
     if not run_query(engine, _OF_FILES).rows:
         # A sync of a whole file system has no file whose name could be missing.
