@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,10 @@ def attach_runs(
         nonlocal is_copied
         check_damage(file for run in runs for file in run.tables.values())
         _check_checksums(db, runs)
-        is_copied = _has_few_rows(db, runs) and _copied(db, path, runs, of_files, memory_limit)
+        counts = _counts_of_rows(db, runs)
+        if counts is not None and sum(counts.values()) <= _FEW_ROWS:
+            filled = [_without_empty(run, counts) for run in runs]
+            is_copied = _copied(db, path, filled, of_files, memory_limit)
         if not is_copied:
             _attach(db, path, runs, of_files, copy=False)
         _attach_logs(db, runs)
@@ -184,17 +188,31 @@ def _execute(db: duckdb.DuckDBPyConnection, file: Path) -> None:
         db.execute(statement)
 
 
-def _has_few_rows(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> bool:
-    """Returns whether all files are Parquet, and there are few of them, with few rows."""
+def _counts_of_rows(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> dict[str, int] | None:
+    """Returns how many rows each file has; None if there are many files, or some that are not Parquet."""
     files = [file for run in runs for file in run.tables.values()]
     if len(files) > _FEW_FILES or not all(
         file.name.lower().endswith(TABLE_ENDINGS["parquet"]) for file in files
     ):
-        return False
+        return None
     counts = db.execute(
-        "SELECT num_rows FROM parquet_file_metadata(?)", [[as_pattern(file) for file in files]]
+        "SELECT file_name, num_rows FROM parquet_file_metadata(?)",
+        [[as_pattern(file) for file in files]],
     ).fetchall()
-    return sum(rows for (rows,) in counts) <= _FEW_ROWS
+    return dict(counts)
+
+
+def _without_empty(run: RunFiles, counts: dict[str, int]) -> RunFiles:
+    """Returns a run without the files that have no rows: to read one takes as long as a few rows do. Most logs leave half of the tables empty.
+
+    The file of requests stays, because its columns say what the run lacks.
+    """
+    tables = {
+        table: file
+        for table, file in run.tables.items()
+        if table == "sync" or counts.get(str(file)) != 0
+    }
+    return replace(run, tables=tables)
 
 
 def no_rows(table: str) -> str:
