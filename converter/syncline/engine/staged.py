@@ -1,0 +1,129 @@
+"""Splits a query for SQLite, the SQL of a trace processor, into steps.
+
+SQLite copies a table of WITH for each of its uses before it plans anything, with copies of the tables that this one uses in turn. So a
+chain of tables that each use the one before twice doubles the work at each link: of the report `neighbours` on a small trace, planning
+took six times as long as all the rest. What would be copied a lot therefore becomes a table of its own first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = ["Staged", "staged"]
+
+_PREFIX = "_syncline_step_"
+# A table is created if it is used more than once and stands for at least so many selects: to create one takes about as long as to plan these.
+_MOST_COPIED = 12
+_KEPT = 100
+
+_SPAN = r"""--[^\n]*|/\*[\s\S]*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*\""""
+_BRACKET = re.compile(rf"{_SPAN}|(?P<bracket>[()])")
+_BLANK = r"(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*"
+_WITH = re.compile(rf"{_BLANK}WITH\b(?!\s+RECURSIVE\b)", re.I)
+_TABLE = re.compile(
+    rf"{_BLANK}(?P<head>(?P<name>[a-z_]\w*){_BLANK}(?:\([\w\s,]*\){_BLANK})?AS{_BLANK}(?:(?:NOT\s+)?MATERIALIZED{_BLANK})?)\(",
+    re.I,
+)
+_COMMA = re.compile(rf"{_BLANK},")
+_WORD = re.compile(rf"{_SPAN}|(?P<word>\w+)")
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The statements that create tables, the query that reads them, and the statements that remove them."""
+
+    before: str
+    query: str
+    after: str
+
+
+@dataclass(frozen=True)
+class _With:
+    """A table of WITH: its name, its whole text, and how often its body has each word."""
+
+    name: str
+    text: str
+    words: dict[str, int]
+
+
+@lru_cache(_KEPT)
+def staged(sql: str) -> Staged:
+    """Returns the steps of one SELECT, whose macros are expanded. A text that does not begin with WITH stays whole."""
+    tables, rest = _split(sql)
+    # The selects that SQLite plans for each use of a table.
+    selects: dict[str, int] = {}
+    # How a later step begins that uses it.
+    defined: dict[str, str] = {}
+    created: list[str] = []
+    before = []
+    for at, table in enumerate(tables):
+        used = {name: count for name, count in table.words.items() if name in selects}
+        selects[table.name] = table.words.get("select", 1) + sum(
+            selects[name] * count for name, count in used.items()
+        )
+        defined[table.name] = table.text
+        later = [one.words for one in tables[at + 1 :]] + [_words(rest)]
+        uses = sum(words.get(table.name, 0) for words in later)
+        if uses > 1 and selects[table.name] >= _MOST_COPIED:
+            step = f"{_PREFIX}{table.name}"
+            before.append(
+                f"CREATE TABLE {step} AS\n{_with(defined)}\nSELECT * FROM {table.name};\n"
+            )
+            created.append(step)
+            defined[table.name] = f"{table.name} AS (SELECT * FROM {step})"
+            selects[table.name] = 1
+    if not created:
+        return Staged("", sql, "")
+    return Staged(
+        "".join(before),
+        f"{_with(defined)}\n{rest}",
+        "".join(f"DROP TABLE IF EXISTS {step};\n" for step in created),
+    )
+
+
+def _with(defined: dict[str, str]) -> str:
+    # SQLite does not look at a table that is not used.
+    return "WITH\n" + ",\n".join(defined.values())
+
+
+def _split(sql: str) -> tuple[list[_With], str]:
+    """Returns the tables of the outermost WITH, and the text behind them. No tables if the text has another form."""
+    found = _WITH.match(sql)
+    if not found:
+        return [], sql
+    at = found.end()
+    tables = []
+    while True:
+        head = _TABLE.match(sql, at)
+        end = head and _closed(sql, head.end())
+        if head is None or end is None:
+            return [], sql
+        body = sql[head.end() : end]
+        tables.append(_With(head["name"].lower(), f"{head['head']}({body}\n)", _words(body)))
+        comma = _COMMA.match(sql, end + 1)
+        if not comma:
+            return tables, sql[end + 1 :]
+        at = comma.end()
+
+
+def _closed(sql: str, at: int) -> int | None:
+    """Returns where the bracket closes whose content begins at `at`."""
+    depth = 1
+    for found in _BRACKET.finditer(sql, at):
+        if found["bracket"]:
+            depth += 1 if found["bracket"] == "(" else -1
+            if not depth:
+                return found.start()
+    return None
+
+
+def _words(sql: str) -> dict[str, int]:
+    """Returns how often a text has each word. A column may have the name of a table, which then only seems to be used more often."""
+    counts: dict[str, int] = {}
+    for found in _WORD.finditer(sql):
+        if found["word"]:
+            word = found["word"].lower()
+            counts[word] = counts.get(word, 0) + 1
+    return counts

@@ -1,0 +1,116 @@
+"""Queries for SQLite in steps: the rows are those of the query as a whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from syncline.engine import SqlError, open_trace
+from syncline.engine.expanded import expanded
+from syncline.engine.staged import Staged, staged
+from syncline.inputs import Reading, opened
+from syncline.report import catalogue, names, run_query
+from syncline.report.run import include, keep
+
+from tests.coretools import ROOT
+
+FULL = ROOT / "tests" / "data" / "dynamic-events" / "ext4-both.txt.gz"
+# Each link uses the one before twice, so the last one stands for 2^10 selects.
+LINKS = 10
+
+
+def chain(links: int = LINKS) -> str:
+    """The numbers 0 to 2^links - 1, as a table for each bit."""
+    tables = ["a0 AS (SELECT 0 AS n) -- it's ) here, (\n"]
+    for at in range(1, links + 1):
+        tables.append(
+            f"A{at}(n) AS (SELECT n FROM a{at - 1} /* ' ) */ UNION ALL SELECT n + {2 ** (at - 1)} FROM a{at - 1})"
+        )
+    return f"WITH {', '.join(tables)}\nSELECT n, ')(' AS \"b)(\" FROM a{links} WHERE n <> 7 ORDER BY n DESC;"
+
+
+def run(steps: Staged) -> tuple[list[str], list[tuple[object, ...]], list[str]]:
+    """The columns and the rows of the query, and the tables that are left."""
+    with sqlite3.connect(":memory:") as db:
+        db.executescript(steps.before)
+        found = db.execute(steps.query)
+        columns, rows = [column[0] for column in found.description], found.fetchall()
+        db.executescript(steps.after)
+        left = [name for (name,) in db.execute("SELECT name FROM sqlite_schema")]
+    return columns, rows, left
+
+
+def test_the_rows_are_those_of_the_whole_query() -> None:
+    steps = staged(chain())
+    assert steps.before.count("CREATE TABLE") >= 2
+    columns, rows, left = run(steps)
+    assert columns == ["n", "b)("]
+    assert rows == [(n, ")(") for n in range(2**LINKS - 1, -1, -1) if n != 7]
+    assert left == []
+
+
+def test_no_step_is_a_copy_of_a_copy() -> None:
+    """What SQLite plans grows with the length of the text, although the last table stands for 2^30 selects."""
+    steps = staged(chain(30))
+    assert steps.before.count("CREATE TABLE") >= 8
+    with sqlite3.connect(":memory:") as db:
+        # The rows would be too many: an empty table stands for each step.
+        for step in steps.before.split(";\n")[:-1]:
+            name = step.split()[2]
+            assert len(db.execute(f"EXPLAIN {step}").fetchall()) < 1000
+            db.execute(f"CREATE TABLE {name}(n)")
+        assert len(db.execute(f"EXPLAIN {steps.query}").fetchall()) < 1000
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "WITH a AS (SELECT 1) SELECT * FROM a JOIN a AS b",
+        "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 9) SELECT * FROM a",
+        "WITH a AS (SELECT (1) SELECT * FROM a",
+        'WITH "a b" AS (SELECT 1) SELECT * FROM "a b"',
+        chain(2),
+    ],
+)
+def test_what_costs_little_or_has_another_form_stays_whole(sql: str) -> None:
+    assert staged(sql) == Staged("", sql, "")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("trace") / "out.pftrace"
+    Reading().convert([str(FULL)], str(path))
+    return path
+
+
+def test_reports_have_the_rows_of_the_text_that_users_get(trace: Path) -> None:
+    """`syncline sql` prints a report as one query, which any trace processor runs."""
+    in_steps = 0
+    with opened(str(trace), Reading(), engine="embedded") as engine:
+        for name in names():
+            sql = catalogue.load(name).sql
+            steps = staged(expanded(sql, "perfetto"))
+            in_steps += bool(steps.before)
+            include(engine, sql)
+            assert run_query(engine, sql).rows == engine.query(sql).rows, name
+    assert in_steps >= 3
+
+
+def test_nothing_is_left_of_the_steps(trace: Path) -> None:
+    def left() -> list[tuple[object, ...]]:
+        return engine.query(
+            "SELECT name FROM sqlite_schema WHERE name GLOB '_syncline_step_*'"
+        ).rows
+
+    with open_trace(trace, engine="embedded") as engine:
+        # Perfetto's tables have no such column.
+        keep(engine, "kept", chain().replace('"b)("', "b").removesuffix(";"))
+        assert engine.query("SELECT COUNT(*) FROM kept").rows == [(2**LINKS - 1,)]
+        assert left() == []
+        # The query fails after its first steps.
+        with pytest.raises(SqlError, match="nosuch"):
+            run_query(engine, chain().replace("WHERE n <> 7", "WHERE nosuch"))
+        assert left() == []
+        assert len(run_query(engine, chain()).rows) == 2**LINKS - 1
