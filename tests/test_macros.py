@@ -11,9 +11,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -26,6 +28,7 @@ from syncline.report import names
 from syncline.report.run import run_query, run_report
 
 from tests.coretools import ROOT
+from tests.test_commands import ok
 
 SYNCLINE = Path(sys.executable).parent / "syncline"
 LOG = ROOT / "tests" / "data" / "strace" / "failed.log"
@@ -321,21 +324,32 @@ def test_overlapped(tmp_path: Path) -> None:
     assert found == [(1, 0), (2, 0), (3, 0)]
 
 
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the recording as a trace, and as tables in a folder that SQL has to quote."""
+    folder = tmp_path_factory.mktemp("full")
+    _core.convert([str(FULL)], f"{folder}/it's/")
+    _core.convert([str(FULL)], f"{folder}/x.pftrace")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engine_of_tables(full: Path) -> Iterator[Any]:
+    with opened(f"{full}/it's/", Reading()) as engine:
+        yield engine
+
+
 def printed(*arguments: str) -> str:
-    done = subprocess.run(
-        [SYNCLINE, "sql", *arguments], capture_output=True, text=True, check=True
-    )  # fmt: skip
-    return done.stdout
+    return ok("sql", *arguments)
 
 
 @pytest.mark.parametrize("report", names())
-def test_the_sql_of_a_report_runs_without_syncline(tmp_path: Path, report: str) -> None:
+def test_the_sql_of_a_report_runs_without_syncline(
+    full: Path, engine_of_tables: Any, report: str
+) -> None:
     """What `syncline sql` prints runs in an engine that knows nothing of Syncline, with the rows of `syncline report`."""
-    folder, trace = f"{tmp_path}/it's/", tmp_path / "x.pftrace"
-    _core.convert([str(FULL)], folder)
-    _core.convert([str(FULL)], str(trace))
-    with opened(folder, Reading()) as engine:
-        expected = run_report(engine, report).rows
+    folder, trace = f"{full}/it's/", full / "x.pftrace"
+    expected = run_report(engine_of_tables, report).rows
     with duckdb.connect() as db:
         rows = db.execute(printed("--tables", folder, report)).fetchall()
     assert [tuple(map(near, row)) for row in rows] == [tuple(map(near, row)) for row in expected]
