@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["json_text", "printable"]
 
-# What may be unprintable, so that most text needs no further look.
+# A character that may be unprintable, so that most text needs no further look.
 _SUSPECT = re.compile(r"[^ -~]")
 # Python's names for bytes of a path that are not UTF-8.
 _BYTES = range(0xDC80, 0xDD00)

@@ -186,7 +186,7 @@ class FolderStore:
         except OSError:
             if not target.is_dir():
                 raise
-            # What a killed command has left: a partition without an entry.
+            # A partition without an entry, which a killed command has left.
             target.rename(folder.with_name("old"))
             folder.rename(target)
         _flush(target.parent)

@@ -204,7 +204,7 @@ def _explained(store: Store, selection: Selection, reason: str) -> EngineError:
                 "repeat the command: it leaves out what was deleted meanwhile",
             )
         if name is not None:
-            # What DuckDB advises is about its own options.
+            # DuckDB's advice is about its own options.
             said = reason.strip().partition("\n")[0]
             return EngineError(
                 f"{store.url}/{entry.partition}/{name} is corrupt: it is not what was written at ingest ({said})",

@@ -37,7 +37,7 @@ _FEW_FILES = 100
 # More memory is not used for a copy: a few rows may have long stacks, and a damaged file more rows than it says.
 _COPY_BYTES = 128 << 20
 
-# What runs lack: columns of requests, and tables.
+# The columns of requests, and the tables, that runs lack.
 FACTS = {"_syncline_lacks": ("run", "columns"), "_syncline_log": ("run", "path", "tables")}
 
 # Columns that a table of requests must have. Any other column may be missing.

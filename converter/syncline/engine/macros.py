@@ -30,7 +30,7 @@ __all__ = ["ENGINES", "Argument", "Macro", "MacroError", "expand", "load", "with
 
 # A body is for all engines, or for one of these.
 ENGINES = ("duckdb", "perfetto", "spark")
-# What else uses the form `name!(...)` is Perfetto's, which expands it itself.
+# Any other text of the form `name!(...)` is a macro of Perfetto, which expands it itself.
 _DEEPEST = 20
 
 _SPAN = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*[\s\S]*?\*/"""

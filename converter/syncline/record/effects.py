@@ -53,5 +53,5 @@ def without_effect(
             and (is_working or event != "fsync_enter")
         ):
             missing[event] = 1
-    # What has no probe is reported as not recorded.
+    # An effect that has no probe is reported as not recorded.
     return {event: count for event, count in missing.items() if event in set(probed)}

@@ -309,7 +309,7 @@ class _Reader:
         self._source = os.open(source, os.O_RDONLY | os.O_NONBLOCK)
         self._out = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._pipe = os.pipe()
-        # What could not be written: bytes in the pipe, and the page after them.
+        # The data that could not be written: bytes in the pipe, and the page after them.
         self._taken = 0
         self._page = b""
 

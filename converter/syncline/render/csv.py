@@ -17,7 +17,7 @@ from syncline.report import Report, Table
 __all__ = ["parts", "quote_formulas", "render"]
 
 
-# What a spreadsheet takes for the begin of a formula, as `convert` knows it too.
+# The characters that a spreadsheet takes for the begin of a formula, as `convert` knows them too.
 _FORMULA = tuple(_core.FORMULA_STARTS)
 _quotes_formulas = False
 

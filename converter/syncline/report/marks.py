@@ -26,7 +26,7 @@ FROM syncline_meta
 # Marks in one statement.
 _ROWS_AT_ONCE = 1000
 
-# What is run on the tables of requests.
+# The queries that are run on the tables of requests.
 STATEMENTS = (_SPAN,)
 
 

@@ -13,7 +13,7 @@ from .tables import SqlEngine
 
 __all__ = ["of_filtered", "of_meant"]
 
-# What selects the syncs whose wait is meant, and what takes its place.
+# The text that selects the syncs whose wait is meant, and the one that takes its place.
 _ALL = "meant AS (SELECT run, sync_id FROM syncline_sync)"
 _SOME = "meant AS (SELECT '' AS run, sync_id FROM syncline_sync WHERE sync_id IN ({}))"
 

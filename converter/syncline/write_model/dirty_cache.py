@@ -28,7 +28,7 @@ class Block:
         return self.end - self.offset
 
 
-# What is left of a block, in bytes, that is only an error of rounding.
+# A rest of a block, in bytes, that is only an error of rounding.
 _ROUNDING = 0.01
 _Heap = list[tuple[float, int, Block]]
 

@@ -110,7 +110,7 @@ class _Reader:
 
     def _complete(self, event: str, row: _Row, process: Process) -> None:
         args, result = row["args"] or "", row["ret"]
-        # What a program writes may look like anything.
+        # The data that a program writes may look like anything.
         if event not in _WRITES and (folder := folder_of_process(args)) is not None:
             process.folder.path = folder
         found = re.match(r"(\d+)", args)

@@ -108,7 +108,7 @@ pub struct FileCall {
     pub stack: NameId,
     /// Where it writes, or the new size of a file; `NO_NUMBER` at the position of the descriptor.
     pub offset: i64,
-    /// What it allocates or maps.
+    /// The length that it allocates or maps.
     pub len: i64,
 }
 
@@ -123,7 +123,7 @@ pub struct FileReturn {
     /// The path of the returned descriptor, if the tracer shows it.
     pub path: NameId,
     pub stack: NameId,
-    /// What the call returned, or a negative errno; `None` if it did not return.
+    /// The result of the call, or a negative errno; `None` if it did not return.
     pub ret: Option<i64>,
     /// The duration that the tracer measured, or `NO_NUMBER`.
     pub lasted: i64,

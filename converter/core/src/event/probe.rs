@@ -150,7 +150,7 @@ pub struct WaitedFor {
     /// The thread that holds the lock, and its name. 0 if it is not recorded.
     pub holder: u32,
     pub holder_comm: NameId,
-    /// What the thread made dirty since the kernel last checked. 0 if it is not recorded, and in further pauses.
+    /// The bytes that the thread made dirty since the kernel last checked. 0 if they are not recorded, and in further pauses.
     pub bytes: u64,
     /// The bio that reads the page, by its number. 0 if it is not recorded.
     pub bio: u64,

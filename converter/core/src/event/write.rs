@@ -58,7 +58,7 @@ impl IocbFlags {
     }
 }
 
-/// What no two files of a run have in common.
+/// The identity of a file, which no other file of the run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FileId {
     pub dev: Dev,
@@ -80,8 +80,8 @@ pub struct CallStart {
     pub flags: IocbFlags,
     /// Size of the file at the start of a write; `None` if it is not recorded.
     pub file_size: Option<i64>,
-    /// What is durable at the return is data, and what is needed to read it: O_DSYNC, fdatasync. `None` if nothing is, or if it is not
-    /// recorded.
+    /// Whether no more than the data, and what is needed to read it, is durable at the return: O_DSYNC, fdatasync. `None` if nothing is, or if
+    /// it is not recorded.
     pub is_datasync: Option<bool>,
 }
 

@@ -12,7 +12,7 @@ use crate::trace_layout::fields::{descriptor, interned};
 use crate::trace_layout::wire::{Damaged, Fields, Wire};
 use crate::trace_layout::{CATEGORIES, Category};
 
-/// What an annotation is, by its name. A column may be one of several tables.
+/// The meaning of an annotation, by its name. A column may be one of several tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnnotationName {
     /// The column of each table, and what it holds.
@@ -71,7 +71,7 @@ impl Table for FileOp {
     const NUMBER: usize = 6;
 }
 
-/// What a column holds.
+/// The type of the values of a column.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     Text,
@@ -260,7 +260,7 @@ fn position(number: u64) -> Option<usize> {
     usize::try_from(number).ok()?.checked_sub(1)
 }
 
-/// What the name of a bio says of the file of its request, behind the size.
+/// The file of its request that the name of a bio has behind the size.
 fn file_of_bio(name: &str, words: usize) -> &str {
     let file = name.splitn(words + 1, ' ').nth(words).unwrap_or_default();
     let notes = [", submit not recorded", ", completion not recorded", ", failed: "];

@@ -63,7 +63,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// What a trace says of its run.
+/// The facts of its run that a trace holds.
 #[derive(Debug, Default)]
 pub struct RunRead {
     pub facts: RunFacts,
@@ -174,7 +174,7 @@ struct Reader<'a> {
     interned: Interned,
     tracks: Tracks<Open>,
     has_clock: bool,
-    /// What the trace has said once for all rows.
+    /// The values that the trace holds once for all rows.
     known: Known,
     /// The trace leaves out what can be derived.
     derives: bool,
@@ -191,7 +191,7 @@ struct Reader<'a> {
     facts_at: Option<(i64, u64)>,
     /// Checksum of the packets that were read.
     crc: flate2::Crc,
-    /// What the trace says that `crc` is, in its last packet.
+    /// The value of `crc` that the last packet of the trace holds.
     checksum: Option<u32>,
 }
 

@@ -64,7 +64,7 @@ pub(super) enum Open {
         ts: i64,
         flows: Vec<u64>,
     },
-    /// What it says is in the columns of its commit.
+    /// A step of a commit. The columns of the commit say the same.
     CommitStep,
     WriteWait {
         values: Box<[Value; columns::WRITE_WAIT.len()]>,

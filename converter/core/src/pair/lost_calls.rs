@@ -19,7 +19,7 @@ use crate::names::Names;
 const BEGINNING_NS: i64 = 1_000_000_000;
 /// File systems on a disk, which have no other one below them.
 const ON_DISK: [&[u8]; 6] = [b"ext2", b"ext3", b"ext4", b"xfs", b"btrfs", b"f2fs"];
-/// What the names of kernel threads that make requests begin with.
+/// The prefixes of the names of kernel threads that make requests.
 const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
 
 /// What a request syncs.

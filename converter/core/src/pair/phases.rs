@@ -294,7 +294,7 @@ fn critical_path(evidence: &mut Evidence, frame: Frame, path: &mut Vec<PhaseSpan
 struct Walk {
     /// Index of the bio that completes last among those up to each one, in the order of their submits.
     last: Vec<usize>,
-    /// What was found, the latest first.
+    /// The spans that were found, the latest first.
     spans: Vec<PhaseSpan>,
 }
 

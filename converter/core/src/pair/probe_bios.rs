@@ -20,7 +20,7 @@ use crate::rows::{Confidence, Extent, Ranges};
 /// The inode of a file system on btrfs whose page cache is its trees.
 const BTRFS_TREES: u64 = 1;
 
-/// What the names of the kernel's workers begin with.
+/// The prefix of the names of the kernel's workers.
 const WORKER: &[u8] = b"kworker/";
 
 const SECTOR_BYTES: u64 = 512;

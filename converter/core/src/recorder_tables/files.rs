@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::event::Dev;
 use crate::recorder_tables::{Row, each_row};
 
-/// What a path that does not begin at the root begins with.
+/// The prefix of a path that does not begin at the root.
 const REST: &[u8] = b"...";
 
 #[derive(Clone, Debug)]

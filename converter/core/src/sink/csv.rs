@@ -11,7 +11,7 @@ use crate::names::Names;
 use crate::output::Output;
 use crate::rows::{Request, Row as _, Value};
 
-/// What a spreadsheet takes for the begin of a formula.
+/// The characters that a spreadsheet takes for the begin of a formula.
 pub const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 pub struct Csv {

@@ -45,9 +45,9 @@ pub struct PredictedWrite {
     pub naive_ns: i64,
     /// State of page cache at the end of the write.
     pub state: String,
-    /// What is predicted to be dirty then.
+    /// The bytes that are predicted to be dirty then.
     pub predicted_dirty_bytes: i64,
-    /// What was dirty then; `None` if it was not recorded.
+    /// The bytes that were dirty then; `None` if they were not recorded.
     pub dirty_bytes: Option<i64>,
     /// Scenarios share no page cache, and follow one another.
     pub scenario: Option<String>,

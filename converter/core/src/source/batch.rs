@@ -90,7 +90,7 @@ pub struct Batch {
     pub watermark: Option<i64>,
     /// It has torn lines without a time, which `TornTimes` gives them.
     pub has_untimed: bool,
-    /// What `Parse` leaves for `StatefulPass`. `clear` keeps it, so that its memory is reused.
+    /// The work that `Parse` leaves to `StatefulPass`. `clear` keeps it, so that its memory is reused.
     pub deferred: Option<Box<dyn Any + Send>>,
 }
 

@@ -6,10 +6,10 @@ use super::tracepoints::{Machine, Tracepoint};
 use super::write_events::{LIMITS_SYSTEM, WriteEventName};
 
 const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
-/// What the groups of the recorder's dynamic events begin with.
+/// The prefix of the groups of the recorder's dynamic events.
 const RECORDER: &str = "syncline_";
 
-/// What a file says of an event.
+/// An event as a file describes it.
 pub(super) struct Described<'a> {
     pub(super) name: &'a [u8],
     /// Its system in tracefs. `None` if the file does not say it: then the name decides.
@@ -44,7 +44,7 @@ impl Described<'_> {
             let event = DynamicEvent::from_name(name).map(Tracepoint::Dynamic);
             return event.map_or(Meaning::Other, Meaning::Tracepoint);
         }
-        // What the text of the ring buffer names after the writer of markers is stored as `print`.
+        // A marker, which the text of the ring buffer names after its writer, is stored as `print`.
         let known = if is_print { Some(MARK) } else { Tracepoint::from_name(name).filter(|known| *known != MARK) };
         known
             .filter(|tracepoint| system.is_none_or(|system| tracepoint.system(name) == system))

@@ -122,7 +122,7 @@ impl Lines for EventsJsonl {
 
 const NO_OBJECT: &str = "it is not a JSON object";
 
-/// What precedes the values that say what a torn line was about.
+/// The texts before the values that say what a torn line was about.
 const TORN_KEYS: JsonKeys = JsonKeys {
     begin: b"{\"ts_ns\":",
     ts: b"\"ts_ns\":",

@@ -35,7 +35,7 @@ pub(super) fn facts_of_tracepoint(tracepoint: Tracepoint) -> &'static [TornFact]
     }
 }
 
-/// What precedes the values of an event in a line of JSON.
+/// The texts before the values of an event in a line of JSON.
 pub(super) struct JsonKeys {
     /// The begin of a line, which shows where another one is joined to it.
     pub(super) begin: &'static [u8],

@@ -1,10 +1,10 @@
-//! What a thread has submitted last to the block layer.
+//! The last submit of a thread to the block layer.
 
 use super::slots::BioSlot;
 use crate::event::Dev;
 use crate::event::bio_flags::BioFlags;
 
-/// What a thread has submitted last.
+/// The last submit of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pair) struct LastSubmit {
     pub(in crate::pair) dev: Dev,

@@ -136,7 +136,7 @@ impl TablesFolder {
         };
         let at = place.folder();
         let tables = Tables {
-            // What reads the tables counts the requests.
+            // Whoever reads the tables counts the requests.
             sync: Table::of_rows::<Request>(&table_path(at, Request::TABLE), contents)?,
             bio: table::<Bio>(at, contents)?,
             call: table::<Call>(at, contents)?,

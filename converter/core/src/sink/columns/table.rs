@@ -33,7 +33,7 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 pub struct Contents {
     /// The files are removed soon, so they are not compressed.
     pub is_temporary: bool,
-    /// What is needed: `TABLE`, `TABLE.COLUMN`, and `TABLE.*` for all its columns. `None` for everything. Other tables are empty, other columns
+    /// The tables and columns that are needed: `TABLE`, `TABLE.COLUMN`, and `TABLE.*` for all its columns. `None` for everything. Other tables are empty, other columns
     /// null.
     pub needed: Option<HashSet<String>>,
 }

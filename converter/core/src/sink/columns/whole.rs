@@ -12,7 +12,7 @@ use parquet::file::metadata::KeyValue;
 
 const KEY: &str = "syncline.checksum";
 const ZEROS: &str = "00000000";
-/// What the writer names itself in the metadata. Another program that writes the rows again keeps the key, but not this.
+/// The name of the writer in the metadata. Another program that writes the rows again keeps the key, but not this.
 const WRITER: &[u8] = b"parquet-rs version";
 /// The length of the metadata and the magic number, at the end of the file.
 const TAIL: usize = 8;

@@ -23,7 +23,7 @@ pub(super) struct SplitBio {
     pub(super) new_sector: i64,
 }
 
-/// What the parser leaves for the pass.
+/// The records that the parser leaves to the pass.
 #[derive(Default)]
 pub(super) struct Deferred {
     /// The splits of a batch, each with the number of events before it.

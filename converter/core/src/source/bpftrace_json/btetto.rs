@@ -43,7 +43,7 @@ const DEFINING_FIELDS: [&[u8]; 19] = [
     b"transaction",
 ];
 
-/// What precedes the values that say what a torn line was about.
+/// The texts before the values that say what a torn line was about.
 pub(super) const TORN_KEYS: JsonKeys = JsonKeys {
     begin: b"{\"type\":",
     ts: b"[\"ts\",",

@@ -36,7 +36,7 @@ pub const NAME: &str = "bpftrace-json";
 const PRINTF: &[u8] = b"{\"type\": \"printf\", \"data\": \"";
 const PRINTF_END: &[u8] = b"\"}";
 
-/// What objects begin with, with or without a blank after it.
+/// The first bytes of an object, with or without a blank after them.
 const BEGIN: &[u8] = b"{\"type\":";
 
 const TORN: &str = "it is not a complete object of `bpftrace -f json`";

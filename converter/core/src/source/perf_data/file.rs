@@ -9,7 +9,7 @@ use crate::error::Refused;
 use crate::input_file::Store;
 use crate::source::binary::{ByteOrder, CUT_OFF, Cursor, bad};
 
-/// What a file begins with, in both byte orders.
+/// The first bytes of a file, in both byte orders.
 const LITTLE: &[u8] = b"PERFILE2";
 const BIG: &[u8] = b"2ELIFREP";
 /// Begins the files of perf before 2.6.33.

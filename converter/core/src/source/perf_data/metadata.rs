@@ -22,7 +22,7 @@ pub(super) mod feature {
     pub(in super::super) const COUNT: usize = 256;
 }
 
-/// What the description of the tracepoints begins with, as a trace.dat does.
+/// The first bytes of the description of the tracepoints, which are those of a trace.dat.
 const TRACING_MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 /// An event that perf recorded.
@@ -191,7 +191,7 @@ impl Metadata {
     pub(super) fn split_trailer<'a>(&self, body: &'a [u8]) -> (&'a [u8], Option<i64>) {
         let id_at = self.events[0].attr.id_from_end().and_then(|from_end| body.len().checked_sub(from_end));
         let id = id_at.and_then(|at| self.order.number(body, at, 8));
-        // What perf itself writes has the id 0.
+        // Records that perf itself writes have the id 0.
         let event = id.and_then(|id| self.event_of_id(id)).unwrap_or(0);
         let (bytes, time_at) = self.events[event as usize].attr.trailer();
         let (body, trailer) = body.split_at(body.len().saturating_sub(bytes));

@@ -37,7 +37,7 @@ const UNPACK_BYTES: usize = 1 << 18;
 pub(super) struct Record<'a> {
     pub(super) kind: u32,
     pub(super) misc: u16,
-    /// What follows the header of eight bytes.
+    /// The bytes behind the header of eight.
     pub(super) body: &'a [u8],
 }
 

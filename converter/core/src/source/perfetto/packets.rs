@@ -12,7 +12,7 @@ const READ_BYTES: u64 = 1 << 20;
 const HEADER_BYTES: usize = 20;
 /// Limit for the packets in one packet. Perfetto compresses at most 1 MiB together.
 const MAX_UNPACKED: u64 = 1 << 28;
-/// What a category of Syncline's own tracks begins with.
+/// The prefix of the categories of Syncline's own tracks.
 const OWN: &[u8] = b"syncline.";
 
 /// The packets of a trace in a file.

@@ -270,7 +270,7 @@ impl Scan {
         }
         let drops = self.drops.get(&sequence).copied().unwrap_or_default();
         let before = self.streams.get(&(sequence, cpu)).copied();
-        // What was dropped may be of any CPU.
+        // The dropped events may be of any CPU.
         let has_dropped = before.unwrap_or_default().drops != drops;
         let has_loss = bundle.lost_events || has_dropped || before.is_none() && bundle.incomplete_until > 0;
         let running = before.and_then(|stream| stream.running).filter(|_| !has_loss);

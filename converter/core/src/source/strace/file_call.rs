@@ -12,7 +12,7 @@ use crate::source::cursor::{Cursor, whole};
 pub(super) struct Named {
     /// The descriptor of the file, or of the directory of a relative path. `NO_FD`: the call shows none.
     pub(super) fd: i32,
-    /// What strace shows to be that descriptor's file, with `-y`.
+    /// The file of that descriptor, as strace shows it with `-y`.
     pub(super) shown: NameId,
     /// The path of the file, as the program gives it.
     pub(super) path: NameId,

@@ -719,7 +719,7 @@ fn without_begin(action: Action) -> Action {
     }
 }
 
-/// What the return of a sync call says besides its result.
+/// The facts besides its result that the return of a sync call shows.
 #[derive(Clone, Copy)]
 struct CallExit {
     stack: NameId,

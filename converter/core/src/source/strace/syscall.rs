@@ -59,7 +59,7 @@ impl CallName {
     }
 }
 
-/// What a child shares with its parent.
+/// The state that a child shares with its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sharing {
     /// The descriptor table.
