@@ -51,6 +51,8 @@ def attach_runs(
     sql: Path,
     memory_limit: int,
     absent: frozenset[str] = frozenset(),
+    *,
+    is_fresh: bool = False,
 ) -> bool:
     """Creates the tables from the files of all runs. Returns whether their rows are few, and in memory.
 
@@ -61,6 +63,7 @@ def attach_runs(
         sql: the folder `sql/tables/duckdb`.
         memory_limit: bytes that the database may use.
         absent: tables that no SQL will name. They are not created.
+        is_fresh: this process has just written the files, so they are not read once more to see whether they have changed.
 
     Raises:
         EngineError: a file does not hold requests.
@@ -72,8 +75,9 @@ def attach_runs(
 
     def create_files() -> None:
         nonlocal is_copied
-        check_damage(file for run in runs for file in run.tables.values())
-        _check_checksums(db, runs)
+        if not is_fresh:
+            check_damage(file for run in runs for file in run.tables.values())
+            _check_checksums(db, runs)
         counts = _counts_of_rows(db, runs)
         if counts is not None and sum(counts.values()) <= _FEW_ROWS:
             filled = [_without_empty(run, counts) for run in runs]

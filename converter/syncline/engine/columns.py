@@ -317,6 +317,7 @@ def open_columns(
     allow_files: bool = False,
     named: frozenset[str] | None = None,
     runs: list[RunFiles] | None = None,
+    is_fresh: bool = False,
 ) -> ColumnsEngine:
     """Opens a folder of tables, a high-level log, or a folder that holds several of these.
 
@@ -328,6 +329,7 @@ def open_columns(
         allow_files: SQL may read and write other files too, and load extensions of DuckDB.
         named: the files hold only these tables and columns, as `reads` returns them; None if they hold all.
         runs: the files of the runs, if they are known; by default they are looked for.
+        is_fresh: this process has just written the files, so they are not checked for damage.
 
     Raises:
         EngineError: the input does not exist, or Syncline did not write it.
@@ -341,7 +343,7 @@ def open_columns(
         absent = _not_named(named)
     return open_attached(
         path,
-        lambda db: attach_runs(db, path, runs, sql, limit, absent),
+        lambda db: attach_runs(db, path, runs, sql, limit, absent, is_fresh=is_fresh),
         files=[file for run in runs for file in run.tables.values()],
         memory_limit=limit,
         allow_files=allow_files,

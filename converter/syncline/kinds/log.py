@@ -82,7 +82,7 @@ class Log(Kind):
             raise of_temporary(error, self.path) from None
         how.converted(summary)
         opened = stack.enter_context(
-            open_tables(output, allow_files=how.allow_files, named=how.named)
+            open_tables(output, allow_files=how.allow_files, named=how.named, is_fresh=True)
             if use_duckdb
             else open_trace(output, how.engine)
         )

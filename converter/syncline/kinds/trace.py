@@ -65,7 +65,7 @@ class Trace(Kind):
             # A trace processor does not notice that packets are missing or were changed.
             verify_trace(self.path)
         opened = stack.enter_context(
-            open_tables(tables, allow_files=how.allow_files, named=how.named)
+            open_tables(tables, allow_files=how.allow_files, named=how.named, is_fresh=True)
             if tables
             else open_trace(self.path, how.engine)
         )

@@ -22,6 +22,7 @@ def open_tables(
     allow_files: bool = False,
     named: frozenset[str] | None = None,
     runs: list[RunFiles] | None = None,
+    is_fresh: bool = False,
 ) -> ColumnsEngine:
     """Opens tables with DuckDB. The arguments are those of `open_columns`; by default, `path` is the folder of one run."""
     from syncline.engine.columns import open_columns
@@ -33,6 +34,7 @@ def open_tables(
         allow_files=allow_files,
         named=named,
         runs=[of_folder(Path(path))] if runs is None else runs,
+        is_fresh=is_fresh,
     )
 
 
