@@ -44,6 +44,8 @@ def run(steps: Staged) -> tuple[list[str], list[tuple[object, ...]], list[str]]:
 def test_the_rows_are_those_of_the_whole_query() -> None:
     steps = staged(chain())
     assert steps.before.count("CREATE TABLE") >= 2
+    # A table that is used once is copied once.
+    assert f"_a{LINKS} AS" not in steps.before
     columns, rows, left = run(steps)
     assert columns == ["n", "b)("]
     assert rows == [(n, ")(") for n in range(2**LINKS - 1, -1, -1) if n != 7]
