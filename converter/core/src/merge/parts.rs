@@ -10,6 +10,9 @@
 
 use std::collections::VecDeque;
 
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
+
 use crate::event::probe::Probe;
 use crate::event::write::WriteEvent;
 use crate::event::{Dev, Event, Kind, NO_ID, Op, UNKNOWN_TASK};
@@ -33,7 +36,7 @@ struct Seam {
 }
 
 /// What tells that a thread has returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Return {
     Call(Op),
     /// Of a file system's function, on a device.
@@ -56,12 +59,12 @@ struct OfInput {
     /// How many of the seams depend on a return.
     conditional: usize,
     /// Which returns it records.
-    returns: Vec<Return>,
+    returns: HashSet<Return, FixedState>,
 }
 
 impl OfInput {
     fn new() -> Self {
-        Self { newest: i64::MIN, last: None, seams: VecDeque::new(), conditional: 0, returns: Vec::new() }
+        Self { newest: i64::MIN, last: None, seams: VecDeque::new(), conditional: 0, returns: HashSet::default() }
     }
 
     /// Whether an event is that of the line before it once more.
@@ -87,9 +90,7 @@ impl OfInput {
             Kind::SyncEnd { dev, .. } => Return::Sync(dev),
             _ => return,
         };
-        if !self.returns.contains(&return_) {
-            self.returns.push(return_);
-        }
+        self.returns.insert(return_);
     }
 
     fn is_seam(&self, seam: &Seam) -> bool {
