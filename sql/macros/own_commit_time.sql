@@ -19,32 +19,43 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    _bio AS (
+    _bio AS NOT MATERIALIZED (
       SELECT
-        bio.run AS run,
-        COALESCE(bio.below, bio.dev) AS _place,
+        of!(bio, (run, bio_id, ts_ns, queue_ns, rwbs, commit_id)),
+        COALESCE(below, dev) AS _place,
         -- Without an issue, it may be at the device from then on.
-        bio.ts_ns + COALESCE(bio.queue_ns, 0) AS _issue_ns,
-        bio.ts_ns + bio.dur_ns AS _complete_ns,
-        CASE
-          WHEN bio.queue_ns IS NULL THEN NULL
-          WHEN bio.rwbs LIKE '%F%' THEN CASE
-            WHEN cache.value = 'write through'
-            AND ROW_NUMBER() OVER last_first = 1 THEN bio.commit_id
-          END
-          WHEN COUNT(*) OVER of_commit = 3 THEN bio.commit_id
-        END AS _commit_id
+        ts_ns + COALESCE(queue_ns, 0) AS _issue_ns,
+        ts_ns + dur_ns AS _complete_ns
       FROM syncline_bio AS bio
+      WHERE dev IS NOT NULL AND dur_ns IS NOT NULL
+    ),
+    -- Which bios are the sync's own. Only those of commits are sorted.
+    _owned AS (
+      SELECT
+        of!(_bio, (run, _place, _issue_ns, _complete_ns)),
+        CASE
+          WHEN queue_ns IS NULL THEN NULL
+          WHEN rwbs LIKE '%F%' THEN CASE
+            WHEN cache.value = 'write through'
+            AND ROW_NUMBER() OVER last_first = 1 THEN commit_id
+          END
+          WHEN COUNT(*) OVER of_commit = 3 THEN commit_id
+        END AS _commit_id
+      FROM _bio
       LEFT JOIN syncline_meta AS cache
-        ON cache.run = bio.run
-        AND cache.key = 'device_cache.' || COALESCE(bio.below, bio.dev)
-      WHERE bio.dev IS NOT NULL AND bio.dur_ns IS NOT NULL
+        ON cache.run = _bio.run
+        AND cache.key = 'device_cache.' || _place
+      WHERE commit_id IS NOT NULL
       WINDOW
-        of_commit AS (PARTITION BY bio.run, bio.commit_id),
+        of_commit AS (PARTITION BY _bio.run, commit_id),
         last_first AS (
-          PARTITION BY bio.run, bio.commit_id
-          ORDER BY bio.ts_ns DESC, bio.bio_id DESC
+          PARTITION BY _bio.run, commit_id
+          ORDER BY ts_ns DESC, bio_id DESC
         )
+      UNION ALL
+      SELECT run, _place, _issue_ns, _complete_ns, NULL
+      FROM _bio
+      WHERE commit_id IS NULL
     ),
     -- Bios of one request of the block layer are issued together.
     _served AS (
@@ -55,7 +66,7 @@ AS
           WHEN COUNT(_commit_id) = COUNT(*)
           AND MIN(_commit_id) = MAX(_commit_id) THEN MIN(_commit_id)
         END AS _commit_id
-      FROM _bio
+      FROM _owned
       GROUP BY run, _place, _issue_ns
     ),
     _ordered AS (

@@ -31,18 +31,21 @@ AS
       SELECT *, COALESCE(process, comm, '') AS _name, ts_ns + dur_ns AS _end_ns
       FROM syncline_sync
     ),
+    -- Only these are sorted, because other bios need no row before them.
+    _unissued AS (
+      SELECT
+        run, bio_id,
+        LAG(complete_ns) OVER (
+          PARTITION BY run, place
+          ORDER BY complete_ns, bio_id
+        ) AS _before_ns
+      FROM bio_times!()
+      WHERE queue_ns IS NULL
+    ),
     _bio AS (
       SELECT
         of!(bio, (run, bio_id, direction, bytes, ts_ns, dur_ns, place)),
-        later!(
-          bio.issue_ns,
-          CASE
-            WHEN bio.queue_ns IS NULL THEN LAG(bio.complete_ns) OVER (
-              PARTITION BY bio.run, bio.place, bio.queue_ns IS NULL
-              ORDER BY bio.complete_ns, bio.bio_id
-            )
-          END
-        ) AS issue_ns,
+        later!(bio.issue_ns, _unissued._before_ns) AS issue_ns,
         COALESCE(
           own._name, bio.writers, starter._name,
           CASE WHEN bio.comm LIKE 'kworker/%' THEN 'kworker' END,
@@ -77,6 +80,7 @@ AS
           ELSE 0
         END AS has_preflush
       FROM bio_times!() AS bio
+      LEFT JOIN _unissued ON same!(_unissued, bio, (run, bio_id))
       LEFT JOIN _sync AS own ON own.run = bio.run AND own.sync_id = bio.sync_id
       LEFT JOIN syncline_journal AS journal
         ON journal.run = bio.run
