@@ -61,3 +61,86 @@ AS
     ) AS name_id
   FROM _counted
 );
+
+-- Engine: duckdb. It computes a window without an order while rows come from a
+-- sort, and keeps nothing of them. Such a window does not begin again with a
+-- name, so a step is counted from the begin of its name in a row of all.
+CREATE PERFETTO MACRO file_names(
+  steps TableOrSubquery
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _use AS (
+      SELECT
+        run, seq, path,
+        0 AS is_to,
+        CASE
+          WHEN op = 'rename'
+          AND path <> to_path THEN 1
+          WHEN op IN ('unlink', 'rmdir') THEN 1
+          ELSE 0
+        END AS is_change
+      FROM $steps
+      WHERE path IS NOT NULL
+      UNION ALL
+      SELECT run, seq, to_path, 1, 1
+      FROM $steps
+      WHERE op IN ('rename', 'link') AND path <> to_path
+    ),
+    _begun AS (
+      SELECT
+        *,
+        2 * seq + is_to AS _id,
+        LAG(path) OVER _before IS DISTINCT FROM path
+        OR LAG(run) OVER _before IS DISTINCT FROM run AS _is_first
+      FROM (SELECT * FROM _use ORDER BY run, path, seq, is_to) AS _sorted
+      WINDOW _before AS ()
+    ),
+    _based AS (
+      SELECT
+        *,
+        CAST(SUM(CAST(_is_first AS INTEGER)) OVER (
+          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS HUGEINT)
+        << 64 AS _base
+      FROM _begun
+    ),
+    _counted AS (
+      SELECT
+        *,
+        MAX(CASE
+          WHEN _is_first THEN _base + _id
+        END) OVER _past - _base AS _first_id,
+        MAX(CASE is_change
+          WHEN 1 THEN _base + _id
+        END) OVER _past - _base AS _now_id
+      FROM _based
+      WINDOW _past AS (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    ),
+    _known AS (
+      SELECT
+        *,
+        CASE WHEN NOT _is_first THEN LAG(_now_id) OVER _before END AS _before_id
+      FROM _counted
+      WINDOW _before AS ()
+    ),
+    -- An id below 0 is of an earlier name.
+    _named AS (
+      SELECT
+        *,
+        CASE
+          WHEN is_change = 1 AND is_to = 0 THEN _before_id
+          ELSE _now_id
+        END AS _last_id
+      FROM _known
+    )
+  SELECT
+    seq, is_to, is_change, run, path,
+    CAST(CASE
+      WHEN _last_id >= 0 THEN _last_id
+      ELSE -_first_id
+    END AS BIGINT) AS name_id
+  FROM _named
+);

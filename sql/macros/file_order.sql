@@ -35,3 +35,41 @@ AS
     END AS next_ns
   FROM _call
 );
+
+-- Engine: duckdb. It computes a window without an order while rows come from a
+-- sort, and keeps nothing of them.
+CREATE PERFETTO MACRO file_order()
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _call AS (
+      SELECT run, 0 AS is_sync, op_id AS id, ts_ns, tid FROM syncline_file_op
+      UNION ALL
+      SELECT run, 1, sync_id, ts_ns, tid
+      FROM syncline_sync
+      WHERE
+        sync_id = call_sync_id
+        AND COALESCE(op, 'fsync') NOT IN ('write', 'sync_file_range', 'msync')
+    ),
+    _numbered AS (
+      SELECT *, ROW_NUMBER() OVER () AS seq
+      FROM (SELECT * FROM _call ORDER BY run, ts_ns, is_sync, id) AS _sorted
+    ),
+    _followed AS (
+      SELECT
+        *,
+        LEAD(run) OVER _next AS _next_run,
+        LEAD(tid) OVER _next AS _next_tid,
+        LEAD(ts_ns) OVER _next AS _next_ns
+      FROM (SELECT * FROM _numbered ORDER BY run, tid, seq) AS _sorted
+      WINDOW _next AS ()
+    )
+  SELECT
+    run, is_sync, id, seq,
+    CASE
+      WHEN _next_tid = tid
+      AND _next_run IS NOT DISTINCT FROM run THEN _next_ns
+    END AS next_ns
+  FROM _followed
+);

@@ -23,6 +23,7 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
+    _place AS MATERIALIZED (SELECT * FROM $places),
     -- Writes that are durable when they return.
     _durable AS (
       SELECT DISTINCT run, tid, ts_ns
@@ -64,7 +65,7 @@ AS
       ELSE 0
     END AS is_dirty
   FROM syncline_file_op AS file
-  JOIN $places AS place
+  JOIN _place AS place
     ON place.is_sync = 0
     AND place.run = file.run
     AND place.id = file.op_id
@@ -103,7 +104,7 @@ AS
     CASE WHEN sync.op = 'sync' THEN COALESCE(sync.ret, 0) ELSE sync.ret END,
     sync.stack, 1, 0
   FROM syncline_sync AS sync
-  JOIN $places AS place
+  JOIN _place AS place
     ON place.is_sync = 1
     AND place.run = sync.run
     AND place.id = sync.sync_id

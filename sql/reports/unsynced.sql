@@ -141,36 +141,33 @@ WITH
       AND last_sync.file_id = of_file.file_id
     GROUP BY of_file.run, of_file.file_id
   ),
-  -- The last use of each name: the file of this use still has the name, unless
-  -- the use took it away.
-  last_use AS (
-    SELECT
-      run, path, file_id, is_taken,
-      ROW_NUMBER() OVER (
-        PARTITION BY run, path
-        ORDER BY seq DESC, is_to DESC
-      ) AS place
+  -- The last use of each name by each file. The last digit says whether this
+  -- use took the name away; the rest of the number is the order of the uses.
+  name_use AS (
+    SELECT run, file_id, path, MAX(seq * 20 + is_to * 10 + is_taken) AS use
     FROM of_file
+    GROUP BY run, file_id, path
+  ),
+  -- Whether a file has lost the name: another one used it later.
+  held_name AS (
+    SELECT
+      *,
+      CASE
+        WHEN use % 10 = 0
+        AND use = MAX(use) OVER (PARTITION BY run, path) THEN 0
+        ELSE 1
+      END AS is_gone
+    FROM name_use
   ),
   -- The names of each file, those that it still has first.
   file_name AS (
     SELECT
-      of!(of_file, (run, file_id, path)),
-      CASE WHEN last_use.file_id IS NULL THEN 1 ELSE 0 END AS is_gone,
+      run, file_id, path, is_gone,
       ROW_NUMBER() OVER (
-        PARTITION BY of_file.run, of_file.file_id
-        ORDER BY
-          CASE WHEN last_use.file_id IS NULL THEN 1 ELSE 0 END,
-          of_file.seq DESC,
-          of_file.is_to DESC
+        PARTITION BY run, file_id
+        ORDER BY is_gone, use DESC
       ) AS place
-    FROM of_file
-    LEFT JOIN last_use
-      ON last_use.place = 1
-      AND last_use.is_taken = 0
-      AND last_use.run = of_file.run
-      AND last_use.path = of_file.path
-      AND last_use.file_id = of_file.file_id
+    FROM held_name
   ),
   -- Folders that were renamed: the names below them changed too.
   moved AS (
