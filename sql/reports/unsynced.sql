@@ -144,7 +144,7 @@ WITH
   -- The last use of each name by each file. The last digit says whether this
   -- use took the name away; the rest of the number is the order of the uses.
   name_use AS (
-    SELECT run, file_id, path, MAX(seq * 20 + is_to * 10 + is_taken) AS use
+    SELECT run, file_id, path, MAX(seq * 20 + is_to * 10 + is_taken) AS number
     FROM of_file
     GROUP BY run, file_id, path
   ),
@@ -153,8 +153,8 @@ WITH
     SELECT
       *,
       CASE
-        WHEN use % 10 = 0
-        AND use = MAX(use) OVER (PARTITION BY run, path) THEN 0
+        WHEN number % 10 = 0
+        AND number = MAX(number) OVER (PARTITION BY run, path) THEN 0
         ELSE 1
       END AS is_gone
     FROM name_use
@@ -165,7 +165,7 @@ WITH
       run, file_id, path, is_gone,
       ROW_NUMBER() OVER (
         PARTITION BY run, file_id
-        ORDER BY is_gone, use DESC
+        ORDER BY is_gone, number DESC
       ) AS place
     FROM held_name
   ),
