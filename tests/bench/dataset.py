@@ -5,10 +5,12 @@
     python tests/bench/dataset.py measure FOLDER --runs 1 10 100 --memory 2G [--reports summary files]
     python tests/bench/dataset.py shuffle FOLDER --runs 1 10 [--reports summary files]
     python tests/bench/dataset.py fit RESULTS.jsonl
+    python tests/bench/dataset.py operations LOG --requests 1000000
 
 `make` repeats a recording of PostgreSQL, by SQL and not by conversion. Each copy comes later, is slower or faster by
 a factor of its own, and names files of its own. So relations between the tables stay true, and values do not repeat.
 `link` adds each run again under other names, with links to its files: more requests on the same disk.
+`operations` writes a log of strace for `check` and the report `unsynced`: ten operations on each file.
 """
 
 from __future__ import annotations
@@ -251,6 +253,33 @@ def shuffle(folder: Path, runs: list[int], reports: list[str]) -> None:
             print(json.dumps(told | sums | {"error": error}), flush=True)
 
 
+def operations(log: Path, number: int) -> None:
+    """Writes a log of strace with so many operations, ten on each file, by eight threads in turn."""
+    time_us = 1_700_000_000_000_000
+    with log.open("w") as out:
+        for file in range(number // 10):
+            name = f"/w/{file % 100}/f{file}"
+            opened = f"3<{name}.new>"
+            sync = (f"fsync({opened})", "0")
+            # A third of the files is renamed, a third is removed, and a third is synced twice.
+            end = ([(f'rename("{name}.new", "{name}")', "0")], [(f'unlink("{name}.new")', "0")], [])
+            calls = [
+                (
+                    f'openat(AT_FDCWD</w>, "{name}.new", O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0644)',
+                    opened,
+                ),
+                *[(f'write({opened}, ""..., 4096)', "4096")] * 6,
+                sync,
+                *([sync] if file % 3 == 2 else []),
+                (f"close({opened})", "0"),
+                *end[file % 3],
+            ]
+            for call, result in calls:
+                seconds, micros = divmod(time_us, 1_000_000)
+                out.write(f"{100 + file % 8} {seconds}.{micros:06} {call} = {result} <0.000010>\n")
+                time_us += 20
+
+
 def watch_size(folder: str, done: threading.Event, peak: list[int]) -> None:
     """Notes the largest size of the files in a folder, in bytes."""
     while not done.wait(0.5):
@@ -286,7 +315,7 @@ def fit(results: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("make", "link", "measure", "shuffle", "fit"))
+    parser.add_argument("what", choices=("make", "link", "measure", "shuffle", "fit", "operations"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, nargs="+", default=[1])
     parser.add_argument("--requests", type=int, default=1_000_000)
@@ -302,6 +331,8 @@ def main() -> None:
         measure(chosen.folder, chosen.runs, chosen.memory, chosen.reports)
     elif chosen.what == "shuffle":
         shuffle(chosen.folder, chosen.runs, chosen.reports)
+    elif chosen.what == "operations":
+        operations(chosen.folder, chosen.requests)
     else:
         fit(chosen.folder)
 
