@@ -90,10 +90,12 @@ FORMATS = (
     "trace-dat",
     "perf-data",
     "blktrace",
+    "perfetto",
     "bpftrace-json",
     "events-jsonl",
     "ftrace",
     "perf",
+    "perf-trace",
     "strace",
     "blkparse",
     "bpftrace",
@@ -270,6 +272,22 @@ def blktraces() -> dict[str, bytes]:
     return seeds
 
 
+def perf_traces() -> dict[str, bytes]:
+    """Recordings of perf trace, and a line of each kind."""
+    lines = [
+        "     0.000 (185.882 ms): python3/219 fdatasync(fd: 4</data/a, b>)        = 0",
+        "   301.064 (         ): python3/221 fsync(fd: 6)                     ...",
+        "   301.064 (65.862 ms): python3/221  ... [continued]: fsync())        = -1 EIO (Input/output error)",
+        "         ? (         ): :213/213  ... [continued]: fdatasync())       = 0",
+        "   400.001 ( 0.010 ms): msync(start: 0x7f00, len: 4096, flags: SYNC)  = 0",
+        "LOST 12 events!",
+    ]
+    seeds = {"lines": ("\n".join(lines) + "\n").encode()}
+    for file in sorted((DATA.parent / "perf-trace").glob("*.txt")):
+        seeds[file.stem] = file.read_bytes()[:MAX_BYTES]
+    return seeds
+
+
 def blkparses() -> dict[str, bytes]:
     """Heads and ends of blkparse's output, and a line of each kind."""
     lines = [
@@ -416,6 +434,7 @@ def round_trips() -> dict[str, bytes]:
         "events-jsonl": {name: data for name, data in low_levels.items() if data},
         "ftrace": ftraces(),
         "perf": perfs(),
+        "perf-trace": perf_traces(),
         "strace": straces(),
         "blkparse": blkparses(),
         "bpftrace": logs(),
@@ -488,7 +507,11 @@ def main(folder: Path) -> None:
             continue
         for number, options in enumerate((b"\x00\x00", b"\x04\x07")):
             (folder / "convert" / f"json-{name}-{number}").write_bytes(data + options)
-    for target, seeds in (("source_blktrace", blktraces()), ("source_blkparse", blkparses())):
+    for target, seeds in (
+        ("source_blktrace", blktraces()),
+        ("source_blkparse", blkparses()),
+        ("source_perf_trace", perf_traces()),
+    ):
         (folder / target).mkdir(parents=True, exist_ok=True)
         options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")
         for name, data in seeds.items():

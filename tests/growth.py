@@ -337,6 +337,13 @@ def _pieces(n: int) -> list[str | bytes]:
     return [log.format(100 + i, 100 + i) for i in range(n // 10)]
 
 
+def _perf_trace(n: int) -> list[str | bytes]:
+    """Calls of many threads, each interrupted by the next one."""
+    begun = (f"{i}.000 (         ): t/{i} fsync(fd: 3)   ...\n" for i in range(1, n))
+    ended = (f"{i}.000 ({n}.000 ms): t/{i}  ... [continued]: fsync()) = 0\n" for i in range(1, n))
+    return ["".join([*begun, *ended])]
+
+
 def _recorders(n: int, lost: bool) -> list[str | bytes]:
     """The ring buffer and strace record the same calls. With `lost`, the ring buffer lost the calls of one thread after the first one."""
     ring = ["# tracer: nop"]
@@ -553,6 +560,7 @@ CASES = {
     "writes and losses": Case(lambda n: _writes(n, "losses"), "writes"),
     # The merge asks every input for its watermark at each step, which is little work: 30 steps for each pair of inputs.
     "inputs": Case(_pieces, limit=2.0),
+    "calls of perf trace": Case(_perf_trace),
     "two recorders": Case(lambda n: _recorders(n, lost=False), flags="joined"),
     "two recorders, one of which lost events": Case(
         lambda n: _recorders(n, lost=True), flags="joined"
@@ -568,6 +576,7 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
         fuzz_seeds.straces,
         fuzz_seeds.blkparses,
         fuzz_seeds.perfs,
+        fuzz_seeds.perf_traces,
         fuzz_seeds.bpftrace_jsons,
         fuzz_seeds.write_texts,
     )

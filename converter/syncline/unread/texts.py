@@ -68,13 +68,6 @@ KINDS = (
         (r"^\s*Summary of events:\s*$", r"^\s*syscall\s+calls\s+(?:errors\s+)?total\s+min\s+avg"),
     ),
     Kind(
-        "the output of perf trace",
-        "when each call ran, for which descriptor, and how long",
-        "what an fsync waited for",
-        _RECORD,
-        (r"^[\d\s.]*\((?:\s*[\d.]+ ms| *)\): \S",),
-    ),
-    Kind(
         "the summary of strace -c, which adds the calls up",
         "how often each call was made, and its time in total",
         "how long a single fsync took, or of which file",

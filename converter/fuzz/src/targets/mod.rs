@@ -14,6 +14,7 @@ mod source_events_jsonl;
 mod source_ftrace;
 mod source_perf;
 mod source_perf_data;
+mod source_perf_trace;
 mod source_perfetto;
 mod source_strace;
 mod source_trace_dat;
@@ -36,6 +37,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("source_ftrace", source_ftrace::run),
     ("source_perf", source_perf::run),
     ("source_perf_data", source_perf_data::run),
+    ("source_perf_trace", source_perf_trace::run),
     ("source_perfetto", source_perfetto::run),
     ("source_strace", source_strace::run),
     ("source_bpftrace", source_bpftrace::run),
