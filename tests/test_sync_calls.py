@@ -222,7 +222,7 @@ def test_reports_count_calls(forms: dict[str, Path], form: str) -> None:
 @pytest.mark.parametrize("form", ENGINES)
 def test_the_answer_counts_calls(forms: dict[str, Path], form: str) -> None:
     said = ok("report", str(forms[form]))
-    assert "104 syncs (512 requests) of 2 files and of whole file systems by 13 threads" in said
+    assert "104 syncs (512 requests) of 2 files, 12 of whole file systems, by 13 threads" in said
     assert "whole file systems, sync (12 threads): 504 ms" in said
     assert "without a known path" not in said
 

@@ -713,8 +713,10 @@ def _total(total: Row, of_kernel: int) -> str:
     if of_kernel:
         syncs += f" (and {of_kernel:,} by threads of the kernel)"
     of = f" of {count(total['files'], 'file')}" if total["files"] else ""
-    if total["whole"]:
-        of += f"{' and' if of else ''} of whole file systems"
+    if total["whole"] == total["syncs"]:
+        of += " of whole file systems"
+    elif total["whole"]:
+        of += f", {total['whole']:,} of whole file systems,"
     by = f" by {count(total['threads'], 'thread')}" if total["threads"] else ""
     runs = f" in {total['runs']:,} runs" if total["runs"] > 1 else ""
     if not total["known"]:
