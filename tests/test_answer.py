@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from syncline import _core, terminal
+from syncline.advice import with_advice
 from syncline.inputs import Reading, opened
 from syncline.recordings import Filter
 from syncline.render import answer as rendered
@@ -522,7 +523,7 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
         return said.get("cause", "")
 
     zeros: dict[str, Any] = dict.fromkeys((one.name for one in catalogue.load("neighbours").columns), 0)  # fmt: skip
-    row = zeros | {"process": "dd", "cgroup": "/neigh", "kind": "writes", "syncs": 7, "cost_ns": 2_000_000}  # fmt: skip
+    row = zeros | {"process": "dd", "cgroup": "/neigh", "kind": "writes", "syncs": 7, "of_syncs": 9, "cost_ns": 2_000_000}  # fmt: skip
     nobody = {**row, "kind": "unrecorded", "process": None, "cgroup": None}
     work = {"commit logging": 60, "commit locking": 10, "device": 30}
     assert cause(work).startswith(
@@ -547,8 +548,8 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     # Below a quarter, a neighbour is not the cause; above, the larger one of two is first.
     assert "No neighbour that is recorded" in cause(work, [{**row, "share": 0.24}])
     assert cause(work, [{**row, "share": 0.4}]) == (
-        "In part a neighbour (inferred): dd in control group /neigh, which writes, delayed 7 syncs of others for 2 ms,"
-        " 40.0 % of their time. Next: put its files on another device, or limit its bandwidth (io.max)."
+        "In part a neighbour (inferred): dd in control group /neigh, which writes, delayed 7 of 9 syncs of others for 2 ms,"
+        " 40.0 % of the time of all. Next: put its files on another device, or limit its bandwidth (io.max)."
     )
     both = cause(work, [{**row, "share": 0.3}, {**nobody, "share": 0.6}])
     assert both.startswith("Mostly something that is not recorded, which held bios in the queue for 2 ms, 60.0 % of the time.")  # fmt: skip
@@ -635,6 +636,22 @@ def test_whose_bios_were_held_distinguishes_a_limit_from_a_busy_device(
     said = rendered._cause(made(phases={"queue": 90, "device": 10}, neighbours=[QUEUED], held=rows, limits=limits))  # fmt: skip
     assert said.startswith(what)
     assert ("the bios of all control groups" in said) == (held[1][2] == 6000)
+
+
+def test_no_change_is_proposed_while_something_unrecorded_had_most_of_the_time(
+    tmp_path: Path,
+) -> None:
+    """Whether it would help depends on what that is. Eight small files in a row are a finding otherwise."""
+    log = Log()
+    for number in range(8):
+        log.sync(1_000_000 + 20_000 * number, f"d/{number}", 7 + number, (0,))
+    (tmp_path / "a.txt").write_text(log.text())
+    with opened(str(tmp_path / "a.txt"), Reading()) as engine:
+        found = answer.read(engine)
+        held = replace(found, phases={"queue": 90, "device": 10}, neighbours=[QUEUED])
+        in_part = replace(held, neighbours=[{**QUEUED, "share": 0.4}])
+        assert with_advice(engine, held).advice is None
+        assert with_advice(engine, in_part).advice is not None
 
 
 def test_two_syncs_are_too_few_for_a_cause_that_is_not_recorded() -> None:

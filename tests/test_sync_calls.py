@@ -47,7 +47,7 @@ def calls(folder: Path, lines: str) -> list[Row]:
         )
         (sums,) = rows(path, engine, "SELECT COUNT(*) AS n, SUM(bytes) AS b FROM syncline_sync")
         assert sum(row["requests"] for row in found[name]) == sums["n"]
-        assert sum(row["bytes"] or 0 for row in found[name]) == sums["b"]
+        assert sum(row["bytes"] or 0 for row in found[name]) == (sums["b"] or 0)
     assert found["trace"] == found["tables"]
     return found["tables"]
 

@@ -1,4 +1,8 @@
--- Empty syncs: who asks for persistence of data that is not dirty.
+-- Empty syncs: who calls sync although no data are written for it.
+--
+-- That does not make it needless: it may have waited for a commit or a flush
+-- without which other data would not be durable. The report durability says
+-- for each what it waited for.
 --
 -- A sync is empty if it caused no bio, because nothing was dirty or another
 -- thread was already writing it. A sync that failed is not empty, because its

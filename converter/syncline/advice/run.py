@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from syncline.report import Table, catalogue, metadata, run_query
-from syncline.report.answer import Answer, is_small, read_causes
+from syncline.report.answer import Answer, causes, is_small, read_causes
 from syncline.report.run import check_trace, keep
 from syncline.report.tables import SqlEngine
 
@@ -43,6 +43,8 @@ _FACTS = "SELECT key, value FROM syncline_meta"
 _OF_ANSWER = {_UNRECORDED, "neighbour", "cpu"}
 # The part of the wall time from which on a finding is worth a sentence of the answer.
 _WORTH = 0.01
+# Above this part of the time, something unrecorded is what to look at first.
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,16 @@ def advise(engine: SqlEngine, wanted: Iterable[str] | None = None) -> list[Advic
 def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
     """Returns the answer with the finding that is worth most to the program, unless there are too many syncs to look for it.
 
-    Findings about others are not among them, because the answer's own sentences are about these.
+    Findings about others are not among them, because the answer's own sentences are about these. Nor is there one where something that is not
+    recorded held the bios most of the time, because whether a change of the program helps depends on what that is.
 
     Raises:
         EngineError: a query failed.
     """
     if not answer.total["known"] or not is_small(engine, answer.total):
+        return answer
+    worst = causes(answer.neighbours, answer.phases)[:1]
+    if any(finding == "unrecorded" and share > _MOSTLY for share, finding, _ in worst):
         return answer
     worth = [
         one

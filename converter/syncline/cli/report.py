@@ -117,7 +117,7 @@ def command(
     from syncline.report import answer, catalogue, neighbours
     from syncline.report.inspect import statements as statements_of_why
     from syncline.report.inspect import why_empty
-    from syncline.report.run import caveats, run_report, statements
+    from syncline.report.run import caveats, lacks_reads, run_report, statements
 
     others_of_run, names = _logs_among(names)
     wants_answer = not names and form != "csv"
@@ -169,6 +169,8 @@ def command(
                 between = "\n" if number and not is_joined else ""
                 if is_joined:
                     out.write(("," if number else "{") + f'"{report.name}": ')
+                if lacks_reads(open_engine, report.name):
+                    notes.append(f"note: {report.name}: reads are not in this recording.\n")
                 if report.name == "neighbours" and others is not None:
                     out.write(
                         between + render.exporter(form)(_chosen(choice, others, report), report)

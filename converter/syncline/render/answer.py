@@ -422,7 +422,7 @@ def _cause_of(row: Row, answer: Answer) -> tuple[str, str]:
             "syncline advise INPUT, which says where to look for it",
         )
     return (
-        f"a neighbour (inferred): {_who(row)} delayed {count(row['syncs'], 'sync')} of others for {cost}, {share} of their time",
+        f"a neighbour (inferred): {_who(row)} delayed {row['syncs']:,} of {count(row['of_syncs'], 'sync')} of others for {cost}, {share} of the time of all",
         "put its files on another device, or limit its bandwidth (io.max)",
     )
 
@@ -866,10 +866,10 @@ def _neighbour(row: Row) -> str:
     if row["kind"] not in _DOES:
         # A journal commits for the sync that waits, too.
         return (
-            f"{_who(row)} worked while {syncs:,} of {of_syncs} waited, for {cost} ({share} of their time), {how}. For whom"
+            f"{_who(row)} worked while {syncs:,} of {of_syncs} waited, for {cost} ({share} of the time of all), {how}. For whom"
             " is not recorded: it may have been for these syncs."
         )
-    return f"{_who(row)} delayed {syncs:,} of {of_syncs} of others for {cost} ({share} of their time), {how}."
+    return f"{_who(row)} delayed {syncs:,} of {of_syncs} of others for {cost} ({share} of the time of all), {how}."
 
 
 def _certainty(row: Row) -> str:

@@ -217,14 +217,27 @@ def _values_of(key: str) -> str:
     return f"SELECT DISTINCT value FROM syncline_meta WHERE key = '{key}' ORDER BY value"
 
 
+# Of what was at a device, in which somebody who reads would be a row or a part of one.
+_OF_DEVICES = ("device", "bystanders", "neighbours")
+
+
+def lacks_reads(engine: SqlEngine, report: str) -> bool:
+    """Whether a report has rows of what was at a device, and the input no bio that reads."""
+    return report in _OF_DEVICES and not run_query(engine, _reads()).rows[0][0]
+
+
+def _reads() -> str:
+    return catalogue.read_sql("commands/answer", "reads")
+
+
 def statements(reports: Iterable[str]) -> list[str]:
-    """Returns the SQL of reports and of what is said above them.
+    """Returns the SQL of reports and of what is said about them.
 
     Raises:
         UnknownReport: there is no report of one of the names.
     """
     facts = ("request_filter", "tables")
-    said = [_NUMBERS, _LOST, _LACKING, _LACKING_BIOS, _edges(), _failures()]
+    said = [_NUMBERS, _LOST, _LACKING, _LACKING_BIOS, _edges(), _failures(), _reads()]
     said += map(_values_of, facts)
     return said + [catalogue.load(name).sql for name in reports]
 

@@ -19,7 +19,7 @@ use super::values::device;
 use super::write_events::WriteEventName;
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, SOURCES, Source,
-    SourceOptions, TORN_LINE, bpftrace_json, by_name, perf_data, perf_script, strace, torn, trace_dat,
+    SourceOptions, TORN_LINE, bpftrace_json, by_name, perf_data, perf_script, perf_trace, strace, torn, trace_dat,
 };
 use crate::error::{Error, Refused, Result};
 use crate::event::probe::Probe;
@@ -333,13 +333,21 @@ fn event(object: &LogObject<'_>, kind: Kind, batch: &mut Batch) -> Result<Event,
     Ok(event)
 }
 
-/// Returns whether an event may lack a thread. strace does not print the id of a single thread. An event for btetto may be on a track that
+/// Returns whether an event may lack a thread. strace and perf trace do not print the id of a single thread. An event for btetto may be on a track that
 /// is not a thread. perf and the kernel's binary records have -1 for a CPU without a thread. If a low-level log is converted to another one,
 /// the source of its events is this format.
 fn may_lack_task(object: &LogObject<'_>) -> bool {
     matches!(
         object.word("source"),
-        Some(strace::NAME | bpftrace_json::NAME | perf_script::NAME | perf_data::NAME | trace_dat::NAME | NAME)
+        Some(
+            strace::NAME
+                | perf_trace::NAME
+                | bpftrace_json::NAME
+                | perf_script::NAME
+                | perf_data::NAME
+                | trace_dat::NAME
+                | NAME
+        )
     )
 }
 

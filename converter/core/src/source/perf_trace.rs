@@ -13,12 +13,10 @@
 //! LOST 12 events!
 //! ```
 
-use memchr::{memchr, memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use super::cursor::{Cursor, whole};
-use super::{
-    Batch, Explanation, InputTraits, Lines, NoteKind, Problem, Reader, Source, SourceOptions, last_newline, lines,
-};
+use super::{Batch, Explanation, InputTraits, Lines, NoteKind, Problem, Reader, Source, SourceOptions, lines};
 use crate::error::Result;
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK, errno};
 use crate::input_file::Input;
@@ -31,7 +29,7 @@ const COMM_BYTES: usize = 15;
 const MAX_TID: u64 = 1 << 22;
 const MICRO: i64 = 1_000;
 const BAD_LINE: &str = "it is not `TIME (DURATION ms): NAME/TID CALL(...) = RESULT`, as perf trace prints a call";
-const NO_TIME: &str = "it has no time, and no line before it has one";
+const NO_TIME: &str = "it has no time, because perf no longer knew when the call began";
 
 pub struct PerfTrace;
 
@@ -84,13 +82,10 @@ impl Source for PerfTrace {
 
 impl Lines for PerfTrace {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
-        // A line without a time follows one that has one.
-        last_newline(bytes, |_, after| after.first().is_some_and(|_| !after.trim_ascii_start().starts_with(b"?")))
+        memrchr(b'\n', bytes).map(|newline| newline + 1)
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        // perf prints a line when the call returns, or another one begins.
-        let mut printed_at = None;
         for text in lines(chunk) {
             batch.lines += 1;
             if text.trim_ascii().is_empty() {
@@ -104,15 +99,16 @@ impl Lines for PerfTrace {
                 batch.unparsed(text, BAD_LINE);
                 continue;
             };
-            let ended = line.entered.map(|at| at.saturating_add(line.dur.unwrap_or(0)));
-            let Some(at) = ended.or(printed_at) else {
+            // perf no longer knows the entry of the call that the line ends.
+            let Some(entered) = line.entered else {
                 batch.unparsed(text, NO_TIME);
                 continue;
             };
-            printed_at = printed_at.max(Some(at));
+            let exited = entered.saturating_add(line.dur.unwrap_or(0));
             match line.op() {
-                Some(op) => line.sync(op, at, options, batch),
+                Some(op) => line.sync(op, (entered, exited), options, batch),
                 None if line.part == Part::Rest => {}
+                None if options.keep_extras => line.event(entered, Kind::Other, &[line.call], options, batch),
                 None => batch.other(|| line.call),
             }
         }
@@ -196,17 +192,22 @@ impl<'a> Line<'a> {
         is_sync.then_some(op)
     }
 
-    /// Adds the entry and the exit, as far as the line has them. `at`: the time of the exit.
-    fn sync(&self, op: Op, at: i64, options: &SourceOptions, batch: &mut Batch) {
-        if let (Some(entered), true) = (self.entered, self.part != Part::Rest) {
+    /// Adds the entry and the exit, as far as the line has them.
+    fn sync(&self, op: Op, (entered, exited): (i64, i64), options: &SourceOptions, batch: &mut Batch) {
+        if self.part != Part::Rest {
             let path = path(self.args).map_or(NameId::NONE, |path| batch.names.intern(path));
             let kind = Kind::CallEnter { op, stack: NameId::NONE, path, call_only: true };
             self.event(entered, kind, &[self.call], options, batch);
         }
         if self.ret.is_some() {
-            let untimed = self.entered.is_none() || self.dur.is_none();
-            let kind = Kind::CallExit { op, ret: self.ret, stack: NameId::NONE, untimed, entry_lost: false };
-            self.event(at, kind, &[self.call, b"_exit"], options, batch);
+            let exit = Kind::CallExit {
+                op,
+                ret: self.ret,
+                stack: NameId::NONE,
+                untimed: self.dur.is_none(),
+                entry_lost: false,
+            };
+            self.event(exited, exit, &[self.call, b"_exit"], options, batch);
         }
     }
 

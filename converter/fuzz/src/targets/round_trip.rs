@@ -76,6 +76,9 @@ fn plain(event: &Event, names: &Names) -> String {
             let texts = [path, fs, function].map(text);
             format!("{texts:?} {scope:?} {dev} {ino} {generation} {datasync:?}")
         }
+        Kind::SyncEnd { id, ret, fs, dev, ino, datasync } => {
+            format!("{id} {ret} {:?} {dev} {ino} {datasync:?}", text(fs))
+        }
         Kind::Mark { phase, name, key } => format!("{phase:?} {:?} {key}", text(name)),
         other => format!("{other:?}"),
     };
