@@ -9,11 +9,11 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Request that the bio belongs to. Null for background writeback, for reads,
   -- and if it is not known whose the bio is.
   sync_id LONG,
-  -- The commit of `syncline_journal` in which the thread submitted the bio:
-  -- data of files, or what goes to the journal. Null if the thread was in none,
-  -- and if its commit, or the start of that, is not recorded. Bios of btrfs,
-  -- f2fs and xfs have none: their commits are not recorded, or other threads
-  -- write the log.
+  -- The commit of `syncline_journal` in which the thread submitted the bio,
+  -- which holds data of files or goes to the journal. Null if the thread was in
+  -- none, and if its commit, or the start of that, is not recorded. Bios of
+  -- btrfs, f2fs and xfs have none, because their commits are not recorded or
+  -- other threads write the log.
   commit_id LONG,
   -- Request id given by the tracer, as in syncline_sync. 0 for background
   -- writeback. An id above 2^63-1 is shown as its two's complement. Null if the
@@ -27,9 +27,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   dur_ns DURATION,
   -- From bio_submit to the issue: the time before the block layer handed the
   -- bio, or its first part, to the driver. A flush before the write is part of
-  -- it. If a partition or a device mapper redirects the bio, the driver of the
-  -- device below counts. Null if the submit is missing or the issue is not
-  -- recorded.
+  -- it. If a partition or a device mapper redirects the bio, the time ends when
+  -- the driver of the device below gets it. Null if the submit is missing or
+  -- the issue is not recorded.
   queue_ns DURATION,
   -- From the issue to bio_complete. On a device without FUA, the flush after a
   -- write with FUA is part of it. Null if the completion is missing or the
@@ -125,10 +125,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- if there is no writer, or if that of one of them is not known.
   writers_cgroup STRING,
   -- `sync` if the bio belongs to a request, else `background`. Null for a read
-  -- and a discard, and if it is not known whether the bio belongs to a request:
+  -- and a discard, and where nothing says whether the bio belongs to a request:
   -- in a recording that shows no syncs (`syncs_recorded` in `syncline_meta` is
-  -- `no`), of a request of the block layer, and of a bio whose thread may be in
-  -- a sync without a start in the log.
+  -- `no`), for a request of the block layer, and for a bio whose thread may be
+  -- in a sync without a start in the log.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. A bio without a request is `inferred` if a line is torn that

@@ -21,9 +21,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_file_op (
   -- `rename`, `link`, `symlink`, `unlink`, `rmdir`, `mkdir`, `close`, `dup` or
   -- `exit`.
   op STRING,
-  -- Descriptor of the file: that which open returned, and for `dup` the old
-  -- one, as `ret` has the new one. Null if the call names its file by a path,
-  -- if an open failed, and if it is not known.
+  -- Descriptor of the file. For `open` it is the new one, and for `dup` the old
+  -- one, because `ret` has the new one. Null if the call names its file by a
+  -- path, if an open failed, and if it is not known.
   fd LONG,
   -- Path of the file: the old name for `rename` and `link`, the link itself for
   -- `symlink`. A socket or a pipe in the notation of `strace -y`, such as

@@ -75,8 +75,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- file system does not record waits, or if one end of a wait is missing.
   journal_ns LONG,
   -- Time in cache flushes that the request's thread issued. Flushes issued by a
-  -- journal thread are in journal_ns. Flushes in a checkpoint of f2fs are in
-  -- both columns. 0 without a flush. Null like journal_ns.
+  -- journal thread are in journal_ns. A flush in a checkpoint of f2fs counts in
+  -- both. 0 without a flush. Null like journal_ns.
   flush_ns LONG,
   -- Part of `sync_start` to `sync_end` that is in none of writeback_ns,
   -- journal_ns and flush_ns. These may overlap. Null if one of them is null.
