@@ -1,4 +1,4 @@
-"""Words any error of an input, an engine or the machine: what is wrong, what to do, and whose fault it is.
+"""Puts any error of an input, an engine or the machine into words: what is wrong, what to do, and whose fault it is.
 
 The command line prints these words, and the Python API raises them, so that both say the same.
 """
@@ -46,7 +46,7 @@ class Problem:
 
 
 def described(error: BaseException) -> Problem | None:
-    """Words an error. None for an error that is a fault of Syncline."""
+    """Returns an error in words. None for an error that is a fault of Syncline."""
     if isinstance(error, _core.CoreError):
         return _of_core(error)
     if isinstance(error, EngineError | InputError):
@@ -82,7 +82,7 @@ def described(error: BaseException) -> Problem | None:
 
 def _of_core(error: _core.CoreError) -> Problem:
     message, hint, kind = error.args
-    # The core gives the beginning of a text without events. It may be that of a tool that people use instead.
+    # The core gives the beginning of a text without events, which may come from a tool that people use instead.
     wrong, head, looks_like_log = getattr(error, "unread", ("", b"", False))
     if text := explained(head, looks_like_log=looks_like_log):
         return Problem(f"{wrong}: {text.message}", text.hint, _OF_CORE[kind], text.has_lines)

@@ -1,12 +1,13 @@
--- The syncs of a file whose data were lost before they began: they could not be
--- written, and until the sync ends, nobody has written them without an error.
+-- The syncs of a file that had lost data before the sync began: a write of the
+-- data failed, and until the sync ends, nobody has written them without error.
 --
--- The kernel reports such an error once, and marks the data as clean. So a
--- later sync may succeed without them.
+-- The kernel reports such an error only once and then marks the data as clean,
+-- so a later sync may succeed although they are lost.
 --
--- Result: a row for each such sync, with `run`, `sync_id` and `lost_bytes`, how
--- much that is of its file; null if a size is not known. What was refused twice
--- counts once: a second try begins at the same place of the file.
+-- Result: a row for each such sync, with `run`, `sync_id` and `lost_bytes`, the
+-- size of the lost data; null if a part of the size is not known. Data
+-- whose write failed twice count once, because the second try begins at the
+-- same place of the file.
 --
 -- Example: SELECT sync_id, lost_bytes FROM lost_before!(sync, bio)
 CREATE PERFETTO MACRO lost_before(
@@ -39,7 +40,7 @@ AS
         AND _bio.last_offset >= _lost.last_offset)
       GROUP BY _lost.run, _lost.bio_id
     ),
-    -- Each place of a file that a sync lacks, however often it was refused.
+    -- Each place of a file that a sync lacks, however often its write failed.
     _place AS (
       SELECT
         _sync.run AS run,

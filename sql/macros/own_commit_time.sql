@@ -1,13 +1,13 @@
--- How long a device served what a sync needed of the commit that it started,
--- and nothing else meanwhile. Without neighbours, the sync would start such a
--- commit too. They make it longer only unseen: by requests that are not
--- recorded, or by what the device still does for their writes after it has
+-- How long a device served nothing but what a sync needed of the commit that it
+-- started. Without neighbours, the sync would start such a commit too, so this
+-- time is its own. Neighbours make it longer only unseen: by requests that are
+-- not recorded, or by what the device still does for their writes after it has
 -- completed them.
 --
--- A commit needs its last block, which says that it is whole. If it has three
--- blocks, which is the least, all are the sync's own: the others may hold what
--- somebody else changed. A cache that is written back may have to be emptied
--- for the last block, which takes the longer the more others wrote.
+-- A commit needs its last block, which says that it is whole. The other blocks
+-- may hold what somebody else changed, unless there are three in all, which is
+-- the least. The last block does not count on a device whose cache is written
+-- back, because emptying it takes the longer the more others wrote.
 --
 -- Result: a row for each sync with such a time, with
 --   run, sync_id  Of the sync.
@@ -23,7 +23,7 @@ AS
       SELECT
         of!(bio, (run, bio_id, ts_ns, queue_ns, rwbs, commit_id)),
         COALESCE(below, dev) AS _place,
-        -- Without an issue, it may be at the device from then on.
+        -- Without an issue, the bio may be at the device from its submit on.
         ts_ns + COALESCE(queue_ns, 0) AS _issue_ns,
         ts_ns + dur_ns AS _complete_ns
       FROM syncline_bio AS bio

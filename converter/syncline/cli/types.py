@@ -41,7 +41,7 @@ class FilePath(click.Path):
 
 
 class _Place(click.ParamType):
-    """A path, or another place of data, such as a URL. Nothing is looked up."""
+    """A path, or another place of data, such as a URL. Whether it exists is not checked here."""
 
     name = "PLACE"
 
@@ -51,7 +51,7 @@ class _Place(click.ParamType):
 
 
 class InputFormat(click.Choice):
-    """A format of inputs, also by the name that it had before, which people's scripts hold."""
+    """A format of inputs, also by its earlier name, which scripts may still use."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert(_core.EARLIER_SOURCES.get(value, value), param, ctx)
@@ -174,7 +174,7 @@ class _Fact(click.ParamType):
 
 
 class _Percent(click.ParamType):
-    """A share below 100 %, as a number; the sign is optional."""
+    """A share below 100 %, as a number; the % sign is optional."""
 
     name = "N%"
 

@@ -1,8 +1,8 @@
 """Splits a query for SQLite, the SQL of a trace processor, into steps.
 
-SQLite copies a table of WITH for each of its uses before it plans anything, with copies of the tables that this one uses in turn. So a
-chain of tables that each use the one before twice doubles the work at each link: of the report `neighbours` on a small trace, planning
-took six times as long as all the rest. What would be copied a lot therefore becomes a table of its own first.
+Before it plans anything, SQLite copies a table of WITH for each of its uses, together with the tables that this one uses in turn. So a
+chain of tables that each use the one before twice doubles the work at each link: planning the report `neighbours` for a small trace took
+six times as long as all the rest. A table that would be copied a lot is therefore created first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from functools import lru_cache
 __all__ = ["Staged", "staged"]
 
 _PREFIX = "_syncline_step_"
-# A table is created if it is used more than once and stands for at least so many selects: to create one takes about as long as to plan these.
+# A table is created if it is used more than once and stands for at least so many selects, because creating one takes about as long as
+# planning these.
 _MOST_COPIED = 12
 _KEPT = 100
 
@@ -54,7 +55,7 @@ def staged(sql: str) -> Staged:
     tables, rest = _split(sql)
     # The selects that SQLite plans for each use of a table.
     selects: dict[str, int] = {}
-    # How a later step begins that uses it.
+    # The definition of each table in the WITH of later steps.
     defined: dict[str, str] = {}
     created: list[str] = []
     before = []
@@ -120,7 +121,7 @@ def _closed(sql: str, at: int) -> int | None:
 
 
 def _words(sql: str) -> dict[str, int]:
-    """Returns how often a text has each word. A column may have the name of a table, which then only seems to be used more often."""
+    """Returns how often a text has each word. A table may seem to be used more often than it is, because a column has its name."""
     counts: dict[str, int] = {}
     for found in _WORD.finditer(sql):
         if found["word"]:

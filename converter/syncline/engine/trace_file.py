@@ -13,7 +13,7 @@ from .errors import DAMAGED, EngineError
 
 # Well below the request buffer of the embedded engine, so that each chunk fits one request.
 _CHUNK = 8 << 20
-# Small, because compressed data may grow a thousandfold.
+# Small, because data may grow a thousandfold when they are decompressed.
 _COMPRESSED_CHUNK = 1 << 17
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"

@@ -1,8 +1,8 @@
 -- Slowest: the sync that waited longest, and the phase with most of its time.
 --
--- `parts` is the number of its sync requests. `requests` counts those of its
--- bios that stand for a request of the block layer, because the bios in such a
--- request are not recorded.
+-- `parts` is the number of its sync requests. `requests` is how many of its
+-- bios are really requests of the block layer, because the recording lacks the
+-- bios in them.
 WITH
   slowest AS (
     SELECT

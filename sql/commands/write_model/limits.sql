@@ -1,5 +1,5 @@
--- The limits of dirty page cache: the median of what the events of `writes`
--- say.
+-- The limits of dirty page cache: the median over the events of `writes` that
+-- state them.
 --
 -- Columns:
 --   background_bytes  bytes  Background limit. Null if none was recorded.

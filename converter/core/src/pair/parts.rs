@@ -1,10 +1,10 @@
-//! Which requests may be of one call: what each syncs, and in which order the kernel does that.
+//! Decides which requests may belong to one call, by what each syncs and by the order in which the kernel makes them.
 
 use crate::collections::Map;
 use crate::event::probe::{Probe, SyncScope};
 use crate::event::{Dev, Event, Kind, Op};
 
-/// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
+/// Most requests in one open call, because `sync()` makes one for each inode. A call with more is closed without its exit.
 pub(super) const MAX_IN_CALL: usize = 16_384;
 /// A thread with so many requests after its last call makes them without calls.
 pub(super) const MAX_WITHOUT_CALL: u32 = 8;
@@ -14,15 +14,15 @@ pub(super) const MAX_WITHOUT_CALL: u32 = 8;
 pub(super) enum Part {
     /// Its start is not in the log.
     Unknown,
-    /// An event with an id, or of a stock kernel.
+    /// Its start is an event with an id, or one of a stock kernel.
     Other,
     File,
-    /// By a probe, which says which function of the kernel it is.
+    /// Its start is a probe, which says which function of the kernel syncs the file system.
     WholeFs(SyncScope, Dev),
 }
 
 impl Part {
-    /// Returns what a request syncs whose first event this is.
+    /// Returns what a request syncs, by its first event.
     pub(super) fn of(e: &Event) -> Self {
         match e.kind {
             Kind::Probe(Probe::SyncEnter { scope, dev, .. }) if scope.is_whole_fs() => Self::WholeFs(scope, dev),
@@ -33,8 +33,8 @@ impl Part {
     }
 }
 
-/// What one call has synced. Most make one request. `sync()` syncs the data of each file system, and then twice the journal of each; `syncfs()`
-/// does it for one.
+/// What one call has synced. Most calls make one request, but `sync()` syncs the data of each file system, and then twice the journal of
+/// each. `syncfs()` does so for one file system.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 #[derive(Debug, Default)]
 pub(super) struct Parts {
@@ -47,8 +47,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Adds what the next request of a thread syncs, or that of the one before if `is_backwards`. Returns whether it may be of the same call:
-    /// otherwise the thread has left that call, and its exit was lost.
+    /// Adds the next request of a thread, or the one before if `is_backwards`. Returns whether it may belong to the same call. If not, the
+    /// thread has left that call, and its exit was lost.
     pub(super) fn take(&mut self, op: Op, part: Part, is_backwards: bool) -> bool {
         let has_any = std::mem::replace(&mut self.has_any, true);
         match part {

@@ -1,11 +1,11 @@
-//! The file systems that report ends, and the requests that lack one.
+//! Notes which file systems report ends, and counts the requests that lack one.
 
 use crate::losses::{LossCount, Losses, Reason};
 use crate::names::NameId;
 
 #[derive(Debug, Default)]
 pub(in crate::pair) struct Ends {
-    /// By file system. There are few.
+    /// By file system, in a list because there are few.
     by_fs: Vec<(NameId, FsEnds)>,
 }
 
@@ -29,17 +29,17 @@ impl Ends {
         self.by_fs.iter().find(|(name, _)| *name == fs).map(|(_, ends)| ends)
     }
 
-    /// A sync function of this file system has reported its end.
+    /// Notes that a sync function of this file system has reported its end.
     pub(in crate::pair) fn see(&mut self, fs: NameId) {
         self.of(fs).are_seen = true;
     }
 
-    /// Whether a sync function of this file system has reported its end until now.
+    /// Returns whether a sync function of this file system has reported its end so far.
     pub(in crate::pair) fn are_seen(&self, fs: NameId) -> bool {
         self.find(fs).is_some_and(|ends| ends.are_seen)
     }
 
-    /// Whether requests of this file system have lacked their ends until now, and none has had one.
+    /// Returns whether requests of this file system have lacked their ends so far, and none has had one.
     pub(in crate::pair) fn are_missing(&self, fs: NameId) -> bool {
         self.find(fs).is_some_and(|ends| !ends.are_seen && ends.missing.count > 0)
     }
@@ -51,7 +51,7 @@ impl Ends {
         missing.show(Some(ts), example);
     }
 
-    /// Passes on what was counted, at the end of the inputs.
+    /// Passes on the counts at the end of the inputs. A file system without any end has another reason: nobody recorded its ends.
     pub(in crate::pair) fn finish(&mut self, losses: &mut Losses) {
         for (_, FsEnds { are_seen, missing }) in self.by_fs.drain(..) {
             losses.merge_one(if are_seen { Reason::EndMissing } else { Reason::EndsNotRecorded }, &missing);

@@ -237,7 +237,10 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
                 return None;
             }
             let status = fields.extras[..fields.extras_len].iter().find(|(key, _)| *key == b"status");
-            let error = status.and_then(|(_, status)| errno_of_status(whole(status, Cursor::signed)?));
+            // The kernel prints no zero before a number, so a line with one is damaged.
+            let is_whole = |status: &[u8]| matches!(status, b"0") || !matches!(status, [b'0', ..] | [b'-', b'0', ..]);
+            let status = status.map(|&(_, status)| status).filter(|status| is_whole(status));
+            let error = status.and_then(|status| errno_of_status(whole(status, Cursor::signed)?));
             Kind::BioComplete { bio: fields.bio.unwrap_or(0), sector, dev: fields.dev, error }
         }
         EventName::Start => {
