@@ -206,7 +206,7 @@ impl Error {
     }
 }
 
-/// What to do about an error that is of a limit and not of the file.
+/// Returns what to do about an error that is of a limit and not of the file.
 fn limit_hint(source: &io::Error) -> Option<String> {
     // The crate that names temporary files wraps the error of the system.
     let text = source.to_string();

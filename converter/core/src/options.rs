@@ -1,4 +1,4 @@
-//! What a caller can ask of a conversion.
+//! The options of a conversion.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Options {
     pub source_options: SourceOptions,
     /// Reorder window, in ns.
     pub window_ns: i64,
-    /// What the caller knows about inputs, by path.
+    /// The caller's knowledge of inputs, by path.
     pub hints: HashMap<String, InputHints>,
     pub marks: Vec<Mark>,
     /// Predicted writes, which a trace shows.
@@ -44,7 +44,7 @@ pub struct Options {
     pub device_names: Vec<(Dev, String)>,
     /// The devices below each device, as far as the recorder found them.
     pub devices_below: DevicesBelow,
-    /// What the kernel says of the write cache of each device: `write back`, or `write through` if it needs no flush.
+    /// The write cache of each device, in the kernel's words: `write back`, or `write through` if it needs no flush.
     pub write_caches: Vec<(Dev, String)>,
     /// By control group: what limits it, in words.
     pub limits: Vec<(String, String)>,
@@ -56,7 +56,7 @@ pub struct Options {
     pub one_of_several: bool,
     /// Parser threads of each log; 0 for the number of cores.
     pub workers: usize,
-    /// What is written of a folder of tables.
+    /// The part of a folder of tables that is written.
     pub table_contents: Contents,
     /// In CSV, a quote before each text that a spreadsheet would take for a formula.
     pub quotes_formulas: bool,

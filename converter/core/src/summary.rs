@@ -1,4 +1,4 @@
-//! What a conversion has read and lost, for its caller.
+//! The summary of a conversion for its caller: what it has read and lost.
 
 use crate::event::{Kind, MarkPhase};
 use crate::losses::Losses;

@@ -10,7 +10,7 @@ const MAX_REDIRECTED: usize = 65_536;
 /// The devices directly below each device, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct DevicesBelow {
-    /// What the recorder found.
+    /// The devices directly below each one, as the recorder found them.
     recorded: BTreeMap<Dev, Vec<Dev>>,
     /// How many bios were redirected from a device to each other one.
     redirected: BTreeMap<Dev, BTreeMap<Dev, u64>>,

@@ -117,7 +117,7 @@ impl<T> Default for Decided<T> {
 /// Sectors, as the first one and the size in bytes.
 pub(crate) type Gap = (i64, u64);
 
-/// What a completion ends.
+/// The effect of a completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ended<T> {
     /// The bios that leave.
@@ -155,7 +155,7 @@ pub(crate) struct Completion {
     pub(crate) sector: i64,
     /// 0 once the flush after a write is done.
     pub(crate) bytes: u64,
-    /// What the device was asked for. FUA is missing if the device has none.
+    /// The flags that the device was given. FUA is missing if the device has none.
     pub(crate) flags: BioFlags,
     pub(crate) error: Option<i32>,
     /// It is the end of one bio, and not of a request.
@@ -684,7 +684,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         let issue =
             device.at_sector(sector).into_iter().find(|(place, _)| *place == first).and_then(|(_, bio)| bio.issue);
         if let Some(Issue { last_sector, last_end, .. }) = issue.filter(|issue| issue.last_sector == sector) {
-            // What was merged into the request is done with it.
+            // Bios that were merged into the request are done with it.
             let sectors = last_sector..last_end;
             let (found, _) = device.all_in(&sectors, false, |queued| queued.queued_ts <= ts);
             let merged = found.iter().filter(|bio| bio.place.start > sector && bio.is_issued_as(&sectors));

@@ -92,7 +92,7 @@ struct Moment {
     kind: Option<usize>,
 }
 
-/// What one log's record of a fact is worth.
+/// How one log's record of a fact relates to the authoritative log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It comes from the authoritative log.

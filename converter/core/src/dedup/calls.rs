@@ -119,12 +119,12 @@ pub(super) struct ThreadCalls {
     unused_exits: Vec<Exit>,
 }
 
-/// What becomes of a thread's event.
+/// The outcome of a thread's event.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// Events to emit, in this order, with their locations.
     pub(super) events: Vec<(Event, Location)>,
-    /// What a duplicate adds to the open call.
+    /// Details that a duplicate adds to the open call.
     pub(super) detail: Option<CallDetail>,
     /// Duplicates: where they are in the inputs, where the event is that is used, and what they are.
     pub(super) duplicates: Vec<(Location, Location, String)>,

@@ -98,7 +98,7 @@ impl Provenance {
     }
 }
 
-/// What another log adds to the open call of a thread.
+/// Details that another log adds to the open call of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct CallDetail {
     pub tid: u32,
@@ -112,13 +112,13 @@ pub struct CallDetail {
     pub call_only: bool,
 }
 
-/// What the stage emits.
+/// The output of the stage.
 pub enum Deduplicated {
     Event(Event, Provenance),
     CallDetail(CallDetail),
 }
 
-/// What a file reports.
+/// The kinds of events that a file reports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reports {
     calls: bool,

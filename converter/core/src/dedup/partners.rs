@@ -102,7 +102,7 @@ struct Waiting {
     number: u64,
 }
 
-/// What has become of events that are not used.
+/// Events that are not used, by the reason.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// Those with a partner, and where that is.

@@ -26,7 +26,7 @@ const PATIENCE_NS: i64 = 100_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Compared {
     ts: i64,
-    /// What identifies it apart from its time.
+    /// Identifies the event, whatever its time.
     key: u64,
     /// It names a request by an id, so no other event has its key.
     is_unique: bool,
@@ -77,7 +77,7 @@ struct Review {
     is_again: bool,
 }
 
-/// What a comparison of two logs has found.
+/// The result of comparing two logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Comparison {
     equal: usize,

@@ -11,7 +11,7 @@ const BITS: usize = COUNT + 3;
 /// Letters that `rwbs` has at most.
 const LETTERS: usize = COUNT + 2;
 
-/// What the device is asked to do.
+/// The operation that the device is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Operation {

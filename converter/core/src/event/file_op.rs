@@ -8,7 +8,7 @@ pub const NO_FD: i32 = -1;
 /// No offset, no length, no duration.
 pub const NO_NUMBER: i64 = -1;
 
-/// What a call does to files.
+/// The effect of a call on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileOpKind {
     Open,

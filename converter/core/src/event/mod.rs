@@ -157,7 +157,7 @@ impl FastCommitStatus {
     }
 }
 
-/// What a fast commit of ext4 cannot hold.
+/// A change that a fast commit of ext4 cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FastCommitReason {
     Xattr,
@@ -203,7 +203,7 @@ impl FastCommitReason {
     }
 }
 
-/// What the scheduler, or a lock, reports of a thread.
+/// A report of the scheduler, or of a lock, about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadEvent {
     /// A CPU passes from one thread to another. `is_runnable`: the thread that leaves it could have continued.
@@ -221,7 +221,7 @@ pub enum ThreadEvent {
     LockWaitEnd,
 }
 
-/// What a marker of the application says of a mark.
+/// The part of a mark that a marker of the application states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkPhase {
     /// A moment. The mark lasts until the next one.
@@ -344,7 +344,7 @@ pub enum Kind {
     Other,
 }
 
-/// What a torn line would have said.
+/// The fact that a torn line would have stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TornFact {
     /// Page cache of a bio, or a bio of a request.
@@ -533,7 +533,7 @@ impl Kind {
 }
 
 impl Event {
-    /// What identifies an event. Its names, its process and its stack may be known to one input only.
+    /// Returns the part of an event that identifies it. Names, process and stack are left out, because only one input may know them.
     #[must_use]
     pub fn identity(mut self) -> Self {
         self.names_mut(&mut |name| *name = NameId::NONE);

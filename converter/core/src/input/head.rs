@@ -1,4 +1,4 @@
-//! What the head and the tail of an input show of its events, before the input is read.
+//! Looks at the events in the head and the tail of an input before the input is read.
 
 use std::collections::BTreeSet;
 

@@ -133,7 +133,7 @@ pub fn check_pid_is(inputs: &[OpenInput], is_process: bool) -> Result<()> {
     }
 }
 
-/// What to do about an input without thread ids.
+/// Returns what to do about an input without thread ids.
 pub(crate) fn thread_ids_hint(source: &dyn Source, input: &str) -> String {
     let advice = source.explain(Problem::NoThreadIds).map(|explanation| explanation.hint);
     format!("convert {input} on its own, or {}", advice.as_deref().unwrap_or("record it with thread ids"))

@@ -13,7 +13,7 @@ pub struct OpenInput {
     pub traits: InputTraits,
     /// Its place among the inputs of the command, from 0.
     pub given: usize,
-    /// What its head says about its events. Empty where nobody has asked: with one input.
+    /// The events in its head. Empty if it is the only input, because then nobody asks.
     pub head_events: HeadEvents,
 }
 

@@ -46,7 +46,7 @@ pub struct Input {
     consumed: Arc<AtomicU64>,
     /// The file, if it is a regular uncompressed file, which can be read at any offset.
     plain: Option<File>,
-    /// What has been undone in the text that `head` and `reader` give.
+    /// The changes of other tools that are undone in the text that `head` and `reader` give.
     undone: Vec<Pasted>,
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 const MAX_LINE_BYTES: usize = 1 << 20;
 const READ_BYTES: usize = 1 << 16;
 
-/// What has happened to the lines of a text.
+/// The changes that other tools have made to the lines of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub struct Pasted {
@@ -28,7 +28,7 @@ pub struct Pasted {
     pub has_colours: bool,
     /// Blanks are no-break spaces, as on a web page.
     pub has_hard_spaces: bool,
-    /// What another tool has written before each line.
+    /// The text that another tool has written before each line.
     pub prefix: Option<Prefix>,
 }
 
@@ -168,7 +168,7 @@ impl Utf16 {
     }
 }
 
-/// What a tool writes before each line of another text.
+/// The text that a tool writes before each line of another text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// `     7\t`, `7:`: the number of the line.
@@ -309,7 +309,7 @@ fn is_hex(byte: u8) -> bool {
     byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)
 }
 
-/// What all lines of a head begin with.
+/// The blanks, or marks of a quote, with which all lines of a head begin.
 pub struct Indent {
     pub len: usize,
     /// They are quoted, as in a mail. No format begins its lines so.

@@ -17,7 +17,7 @@ const CLOCK: &str = "clock";
 const REALTIME_OFFSET: &str = "realtime_offset_ns";
 const BOOT_ID: &str = "boot_id";
 
-/// What two clocks showed at two moments: (CLOCK_REALTIME, CLOCK_BOOTTIME), in ns.
+/// The times of two clocks at two moments: (CLOCK_REALTIME, CLOCK_BOOTTIME), in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPair {
     pub first: (i64, i64),
@@ -35,7 +35,7 @@ impl ClockPair {
     }
 }
 
-/// What the caller knows about an input that the input does not say.
+/// Facts about an input that the caller knows and the input does not state.
 #[derive(Clone, Debug, Default)]
 pub struct InputHints {
     /// Convert times of CLOCK_REALTIME to CLOCK_BOOTTIME.

@@ -14,7 +14,7 @@ use crate::source::{Batch, Chunks, FarTimes, OtherEvents, Parse, Reader, Statefu
 /// Maximum time that `Stream::take` waits for a batch.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What the worker threads of one input share.
+/// The state that the worker threads of one input share.
 struct Workers {
     /// The input, and the number of its next chunk.
     chunks: Mutex<(Box<dyn Chunks>, u64)>,

@@ -35,7 +35,7 @@ struct Seam {
     only_with: Option<Return>,
 }
 
-/// What tells that a thread has returned.
+/// An event by which a thread is known to have returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Return {
     Call(Op),
@@ -121,7 +121,7 @@ impl Parts {
 
     /// Takes the next event of an input, in the order of the input. A format without lines has no seams: nobody pastes it.
     pub fn observe(&mut self, event: &Event, location: Location, input: usize) {
-        // What is torn or lost may have the time of another event, or a wrong one.
+        // A torn or lost event may have the time of another event, or a wrong one.
         let has_own_time = !matches!(event.kind, Kind::Torn { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)));
         let has_place = event.line > 0 && has_own_time;
         let Some(of) = self.of_inputs.get_mut(input).filter(|_| has_place) else { return };

@@ -161,7 +161,7 @@ fn queues_of<E>(
         let mut joined = of_input;
         let mut has_repeats = false;
         for (at, &(event, location, _)) in (first..).zip(input) {
-            // What a torn line of another part held is not known.
+            // It is not known what a torn line of another part held.
             let torn_in = if matches!(event.kind, Kind::Torn { .. }) { part.1 } else { 0 };
             let equal = known.entry((log, event.identity(), torn_in)).or_default();
             if equal.used.is_empty() || equal.part != part {

@@ -39,7 +39,7 @@ pub struct Part {
     place: Place,
 }
 
-/// What has a temporary name in an open folder.
+/// A file or folder that has a temporary name in an open folder.
 struct Place {
     folder: OwnedFd,
     /// `None` once it has its name.

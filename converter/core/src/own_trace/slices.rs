@@ -107,7 +107,7 @@ pub(super) struct OpenWait {
 pub(super) struct OpenBio {
     values: [Value; columns::BIO.len()],
     ts: i64,
-    /// What its name says of the file of its request.
+    /// The file of its request, as its name says.
     file: NameId,
     singles: Singles,
     at_submit: Counters,

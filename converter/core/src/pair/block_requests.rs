@@ -46,7 +46,7 @@ impl Pairer {
         if gaps.is_empty() || !self.makes_requests_of(dev, flags) {
             return;
         }
-        // What was merged into a request may be of anybody, but most often is of the thread that began it.
+        // Bios that were merged into a request may be anybody's, but most often are of the thread that began it.
         let known = self.queues.of(flags).find(dev, sector, bytes, BioSlot::is_some);
         let may_be_of_thread = known.is_none_or(|slot| self.bios[slot].row.tid == e.tid);
         for (sector, bytes) in gaps {

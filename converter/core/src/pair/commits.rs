@@ -56,7 +56,7 @@ impl Pairer {
         Ok(())
     }
 
-    /// What started the commit of a transaction that begins now, and which request.
+    /// Returns what started the commit of a transaction that begins now, and which request.
     fn starter(&mut self, dev: Dev, transaction: u64, ts: i64) -> (Option<StartedBy>, Option<u64>) {
         let sees_requests = self.commits.sees_requests;
         let timer = self.commits.timer;
@@ -190,7 +190,7 @@ impl Pairer {
         let Commit { commit_id, dev, transaction, start, end, .. } = commit;
         self.commits.last.insert(task, Ended { commit_id, dev, transaction, start, end });
         if commit.dev.is_known() {
-            // What a fast commit cannot hold is in this one.
+            // This commit holds what a fast commit cannot.
             self.commits.journal(commit.dev).ineligible.take_if(|(ts, _)| *ts < commit.start);
         }
         for dev in [commit.dev, Dev::UNKNOWN] {

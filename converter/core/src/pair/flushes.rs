@@ -154,7 +154,7 @@ impl Pairer {
             device.ends.pop();
         }
         let flush = match of_place {
-            // What has no flush there had data, and is complete with the flush after it.
+            // A request that has no flush there had data, and is complete with the flush after it.
             Some(_) => device.take_first(|flush| flush.sector == of_place),
             None => device.take_first(|flush| flush.flushed.is_some() && flush.sector.is_none()),
         };

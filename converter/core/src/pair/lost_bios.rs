@@ -1,4 +1,4 @@
-//! What shows that events of bios were lost: sizes that do not agree, and completions that cannot be those of the bios at their address.
+//! Finds signs that events of bios were lost: sizes that do not agree, and completions that cannot belong to the bios at their address.
 
 use super::Pairer;
 use super::stores::slots::{BioSlot, RequestSlot};
@@ -44,7 +44,7 @@ impl Pairer {
         if folios.folios > 0 && fits {
             return;
         }
-        // What else a thread submits has no folios: the journal, metadata, direct I/O.
+        // Other bios that a thread submits have no folios: the journal, metadata, direct I/O.
         let is_page_cache = request.is_some() && bio.row.id != 0 && !self.requests[request].by_thread;
         let are_lost = folios.folios > 0 || bytes == 0 || is_page_cache;
         let is_shared = foreign > 0 || fs == b"f2fs";

@@ -22,7 +22,7 @@ const ON_DISK: [&[u8]; 6] = [b"ext2", b"ext3", b"ext4", b"xfs", b"btrfs", b"f2fs
 /// The prefixes of the names of kernel threads that make requests.
 const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
 
-/// What a request syncs.
+/// Returns what a request syncs.
 fn part_of(open: &OpenRequest) -> Part {
     match open.probe.as_ref().map(|state| state.scope) {
         _ if open.row.start.is_none() => Part::Unknown,

@@ -155,7 +155,7 @@ pub struct Pairer {
     /// Threads with a request that waits for their next call, and when it began.
     awaiting: VecDeque<(i64, u32)>,
     exits: Exits,
-    /// What is known of processes.
+    /// Processes, as far as they are known.
     processes: Map<u32, Process>,
     next_call_id: u64,
     /// Time of the first event.

@@ -19,7 +19,7 @@ const MAX_OF_THREAD: usize = 4096;
 
 const MAX_WAITING: usize = 16_384;
 
-/// What the names of threads begin with that write what others have changed, and make no sync.
+/// Threads that write what others have changed, and make no sync, have names that begin with one of these.
 const JOURNAL: &[u8] = b"jbd2/";
 const FLUSHER: &[u8] = b"kworker/";
 

@@ -35,7 +35,7 @@ pub(super) struct FolioWait {
     pub(super) other_complete: Option<i64>,
 }
 
-/// What is known of a request, in the order of time unless events were late.
+/// The known facts of a request, in the order of time unless events were late.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) bios: Vec<BioTimes>,

@@ -386,7 +386,7 @@ impl Pairer {
             false
         } else {
             let has_requests = self.block_requests.sees_inserts && !self.seen.bios && !self.probes.sees_bios;
-            // What was merged into a request of somebody else is in no event of the thread, and a device below may be all that is recorded.
+            // Bios that were merged into a request of somebody else are in no event of the thread, and a device below may be all that is recorded.
             let sees_none = self.block_requests.sees_submits_of(row.dev);
             self.seen.block_submits && (row.bios > 0 || sees_none)
                 // Probes may still report bios, and then the requests of the block layer are no rows.

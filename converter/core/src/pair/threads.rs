@@ -1,4 +1,4 @@
-//! What the threads of open requests do: they run, could run, or are blocked; they wait for locks and for folios.
+//! Follows the threads of open requests: they run, could run, or are blocked; they wait for locks and for folios.
 
 use super::Pairer;
 use super::phases::{Blocked, Evidence, FolioWait};

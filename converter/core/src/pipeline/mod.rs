@@ -1,4 +1,4 @@
-//! What happens to the merged batches of a run: pairing into rows, the low-level log, or the table of writes.
+//! Takes the merged batches of a run to one of three ends: rows by pairing, the low-level log, or the table of writes.
 
 mod adopted;
 pub(crate) mod low_level;
@@ -50,6 +50,6 @@ pub(crate) trait Pipeline {
 pub(crate) struct FinishedInputs<'a> {
     pub(crate) options: &'a Options,
     pub(crate) tallies: &'a [InputTally],
-    /// What the inputs say about themselves.
+    /// Facts that the inputs state about themselves.
     pub(crate) facts: &'a [(&'static str, String)],
 }

@@ -189,7 +189,7 @@ impl Pipeline for PairingPipeline<'_> {
     }
 
     fn finish(&mut self, inputs: &FinishedInputs<'_>, summary: &mut Summary) -> Result<()> {
-        // What the user says of the application replaces what the application says.
+        // The user's marks replace those of the application.
         let given = &inputs.options.marks;
         let marks = if given.is_empty() { self.pairing.pairer.marks(&self.adopter.names) } else { given.clone() };
         let mut of_threads = vec![("phases_seen".to_owned(), self.pairing.pairer.phases_seen())];

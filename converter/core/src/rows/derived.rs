@@ -1,5 +1,5 @@
-//! What a trace does not repeat: columns that follow from the slice of a row, its track, its call, its bios, or from what the trace says once
-//! for all rows. The writer of a trace, its reader and the SQL in sql/tables/perfetto/ use these rules.
+//! Columns that a trace does not repeat, because they follow from the slice of a row, its track, its call, its bios, or from what the trace
+//! says once for all rows. The writer of a trace, its reader and the SQL in sql/tables/perfetto/ use these rules.
 //!
 //! The writer leaves out a value only if the rules derive the same one. If they derive a value, or may derive one from what the trace says
 //! later, where the row has none, the row is written in full, and nothing is derived in it.
@@ -219,7 +219,7 @@ pub struct KnownProcess {
     pub cgroup: Value,
 }
 
-/// What a trace says once for all rows.
+/// Facts that a trace states once for all rows.
 #[derive(Debug, Default)]
 pub struct Known {
     pub request: Common<CommonRequest>,
@@ -227,7 +227,7 @@ pub struct Known {
     pub call: Common<i64>,
     /// `error` of bios.
     pub bio: Common<i64>,
-    /// What the id of a request is more than its `sync_id`.
+    /// The difference of a request's id from its `sync_id`.
     pub id_offset: Common<i64>,
     threads: HashMap<u32, Thread, FixedState>,
     processes: HashMap<u32, KnownProcess, FixedState>,
@@ -431,7 +431,7 @@ impl BioSums {
     }
 }
 
-/// What a trace says of the call of a request, in the call's slice.
+/// The call of a request, as its slice in a trace states it.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownCall {
     pub sync_id: u64,

@@ -5,7 +5,7 @@ use super::Value;
 use crate::event::{Dev, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 use crate::names::NameId;
 
-/// What a field is. A value that is null makes a field that is not known.
+/// The kind of a field: how it becomes a value of a column, and how it is read back. A null value makes a field that is not known.
 pub(super) trait Field {
     type Of: Copy;
 

@@ -255,7 +255,7 @@ pub struct WaitInterval {
     pub confidence: Confidence,
 }
 
-/// What the time of a request went to.
+/// The kind of a phase: what a request spent a part of its time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseKind {
     /// Its thread could run, and no CPU did run it.
@@ -406,7 +406,7 @@ pub struct Request {
     pub confidence: Confidence,
     /// In the order of their starts. They may be nested.
     pub waits: Vec<WaitInterval>,
-    /// What its time went to, in the order of time and apart from one another. The rest is the residue.
+    /// The phases that explain its time, in the order of time and without overlap. The rest is the residue.
     pub phases: Vec<PhaseSpan>,
     /// Whether all waits for (the journal, flushes) are recorded.
     pub waits_known: (bool, bool),
@@ -726,7 +726,7 @@ impl CommitKind {
     }
 }
 
-/// What a commit was started for.
+/// The reason for which a commit was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartedBy {
     Sync,

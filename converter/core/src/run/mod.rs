@@ -160,7 +160,7 @@ impl Sink for Nowhere {
     }
 }
 
-/// What the trace says of the conversion that wrote it.
+/// Returns the summary of the conversion that wrote a trace, as the trace states it.
 fn summary_of_trace(run: &RunRead) -> Summary {
     let number = |key: &str| run.fact(key).and_then(|text| text.parse().ok()).unwrap_or_default();
     let mut summary = Summary {

@@ -35,7 +35,7 @@ pub struct Filter {
 /// The processes of control groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroup {
-    /// What the user selected.
+    /// The group, or the part of its name, that the user selected.
     pub name: String,
     /// By process, whether it is in one of the selected groups. The group of others is not known.
     pub has_process: BTreeMap<u32, bool>,

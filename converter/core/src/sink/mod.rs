@@ -53,7 +53,7 @@ pub struct PredictedWrite {
     pub scenario: Option<String>,
 }
 
-/// What the write model says of a run.
+/// The prediction of the write model for a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prediction {
     /// The name of its rules.

@@ -1,4 +1,4 @@
-//! What the sample formats for flame graphs share: the weight of a sample and its frames. A sample is one request.
+//! The parts that all sample formats for flame graphs share: the weight of a sample and its frames. A sample is one request.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::names::{NameId, Names, text_of};
 use crate::rows::Request;
 use crate::stacks::demangle::one_line;
 
-/// What the weight of a sample measures.
+/// The measure by which a sample is weighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     Count,
@@ -52,7 +52,7 @@ impl Weight {
     }
 }
 
-/// What the frames of a sample are.
+/// The source of a sample's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The call stack of the sync call.

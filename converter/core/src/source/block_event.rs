@@ -6,7 +6,7 @@ use crate::event::{Dev, Kind, NO_SECTOR};
 
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// What an event of the block layer says.
+/// The fields of an event of the block layer.
 pub(super) struct BlockFields<'a> {
     pub(super) dev: Dev,
     /// `None` if it has none: flushes have all ones there.

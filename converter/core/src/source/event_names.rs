@@ -74,7 +74,7 @@ pub(super) fn errno_of_status(status: i64) -> Option<i32> {
 /// The kernel returns no larger one.
 const MAX_ERRNO: i32 = 4095;
 
-/// What happens to a bio or a request in the block layer.
+/// A step of a bio or a request through the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockEvent {
     Submit,

@@ -3,7 +3,7 @@
 
 use super::lines;
 
-/// What was done to a text, as in "it is WHAT", and what to do, in the imperative.
+/// A change that somebody made to a text. `what` follows "it is", and `hint` says in the imperative what to do about it.
 pub(super) struct Mend {
     pub(super) what: &'static str,
     pub(super) hint: &'static str,

@@ -120,7 +120,7 @@ fn lost(line: &[u8]) -> Option<u64> {
     whole(line.trim_ascii().strip_prefix(b"LOST ")?.strip_suffix(b" events!")?, Cursor::decimal)
 }
 
-/// What a line has of its call.
+/// The part of its call that a line has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -259,7 +259,7 @@ fn ms(cursor: &mut Cursor<'_>) -> Option<i64> {
     whole_ms.checked_mul(1_000)?.checked_add(us as i64)?.checked_mul(MICRO)
 }
 
-/// What a call returned: a number, or -1 and the name of an error, whose negative number the kernel returned.
+/// Returns the result of a call. -1 with the name of an error stands for the negative number of that error, which the kernel returned.
 fn result(text: &[u8]) -> Option<i64> {
     let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let number = words.next()?;

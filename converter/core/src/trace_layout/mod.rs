@@ -1,4 +1,4 @@
-//! What the writer and the reader of Syncline's traces both know: how facts are laid out in Perfetto's format.
+//! The layout of facts in Perfetto's format, which the writer and the reader of Syncline's traces share.
 
 mod address;
 mod category;

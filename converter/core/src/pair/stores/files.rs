@@ -51,7 +51,7 @@ pub struct Writers {
     pub cgroups: NameId,
 }
 
-/// What is known of files by device and inode, from syncs and from the recorder's tables.
+/// Files by device and inode, as syncs and the recorder's tables show them.
 #[derive(Debug, Default)]
 pub struct Files {
     by_inode: Map<(Dev, u64), File>,

@@ -1,6 +1,6 @@
-//! What calls are that no request takes.
+//! Decides what a call without a request is.
 
-/// What a call is that no request takes, in inputs that report requests of some file systems or none.
+/// The meaning of a call that no request takes, in inputs that report requests of some file systems or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pair) enum LoneCalls {
     /// The number of calls that wait.

@@ -1,4 +1,4 @@
-//! What pairing knows of a request only because probes report it, and of a folio that a probe has reported.
+//! Facts about a request, or about a folio, that only probes report.
 
 use super::slots::RequestSlot;
 use crate::event::probe::SyncScope;
@@ -18,7 +18,7 @@ pub(in crate::pair) type Owner = Option<(RequestSlot, u64)>;
 pub(in crate::pair) struct SyncFunction {
     pub(in crate::pair) name: NameId,
     pub(in crate::pair) scope: SyncScope,
-    /// What it syncs.
+    /// The file that it syncs.
     pub(in crate::pair) file: (Dev, u64),
     /// Its file system is on a disk, and no other is below it.
     pub(in crate::pair) is_on_disk: bool,
@@ -41,7 +41,7 @@ impl SyncFunction {
     }
 }
 
-/// What a function that is left says about the request that its thread is in.
+/// The meaning that leaving a function has for the request that its thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pair) enum Left {
     /// The request ends.
@@ -53,7 +53,7 @@ pub(in crate::pair) enum Left {
     Other,
 }
 
-/// What is known of a request that probes report.
+/// Facts about a request that probes report.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(in crate::pair) struct ProbeRequest {
@@ -63,7 +63,7 @@ pub(in crate::pair) struct ProbeRequest {
     pub(in crate::pair) files: Vec<(Dev, u64)>,
     /// The file systems whose data it has synced, by a function for that.
     pub(in crate::pair) synced: Vec<Dev>,
-    /// What its outermost function syncs. `None` if the begin of that is not in the log.
+    /// The scope of its outermost function. `None` if the begin of that function is not in the log.
     pub(in crate::pair) scope: Option<SyncScope>,
     /// It waits for flushes as for other bios, whose submits are reported.
     pub(in crate::pair) flushes_are_bios: bool,

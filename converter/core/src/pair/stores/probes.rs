@@ -1,4 +1,4 @@
-//! What probes have reported.
+//! Facts that probes have reported.
 
 use super::probe_bios::FillingBios;
 use super::probe_request::ProbeRequest;

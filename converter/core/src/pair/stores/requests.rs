@@ -63,7 +63,7 @@ pub(in crate::pair) struct OpenRequest {
     /// An end of a wait was lost: [of the journal, of a flush].
     pub(in crate::pair) torn_waits: [bool; 2],
     pub(in crate::pair) watch: Watch,
-    /// What its phases are found from.
+    /// The evidence for its phases.
     pub(in crate::pair) evidence: Evidence,
     /// The commit of its file system that had ended last at its end, if its source records no waits.
     pub(in crate::pair) last_commit: Option<EndedCommit>,

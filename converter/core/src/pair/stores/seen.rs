@@ -1,4 +1,4 @@
-//! What the inputs report, as far as their events have shown until now.
+//! The kinds of facts that the inputs report, as far as their events have shown so far.
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is another kind of event")]

@@ -1,4 +1,4 @@
-//! What the threads of open requests do, and which phases the inputs can show.
+//! The states of the threads of open requests, and the phases that the inputs can show.
 
 use crate::collections::Map;
 use crate::event::Dev;

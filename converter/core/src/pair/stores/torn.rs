@@ -1,4 +1,4 @@
-//! What torn lines say of events that are still to come.
+//! Facts from torn lines about events that are still to come.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::collections::Map;
 /// Ids and addresses of bios that are kept. A log that tears so many lines is torn throughout, so all of its next bios are doubtful.
 const MAX_KEPT: usize = 4096;
 
-/// What torn lines say of events that are still to come.
+/// Facts from torn lines about events that are still to come.
 #[derive(Default)]
 pub(in crate::pair) struct TornLines {
     /// There has been one.
@@ -23,7 +23,7 @@ pub(in crate::pair) struct TornLines {
     ids: HashSet<u64, FixedState>,
 }
 
-/// What a torn line of a task may have said.
+/// The facts that a torn line of a task may have stated.
 #[derive(Clone, Copy, Default)]
 pub(in crate::pair) struct TornTask {
     /// The entry of its next call.

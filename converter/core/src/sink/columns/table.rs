@@ -28,7 +28,7 @@ const BATCH_ROWS: usize = 1 << 13;
 const PAGE_ROWS: usize = 1 << 15;
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
-/// What is written of the columns of a folder of tables.
+/// The columns of a folder of tables that are written.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// The files are removed soon, so they are not compressed.

@@ -1,4 +1,4 @@
-//! What the trace says once for all rows, as instants on the track of the run: the values that most rows have, threads and processes.
+//! Writes once for all rows, as instants on the track of the run, the values that most rows have, threads and processes.
 
 use super::PerfettoTrace;
 use super::bios::thread_name;

@@ -73,7 +73,7 @@ pub struct PerfettoTrace {
     forget_at_bytes: usize,
     names: AnnotationNames,
     event_names: EventNames,
-    /// What the trace has said once for all rows.
+    /// The facts that the trace has stated once for all rows.
     known: Known,
     /// Sums of the bios that were written, by the `sync_id` of the request, until the request is written.
     bio_sums: HashMap<u64, (BioSums, Arrows), FixedState>,

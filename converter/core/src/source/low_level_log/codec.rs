@@ -159,7 +159,7 @@ impl Codec for Always<bool> {
     }
 }
 
-/// What a call returned.
+/// The result of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Ret;
 
@@ -556,7 +556,7 @@ impl Codec for Stack {
     }
 }
 
-/// What a torn line would have said.
+/// The fact that a torn line would have stated.
 #[derive(Clone, Copy)]
 pub(super) struct Fact;
 

@@ -1,4 +1,4 @@
-//! What the low-level log holds of each event: the name and the type of each field, and its place in `Kind`.
+//! The fields of each event in the low-level log: their names, their types, and their places in `Kind`.
 //!
 //! An event that has no row is read from the tracer's fields, which the log keeps: `Tracepoint::kind` decodes it, as for every other format.
 

@@ -1,4 +1,4 @@
-//! What a chunk holds: samples in the order of time, and what is counted between them. Numbers are little endian.
+//! The content of a chunk: samples in the order of time, and what is counted between them. Numbers are little endian.
 
 use super::tasks::{Comm, FileId};
 

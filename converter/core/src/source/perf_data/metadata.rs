@@ -1,4 +1,4 @@
-//! What a file says about its events and its recording: attributes, ids, features, and the formats of the tracepoints.
+//! The metadata of a file: attributes, ids, features, and the formats of the tracepoints.
 
 use std::collections::HashMap;
 use std::io;

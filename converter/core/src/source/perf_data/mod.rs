@@ -153,7 +153,7 @@ fn clock_name(clock: Option<i32>) -> String {
     }
 }
 
-/// What is needed of an event.
+/// How an event is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// Only the number of its samples.

@@ -8,7 +8,7 @@ use super::attr::Sample;
 /// Maximum size of what waits. It is many times a round of the buffers that perf uses by default, on hundreds of CPUs.
 const MAX_HELD_BYTES: usize = 1 << 28;
 
-/// What a held record is, with the bytes that belong to it.
+/// A held record, with the bytes that belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held<'a> {
     /// A sample of the event with this index.

@@ -131,7 +131,7 @@ pub fn is_system_trace(path: &str) -> Result<bool> {
     Ok(has_ftrace)
 }
 
-/// What precedes a part of a chunk.
+/// The header before a part of a chunk.
 struct Header {
     tag: Tag,
     len: u32,

@@ -24,7 +24,7 @@ pub(super) struct Packets<'a> {
     taken: usize,
 }
 
-/// What follows the last packet.
+/// The end of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Whole,
@@ -120,7 +120,7 @@ fn unpack(number: u32, data: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// What the begin of a trace shows.
+/// The kind of a trace, as its begin shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// It is no trace.

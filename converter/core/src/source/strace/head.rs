@@ -1,4 +1,4 @@
-//! What the first lines of a log show: its clock, its first thread, whether it starts with the program.
+//! Reads from the first lines of a log its clock, its first thread, and whether it starts with the program.
 
 use std::collections::HashSet;
 

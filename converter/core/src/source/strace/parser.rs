@@ -68,7 +68,7 @@ pub(super) struct Line {
     pub(super) file_op: FileLine,
 }
 
-/// What a line has of an operation on files.
+/// The part of an operation on files that a line has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileLine {
     None,

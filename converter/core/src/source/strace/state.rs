@@ -204,7 +204,7 @@ struct Threads {
 /// a descriptor may have been closed since. So they are read as if the log began with them, and what was known before them holds again when they
 /// are over.
 struct Repeat {
-    /// What is known where they begin.
+    /// The threads as they are known where the lines begin.
     before: Threads,
     /// The time of the last line before them.
     until: i64,
