@@ -1419,7 +1419,9 @@ BLK_STATUS = {
 
 def _error(complete: Event | None) -> int | None:
     """The negative errno, or 0. `status` is printed as that, or as the kernel stores it in a bio."""
-    if complete is None or not re.fullmatch(r"0|-?[1-9][0-9]{0,8}", complete.fields.get("status", "")):
+    if complete is None or not re.fullmatch(
+        r"0|-?[1-9][0-9]{0,8}", complete.fields.get("status", "")
+    ):
         return None
     status = int(complete.fields["status"])
     return -BLK_STATUS.get(status, 5) if status > 0 else max(status, -4095)
