@@ -266,13 +266,7 @@ impl Pairer {
         if self.held_exits.is_empty() { Ok(()) } else { self.release_exits(out) }
     }
 
-    /// Takes note of events that are paired later.
-    pub fn foresee(&mut self, events: &[Event]) {
-        self.seen.any_of_bio = self.seen.any_of_bio || events.iter().any(|event| event.kind.is_of_bio());
-    }
-
     fn use_event(&mut self, event: &Event, out: &mut Out<'_>) -> Result<()> {
-        self.foresee(std::slice::from_ref(event));
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len, dev, ino } => {
                 self.add_folio(event, id, bio, (offset, len), (dev, ino), out)

@@ -158,7 +158,6 @@ impl Pipeline for PairingPipeline<'_> {
             pairer.records_requests(&mut Out { names: &self.adopter.names, sink: &mut **sink })?;
         }
         self.adopter.start_batch(batch);
-        self.pairing.pairer.foresee(&batch.events);
         for event in &batch.events {
             let event = self.adopter.adopt(*event, batch);
             let location = Location::new(merged.input, merged.lines_before + u64::from(event.line));
