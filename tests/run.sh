@@ -7,7 +7,6 @@
 #
 #   SYNCLINE_FUZZ_SECONDS   how long libFuzzer searches for each target; by default each run has the same inputs
 #   PYTEST_WORKERS          processes of pytest; by default one for each CPU
-#   TMPDIR                  where tests write 2 GB of small files; by default in memory for pytest, if there is enough of it
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 export BIN=${BIN:-$PWD/.venv/bin}
@@ -16,13 +15,7 @@ export CARGO_TERM_COLOR=never
 unset PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache
 log=$(mktemp -d)
-# Nobody reads these files again, so a disk would only take time for them.
-files=
-if [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] && [ "$(df --output=avail --block-size=1G /dev/shm | tail -n 1)" -ge 4 ]; then
-  # As /tmp is, for tests that act as another user.
-  files=$(mktemp -d /dev/shm/syncline-tests.XXXXXX) && chmod 1777 "$files" || exit
-fi
-trap 'rm -rf "$log" ${files:+"$files"}' EXIT
+trap 'rm -rf "$log"' EXIT
 # Lanes ignore an interrupt from the keyboard, as background jobs of a script do.
 trap 'trap "" TERM; kill 0; exit 130' INT TERM
 
@@ -107,7 +100,6 @@ cargo_lane() {
 }
 
 pytest_lane() {
-  [ -z "$files" ] || export TMPDIR=$files
   count pytest ' in [0-9.]+s' pytest -m 'not ui' "${parallel[@]}" --ignore tests/test_packaging.py
 }
 
@@ -117,7 +109,6 @@ quick_cargo_lane() {
 }
 
 quick_pytest_lane() {
-  [ -z "$files" ] || export TMPDIR=$files
   local tests
   mapfile -t tests < <(grep -v '^#' tests/quick.txt)
   count pytest ' in [0-9.]+s' pytest -m 'not ui' "${parallel[@]}" "${tests[@]}"
