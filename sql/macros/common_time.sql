@@ -181,7 +181,7 @@ AS
       FROM _long
       JOIN _near USING (_number, $ours)
     ),
-    _part AS MATERIALIZED (
+    _part AS (
       SELECT _key, $ours, _ns FROM _pair
       UNION ALL
       SELECT
@@ -196,22 +196,8 @@ AS
       FROM _point ASOF
       JOIN _begun USING (_key, _at_ns)
     ),
-    -- A sum of a sort needs less memory than one of a hash table.
-    _reached AS (
-      SELECT
-        _key,
-        $ours,
-        SUM(_ns) OVER (
-          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS _until_ns,
-        LEAD(ROW(_key, $ours)) OVER _next AS _after
-      FROM (SELECT * FROM _part ORDER BY $ours, _key) AS _sorted
-      WINDOW _next AS ()
-    ),
     _sum AS (
-      SELECT _key, $ours, _until_ns - LAG(_until_ns, 1, 0) OVER () AS _all_ns
-      FROM _reached
-      WHERE _after IS DISTINCT FROM ROW(_key, $ours)
+      SELECT _key, $ours, SUM(_ns) AS _all_ns FROM _part GROUP BY _key, $ours
     )
   SELECT $groups, $ours, $theirs, CAST(_all_ns AS BIGINT) AS common_ns
   FROM _sum
