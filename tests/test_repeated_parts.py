@@ -60,7 +60,7 @@ def test_a_text_that_overlaps_itself_gives_the_rows_of_the_recording(
             assert not compare(whole, found), (first, last, head)
 
 
-@pytest.mark.parametrize(("first", "last"), [(4, 8), (2, 7), (0, 12), (4, 5), (5, 6)])
+@pytest.mark.parametrize(("first", "last"), [(4, 8), (2, 7), (0, 12), (4, 5)])
 def test_a_repeated_part_is_counted(first: int, last: int, tmp_path: Path) -> None:
     """Lines `first` to `last` are there twice. Each line is an event of a call or a request."""
     tables = core(tmp_path, text(RING[:last] + RING[first:]))
@@ -74,7 +74,9 @@ def test_a_repeated_part_is_counted(first: int, last: int, tmp_path: Path) -> No
     assert duplicates(tables) == last - first
 
 
-@pytest.mark.parametrize(("at", "reason"), [(6, "duplicate_end"), (7, "unmatched_exit")])
+@pytest.mark.parametrize(
+    ("at", "reason"), [(5, "duplicate_start"), (6, "duplicate_end"), (7, "unmatched_exit")]
+)
 def test_an_end_that_is_repeated_is_no_other_sync(at: int, reason: str, tmp_path: Path) -> None:
     tables = core(tmp_path, text(RING[: at + 1] + RING[at:]))
     assert columns(tables["sync"], "id", "syscall_ns") == [(10 + n, 600_000) for n in range(3)]

@@ -27,8 +27,7 @@ def _parts(events: list[Any], names_threads: bool) -> Iterator[int]:
     returns = {event.fields["op"] for event in events if event.kind == "call_exit"}
 
     def returned_before(entry: Any) -> bool:
-        # No two requests have one id.
-        is_fine = entry.ts % MICROSECOND_NS != 0 or entry.kind == "start"
+        is_fine = entry.ts % MICROSECOND_NS != 0
         return is_fine or entry.fields["op"] in returns
 
     for event in events:
@@ -37,7 +36,7 @@ def _parts(events: list[Any], names_threads: bool) -> Iterator[int]:
             continue
         if last is not None:
             cannot_recur = event.kind == "folio" or (
-                event.kind in ("call", "start")
+                event.kind == "call"
                 and names_threads
                 and event.ts % COARSE_NS != 0
                 and returned_before(event)

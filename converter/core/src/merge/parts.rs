@@ -24,6 +24,9 @@ const COARSE_NS: i64 = 1_000_000;
 /// The resolution of most clocks of the ring buffer, perf and strace: without their returns, two equal entries may be two.
 const MICROSECOND_NS: i64 = 1_000;
 
+/// Further entries that may be there again are used, so each is another call.
+const MAX_DOUBTFUL: usize = 64;
+
 /// A place where time goes back, or where a line is there again.
 #[derive(Clone, Copy, Debug)]
 struct Seam {
@@ -56,15 +59,21 @@ struct OfInput {
     newest: i64,
     last: Option<Event>,
     seams: VecDeque<Seam>,
-    /// How many of the seams depend on a return.
-    conditional: usize,
+    /// Seams that are some only if the input has a certain return. Few, because they are looked at one by one.
+    doubtful: VecDeque<Seam>,
     /// Which returns it records.
     returns: HashSet<Return, FixedState>,
 }
 
 impl OfInput {
     fn new() -> Self {
-        Self { newest: i64::MIN, last: None, seams: VecDeque::new(), conditional: 0, returns: HashSet::default() }
+        Self {
+            newest: i64::MIN,
+            last: None,
+            seams: VecDeque::new(),
+            doubtful: VecDeque::new(),
+            returns: HashSet::default(),
+        }
     }
 
     /// Whether an event is that of the line before it once more.
@@ -72,7 +81,8 @@ impl OfInput {
         let cannot_recur = match event.kind {
             Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => true,
             // Two threads of a process may enter at one time, and one thread within one time of a coarse clock.
-            Kind::CallEnter { .. } | Kind::SyncStart { .. } | Kind::Probe(Probe::SyncEnter { .. }) => {
+            // A second start with the id of a request is noticed when it is paired.
+            Kind::CallEnter { .. } | Kind::SyncStart { id: NO_ID, .. } | Kind::Probe(Probe::SyncEnter { .. }) => {
                 event.tid != UNKNOWN_TASK && event.ts % COARSE_NS != 0
             }
             _ => false,
@@ -127,10 +137,15 @@ impl Parts {
         let Some(of) = self.of_inputs.get_mut(input).filter(|_| has_place) else { return };
         let goes_back = event.ts < of.newest;
         if goes_back || of.is_again(event) {
-            let only_with = if goes_back { None } else { return_of(event) };
-            of.seams.push_back(Seam { at: location, newest: of.newest, only_with });
-            of.conditional += usize::from(only_with.is_some());
-            self.count += 1;
+            let only_with = return_of(event).filter(|return_| !goes_back && !of.returns.contains(return_));
+            let seam = Seam { at: location, newest: of.newest, only_with };
+            if only_with.is_none() {
+                of.seams.push_back(seam);
+                self.count += 1;
+            } else if of.doubtful.len() < MAX_DOUBTFUL {
+                of.doubtful.push_back(seam);
+                self.count += 1;
+            }
         }
         of.observe_return(&event.kind);
         // What follows is compared with what comes after the seam, or else each event of a repeat would be a part of its own.
@@ -141,9 +156,8 @@ impl Parts {
     /// The number of the part of an input that a location is in, after the parts that are forgotten.
     pub fn of(&self, location: Location, input: usize) -> usize {
         self.of_inputs.get(input).map_or(0, |of| {
-            let before = of.seams.partition_point(|seam| seam.at <= location);
-            // Most inputs have none, and some have many seams.
-            if of.conditional == 0 { before } else { of.seams.range(..before).filter(|seam| of.is_seam(seam)).count() }
+            let doubtful = of.doubtful.iter().take_while(|seam| seam.at <= location);
+            of.seams.partition_point(|seam| seam.at <= location) + doubtful.filter(|seam| of.is_seam(seam)).count()
         })
     }
 
@@ -153,10 +167,11 @@ impl Parts {
             return;
         }
         for of in &mut self.of_inputs {
-            while let Some(seam) = of.seams.front().filter(|seam| seam.newest < ts) {
-                of.conditional -= usize::from(seam.only_with.is_some());
-                of.seams.pop_front();
-                self.count -= 1;
+            for seams in [&mut of.seams, &mut of.doubtful] {
+                while seams.front().is_some_and(|seam| seam.newest < ts) {
+                    seams.pop_front();
+                    self.count -= 1;
+                }
             }
         }
     }

@@ -225,7 +225,37 @@ impl Repeat {
 }
 
 /// The times and threads of the last lines.
-type Remembered = VecDeque<(i64, Option<u32>)>;
+#[derive(Default)]
+struct Remembered {
+    lines: VecDeque<(i64, Option<u32>)>,
+    /// How often each of them is there.
+    counts: HashMap<(i64, Option<u32>), usize, FixedState>,
+}
+
+impl Remembered {
+    fn push(&mut self, line: (i64, Option<u32>)) {
+        if self.lines.len() == REMEMBERED_LINES
+            && let Some(oldest) = self.lines.pop_front()
+            && let Some(count) = self.counts.get_mut(&oldest)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&oldest);
+            }
+        }
+        self.lines.push_back(line);
+        *self.counts.entry(line).or_default() += 1;
+    }
+
+    fn contains(&self, line: (i64, Option<u32>)) -> bool {
+        self.counts.contains_key(&line)
+    }
+
+    /// The number of the last lines that have this time.
+    fn last_at(&self, time: i64) -> usize {
+        self.lines.iter().rev().take_while(|&&(ts, _)| ts == time).count()
+    }
+}
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct StraceState {
@@ -282,7 +312,7 @@ impl StraceState {
             before: None,
             begun: None,
             interrupted_ns: 0,
-            remembered: VecDeque::new(),
+            remembered: Remembered::default(),
             newest: i64::MIN,
             repeat: None,
         }
@@ -313,7 +343,7 @@ impl StraceState {
         if ts >= self.newest {
             self.newest = ts;
         } else {
-            let is_repeated = self.remembered.contains(&(ts, line.tid));
+            let is_repeated = self.remembered.contains((ts, line.tid));
             let is_far = self.newest - ts > MAX_CORRECTION_NS;
             self.newest = ts;
             if is_repeated || is_far {
@@ -321,7 +351,7 @@ impl StraceState {
                 if is_repeated {
                     // Lines that are repeated twice are out of date as before.
                     let before = self.repeat.take().map_or(before, |repeat| repeat.before);
-                    let left = self.remembered.iter().rev().take_while(|&&(ts, _)| ts == last).count();
+                    let left = self.remembered.last_at(last);
                     self.repeat = Some(Repeat { before, until: last, left });
                 } else {
                     self.repeat = None;
@@ -329,10 +359,7 @@ impl StraceState {
             }
         }
         if self.repeat.is_none() {
-            if self.remembered.len() == REMEMBERED_LINES {
-                self.remembered.pop_front();
-            }
-            self.remembered.push_back((ts, line.tid));
+            self.remembered.push((ts, line.tid));
         }
     }
 
