@@ -58,6 +58,7 @@ pub struct Parts {
 struct OfInput {
     newest: i64,
     last: Option<Event>,
+    last_line: Option<u64>,
     seams: VecDeque<Seam>,
     /// Seams that are some only if the input has a certain return. Few, because they are looked at one by one.
     doubtful: VecDeque<Seam>,
@@ -70,6 +71,7 @@ impl OfInput {
         Self {
             newest: i64::MIN,
             last: None,
+            last_line: None,
             seams: VecDeque::new(),
             doubtful: VecDeque::new(),
             returns: HashSet::default(),
@@ -129,13 +131,15 @@ impl Parts {
         self.count == 0
     }
 
-    /// Takes the next event of an input, in the order of the input. A format without lines has no seams: nobody pastes it.
-    pub fn observe(&mut self, event: &Event, location: Location, input: usize) {
+    /// Takes the next event of an input, in the order of the input. `line`: its line there. A format without lines has no seams: nobody pastes it.
+    pub fn observe(&mut self, event: &Event, location: Location, line: u64, input: usize) {
         // A torn or lost event may have the time of another event, or a wrong one.
         let has_own_time = !matches!(event.kind, Kind::Torn { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)));
         let has_place = event.line > 0 && has_own_time;
         let Some(of) = self.of_inputs.get_mut(input).filter(|_| has_place) else { return };
-        let goes_back = event.ts < of.newest;
+        // A repeat begins with a line. bpftrace may print the events of two CPUs on one line of JSON.
+        let begins_line = of.last_line.replace(line) != Some(line);
+        let goes_back = begins_line && event.ts < of.newest;
         if goes_back || of.is_again(event) {
             let only_with = return_of(event).filter(|return_| !goes_back && !of.returns.contains(return_));
             let seam = Seam { at: location, newest: of.newest, only_with };
@@ -189,7 +193,12 @@ mod tests {
         let at = |index: usize| Location::new(0, index as u64 + 1);
         for (index, &(ts, kind)) in events.iter().enumerate() {
             let line = index as u32 + 1;
-            parts.observe(&Event { ts, tid: 7, pid: UNKNOWN_TASK, comm: NameId::NONE, line, kind }, at(index), 0);
+            parts.observe(
+                &Event { ts, tid: 7, pid: UNKNOWN_TASK, comm: NameId::NONE, line, kind },
+                at(index),
+                u64::from(line),
+                0,
+            );
         }
         (0..events.len()).map(|index| parts.of(at(index), 0)).collect()
     }
@@ -226,8 +235,8 @@ mod tests {
     fn parts_are_forgotten_once_all_of_the_first_one_is_passed() {
         let mut parts = Parts::new(1);
         let event = |ts| Event { ts, tid: 7, pid: 7, comm: NameId::NONE, line: 1, kind: Kind::enter(Op::Fsync) };
-        parts.observe(&event(10), Location::new(0, 1), 0);
-        parts.observe(&event(5), Location::new(0, 2), 0);
+        parts.observe(&event(10), Location::new(0, 1), 1, 0);
+        parts.observe(&event(5), Location::new(0, 2), 2, 0);
         parts.forget_before(10);
         assert!(!parts.is_one());
         parts.forget_before(11);

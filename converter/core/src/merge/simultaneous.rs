@@ -61,8 +61,8 @@ impl Simultaneous {
     }
 
     /// Takes note of an event of an input, in the order of the input, before it is put into the order of time.
-    pub fn observe(&mut self, event: &Event, location: Location, input: usize) {
-        self.parts.observe(event, location, input);
+    pub fn observe(&mut self, event: &Event, location: Location, line: u64, input: usize) {
+        self.parts.observe(event, location, line, input);
     }
 
     /// Takes the next event in the order of time. `input` is the index of its input. Passes on the events of the time before it.

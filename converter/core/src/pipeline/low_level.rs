@@ -69,7 +69,7 @@ impl<'a> LowLevelPipeline<'a> {
     fn hold(&mut self, batch: Box<Batch>, source: &'static str, input: usize, lines_before: u64) {
         for (index, event) in batch.events.iter().enumerate() {
             let location = Location::new(self.next_number, index as u64);
-            self.simultaneous.observe(event, location, input);
+            self.simultaneous.observe(event, location, lines_before + u64::from(event.line), input);
             self.reorder.push(*event, location);
         }
         let remaining = batch.events.len();

@@ -161,7 +161,7 @@ impl Pipeline for PairingPipeline<'_> {
         for event in &batch.events {
             let event = self.adopter.adopt(*event, batch);
             let location = Location::new(merged.input, merged.lines_before + u64::from(event.line));
-            self.simultaneous.observe(&event, location, merged.input);
+            self.simultaneous.observe(&event, location, location.line(), merged.input);
             if self.reorder.push(event, location) {
                 self.pairing.late(&event, location, &self.adopter.names)?;
             }

@@ -49,7 +49,7 @@ impl<'a> WritesPipeline<'a> {
         if event.ts < self.pairing.newest {
             return self.pairing.late(&event, &self.names);
         }
-        self.simultaneous.observe(&event, location, location.file());
+        self.simultaneous.observe(&event, location, location.line(), location.file());
         self.reorder.push(event, location);
         Ok(())
     }

@@ -134,7 +134,7 @@ fn used_once(mut events: Vec<Event>) -> Vec<Event> {
     let mut simultaneous = Simultaneous::new(1);
     let at = |event: &Event| Location::new(0, u64::from(event.line));
     for event in &events {
-        simultaneous.observe(event, at(event), 0);
+        simultaneous.observe(event, at(event), u64::from(event.line), 0);
     }
     events.sort_by_key(|event| event.ts);
     let mut used = Vec::with_capacity(events.len());
