@@ -21,6 +21,7 @@ from syncline.report.run import run_query, run_report
 from tests import known_truth, sqltools
 from tests.coretools import ROOT, Rows, tables
 from tests.known_truth import Case
+from tests.test_commands import run
 
 DATA = ROOT / "tests" / "data"
 T = 1_000_000
@@ -704,3 +705,23 @@ def test_what_the_kernel_says_of_a_write_cache_is_a_fact(tmp_path: Path) -> None
         with opened(f"{tmp_path}/{output}", Reading(), engine=engine) as opened_engine:
             sql = "SELECT key, value FROM syncline_meta WHERE key LIKE 'device_cache.%'"
             assert dict(run_query(opened_engine, sql).rows) == want
+
+
+@pytest.mark.parametrize("report", ["device", "bystanders", "neighbours"])
+def test_what_was_at_a_device_says_that_reads_are_not_recorded(report: str, tmp_path: Path) -> None:
+    """Somebody who reads would be missing without a word. A bio that reads, or no row at all, needs none."""
+    lines = [
+        "  8,0    0        1     1.000000000     7  Q  WS 8 + 8 [wl]",
+        "  8,0    0        2     1.000010000     7  D  WS 8 + 8 [wl]",
+        "  8,0    0        3     1.001000000     0  C  WS 8 + 8 [0]",
+    ]
+    reading = [line.replace("WS 8", " R 88").replace(" 1.00", " 2.00") for line in lines]
+    reading = [
+        line.replace(f"        {n} ", f"        {n + 3} ") for n, line in enumerate(reading, 1)
+    ]
+    note = f"note: {report}: reads are not in this recording."
+    for text, says in ((lines, report == "device"), (lines + reading, False)):
+        (tmp_path / "a.txt").write_text("\n".join(text) + "\n")
+        done = run("report", str(tmp_path / "a.txt"), report)
+        assert done.returncode == 0
+        assert (note in done.stderr) == says, (report, done.stderr)

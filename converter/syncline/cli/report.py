@@ -169,22 +169,25 @@ def command(
                 between = "\n" if number and not is_joined else ""
                 if is_joined:
                     out.write(("," if number else "{") + f'"{report.name}": ')
-                if lacks_reads(open_engine, report.name):
-                    notes.append(f"note: {report.name}: reads are not in this recording.\n")
                 if report.name == "neighbours" and others is not None:
+                    is_empty = not others.rows
                     out.write(
                         between + render.exporter(form)(_chosen(choice, others, report), report)
                     )
-                    continue
-                if parts and choice == Choice():
+                elif parts and choice == Choice():
                     is_empty = _write_in_parts(open_engine, report, parts, out)
                     why = why_empty(open_engine, report.name) if is_empty else ""
                     notes += [f"note: {report.name}: no rows: {why}\n"] if why else []
-                    continue
-                table = run_report(open_engine, report.name)
-                if not table.rows:
-                    table = replace(table, why_empty=why_empty(open_engine, report.name))
-                out.write(between + render.exporter(form)(_chosen(choice, table, report), report))
+                else:
+                    table = run_report(open_engine, report.name)
+                    is_empty = not table.rows
+                    if is_empty:
+                        table = replace(table, why_empty=why_empty(open_engine, report.name))
+                    out.write(
+                        between + render.exporter(form)(_chosen(choice, table, report), report)
+                    )
+                if not is_empty and lacks_reads(open_engine, report.name):
+                    notes.append(f"note: {report.name}: reads are not in this recording.\n")
             out.write("}\n" if is_joined else "")
             options.say_names_instead(found_input, reading, engine, open_engine)
         say_prepared(stderr_preface + "".join(notes))

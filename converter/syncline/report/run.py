@@ -222,7 +222,7 @@ _OF_DEVICES = ("device", "bystanders", "neighbours")
 
 
 def lacks_reads(engine: SqlEngine, report: str) -> bool:
-    """Whether a report has rows of what was at a device, and the input no bio that reads."""
+    """Whether a report is of what was at a device, and the input has no bio that reads."""
     return report in _OF_DEVICES and not run_query(engine, _reads()).rows[0][0]
 
 
