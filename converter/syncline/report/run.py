@@ -217,7 +217,7 @@ def _values_of(key: str) -> str:
     return f"SELECT DISTINCT value FROM syncline_meta WHERE key = '{key}' ORDER BY value"
 
 
-# Of what was at a device, in which somebody who reads would be a row or a part of one.
+# These reports show who had bios at a device. Somebody who reads is missing from them if reads are not recorded.
 _OF_DEVICES = ("device", "bystanders", "neighbours")
 
 

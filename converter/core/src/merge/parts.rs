@@ -42,7 +42,7 @@ struct Seam {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Return {
     Call(Op),
-    /// Of a file system's function, on a device.
+    /// A sync function of a file system returns: its end has this device.
     Sync(Dev),
 }
 

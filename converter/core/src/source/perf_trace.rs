@@ -2,7 +2,7 @@
 //!
 //! A call is a line. If another thread enters a call meanwhile, `...` ends the line, and a second one has the rest: it repeats the time of the
 //! entry. perf puts `?` there if it no longer knows the entry, and `:TID` for a thread whose name it does not know. Times are ms, since the
-//! beginning of the recording or, with `-T`, of perf's clock. Without `-f`, `-a` or several threads, no line names its thread.
+//! beginning of the recording or, with `-T`, of perf's clock. A recording of a single thread need not name it.
 //!
 //! ```text
 //!      0.000 (185.882 ms): python3/219 fdatasync(fd: 4)                         = 0
@@ -269,6 +269,8 @@ fn result(text: &[u8]) -> Option<i64> {
     };
     match words.next() {
         Some(error) if value == -1 => Some(-errno::number(error)?),
+        // perf names each error, so the line is cut off before the name.
+        None if value == -1 => None,
         // A descriptor may be followed by its path.
         None | Some(_) => Some(value),
     }
@@ -335,6 +337,8 @@ mod tests {
     #[test]
     fn results_and_paths() {
         assert_eq!(result(b"-1 EBADF (Bad file descriptor)"), Some(-9));
+        assert_eq!(result(b"-1"), None);
+        assert_eq!(result(b"-1 EI"), None);
         assert_eq!(result(b"0"), Some(0));
         assert_eq!(result(b"0x7f0000000000"), Some(0x7f00_0000_0000));
         assert_eq!(result(b"-1 ENOTANERROR (x)"), None);
