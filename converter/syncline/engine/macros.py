@@ -26,20 +26,30 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["ENGINES", "Argument", "Macro", "MacroError", "expand", "load", "without_comments"]
+__all__ = [
+    "ENGINES",
+    "SPAN",
+    "Argument",
+    "Macro",
+    "MacroError",
+    "expand",
+    "load",
+    "without_comments",
+]
 
 # A body is for all engines, or for one of these.
 ENGINES = ("duckdb", "perfetto", "spark")
 # Any other text of the form `name!(...)` is a macro of Perfetto, which expands it itself.
 _DEEPEST = 20
 
-_SPAN = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*[\s\S]*?\*/"""
-_CALL = re.compile(rf"{_SPAN}|(?<![\w.$])(?P<name>[A-Za-z_]\w*)!\s*\(")
-_BRACKETS = re.compile(rf"{_SPAN}|[(),]")
-_COMMENT = re.compile(rf"(?P<comment>--[^\n]*|/\*[\s\S]*?\*/)|{_SPAN}")
-_BLANKS = re.compile(rf"(?P<blanks>\s+)|{_SPAN}")
-_PRIVATE = re.compile(rf"{_SPAN}|(?<![\w$.])_(?P<name>[a-z]\w*)|(?<=\.)_(?P<column>[a-z]\w*)")
-_USE = re.compile(rf"{_SPAN}|\$(?P<name>[a-z_]\w*)")
+# Text and comments, in which no name is a name and no bracket a bracket.
+SPAN = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*[\s\S]*?\*/"""
+_CALL = re.compile(rf"{SPAN}|(?<![\w.$])(?P<name>[A-Za-z_]\w*)!\s*\(")
+_BRACKETS = re.compile(rf"{SPAN}|[(),]")
+_COMMENT = re.compile(rf"(?P<comment>--[^\n]*|/\*[\s\S]*?\*/)|{SPAN}")
+_BLANKS = re.compile(rf"(?P<blanks>\s+)|{SPAN}")
+_PRIVATE = re.compile(rf"{SPAN}|(?<![\w$.])_(?P<name>[a-z]\w*)|(?<=\.)_(?P<column>[a-z]\w*)")
+_USE = re.compile(rf"{SPAN}|\$(?P<name>[a-z_]\w*)")
 _CREATE = re.compile(
     r"(?P<head>(?:^--[^\n]*\n)*)^CREATE PERFETTO MACRO (?P<name>\w+)\s*\((?P<arguments>[^()]*)\)\s*"
     r"RETURNS\s+(?P<returns>\w+)\s+AS\s+(?P<body>.*?);[ \t]*$(?=\n*(?:^--|^CREATE PERFETTO MACRO|\Z))",

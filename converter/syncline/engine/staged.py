@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .macros import SPAN
+
 __all__ = ["Staged", "staged"]
 
 _PREFIX = "_syncline_step_"
@@ -19,8 +21,7 @@ _PREFIX = "_syncline_step_"
 _MOST_COPIED = 12
 _KEPT = 100
 
-_SPAN = r"""--[^\n]*|/\*[\s\S]*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*\""""
-_BRACKET = re.compile(rf"{_SPAN}|(?P<bracket>[()])")
+_BRACKET = re.compile(rf"{SPAN}|(?P<bracket>[()])")
 _BLANK = r"(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*"
 _WITH = re.compile(rf"{_BLANK}WITH\b(?!\s+RECURSIVE\b)", re.I)
 _TABLE = re.compile(
@@ -28,7 +29,7 @@ _TABLE = re.compile(
     re.I,
 )
 _COMMA = re.compile(rf"{_BLANK},")
-_WORD = re.compile(rf"{_SPAN}|(?P<word>\w+)")
+_WORD = re.compile(rf"{SPAN}|(?P<word>\w+)")
 
 
 @dataclass(frozen=True)
