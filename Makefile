@@ -52,8 +52,8 @@ plugin-types: ## check the plugin against the sources of named Perfetto releases
 	cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error && npm run --silent sql && node check/check.mjs
 
 pictures: $(STAMP) ## take the pictures of the documentation, and ten views of the timeline into build/views
-	$(BIN)/python -m tests.ui.picture
-	$(BIN)/python -m tests.ui.views
+	$(BIN)/python -m tools.pictures
+	$(BIN)/python -m tools.views
 
 lint: $(STAMP) ## run formatters and linters; check the direction of imports and the wording
 	tests/lint.sh

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from syncline import _core
 
-from tests.agreement import agreement
 from tests.coretools import Rows, core, tables
 from tests.reference import tracedat
 from tests.reference.tracedat import Event, Shape, World
+from tools.agreement import agreement
 
 DATA = Path(__file__).parent / "data" / "dynamic-events"
 FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")

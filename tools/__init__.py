@@ -1,1 +1,1 @@
-"""Programs that write files of this repository, and that compare conversions with other tools. Tests run them too."""
+"""Programs that people run: they write files of this repository, or compare conversions. Tests may import them, the package may not."""

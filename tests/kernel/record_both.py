@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`syncline record --route dynamic-events`, with the events of the patch in the same buffer.
 
-For `python -m tests.agreement`, which compares the two kinds of events. Needs a patched kernel.
+For `python -m tools.agreement`, which compares the two kinds of events. Needs a patched kernel.
 """
 
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records cases with the events of the patch and dynamic events in one buffer: [PATTERN...]. `python -m tests.agreement OUT/*.dat` on the
+# Records cases with the events of the patch and dynamic events in one buffer: [PATTERN...]. `python -m tools.agreement OUT/*.dat` on the
 # host compares the two kinds. Needs a patched kernel.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh

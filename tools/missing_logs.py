@@ -1,4 +1,4 @@
-"""Writes the low-level logs of binary recordings to tests/data/missing: `python -m tests.missing.pack`."""
+"""Writes the low-level logs of binary recordings to tests/data/missing: `python -m tools.missing_logs`."""
 
 from __future__ import annotations
 

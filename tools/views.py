@@ -1,6 +1,6 @@
 """Takes ten standard views of the timeline, to look at before and after a change.
 
-    python -m tests.ui.views [FOLDER] [NAME...]      # without FOLDER: build/views
+    python -m tools.views [FOLDER] [NAME...]      # without FOLDER: build/views
 
 Git ignores build/. `NAME` selects views.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.ui import browser
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests/data"
 SIZE = (1600, 1000)
 RUN = "SELECT start_ts, end_ts FROM trace_bounds"

@@ -1,6 +1,6 @@
 """Compares what probes on a stock kernel say of each sync with what a patched kernel says of it.
 
-    python -m tests.agreement RECORDING...
+    python -m tools.agreement RECORDING...
 
 A recording holds both: it was made on a patched kernel, with the patch's events and the dynamic events of
 `syncline record` in one buffer. It is converted twice, once without the one kind of events and once without the

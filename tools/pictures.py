@@ -1,6 +1,6 @@
 """Creates the pictures in docs/images/.
 
-    python -m tests.ui.picture
+    python -m tools.pictures
 
 timeline.png: four threads save small files on a slow disk. One sync is selected, to show the arrow
 to its bio and what a click shows. timeline-journal.png: three threads sync files of ext4 on a stock kernel, with
@@ -21,7 +21,7 @@ from syncline.report import html
 
 from tests.ui import browser
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 LOG = ROOT / "tests/data/thesis/small4-slowdisk.log"
 PICTURE = ROOT / "docs/images/timeline.png"
 PAGE_RUNS = ROOT / "tests/data/known-truth/postgres.tar.xz"
