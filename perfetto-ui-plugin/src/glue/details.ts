@@ -1,4 +1,4 @@
-// The details panel of a slice of a sync or of a wait of a write: what Syncline knows of it, above what the UI shows of any slice.
+// The details panel of a slice of a sync, or of a wait of a write. It shows what Syncline knows of the slice, above what the UI shows of any.
 
 import m from 'mithril';
 import type {Database} from '../logic/database';
@@ -31,6 +31,7 @@ export class SyncPanel implements DetailsPanel {
   }
 }
 
+// Makes a label a link to its slice. Without a slice, it stays plain text.
 type Go = (sliceId: number | null, label: string) => m.Children;
 
 function goIn(trace: Trace): Go {

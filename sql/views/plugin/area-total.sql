@@ -1,5 +1,5 @@
--- Area total: how many requests, and how long they took. `known` counts those
--- whose length is known: the times cover these.
+-- Area total: how many requests, and how long they took. Some have no known
+-- length, so the times cover only the `known` ones, and `bytes` the `sized`.
 SELECT
   COUNT(*) AS syncs,
   COUNT(dur_ns) AS known,

@@ -1,4 +1,4 @@
-//! Slices become rows when they end.
+//! Makes rows of slices. A slice becomes a row when it ends, because only then are its values complete.
 
 use super::interned::{Content, Single, Table, Track};
 use super::rebuild::at;
@@ -21,8 +21,8 @@ use crate::trace_layout::fields::{annotation, event};
 use crate::trace_layout::wire::Fields;
 use crate::trace_layout::{Category, whole_address};
 
-/// Values of counters right after an event: of a bio, the bios and the bytes in flight on its device; of a request, the requests in flight, and
-/// those of its device if bios were in flight until its end.
+/// Values of counters right after an event. A bio has the bios and the bytes in flight on its device, while a request has the requests in flight
+/// and, if bios were in flight until its end, those of its device.
 pub(super) type Counters = [Option<u64>; 3];
 
 /// The begin of a slice, or an instant.
@@ -64,7 +64,7 @@ pub(super) enum Open {
         ts: i64,
         flows: Vec<u64>,
     },
-    /// A step of a commit. The columns of the commit say the same.
+    /// A step of a commit. It keeps no values, because the columns of the commit have them.
     CommitStep,
     WriteWait {
         values: Box<[Value; columns::WRITE_WAIT.len()]>,
@@ -80,7 +80,7 @@ pub(super) enum Open {
         mark: Mark,
     },
     PredictedWrite(Box<PredictedWrite>),
-    /// It follows from the predicted writes.
+    /// It keeps no values, because they follow from the predicted writes.
     PageCacheState,
     Phase {
         phase: PhaseKind,
@@ -92,7 +92,7 @@ pub(super) struct OpenCall {
     values: [Value; columns::CALL.len()],
     ts: i64,
     singles: Singles,
-    /// The requests inside. Their values depend on the end of the call.
+    /// The requests inside, which wait here because their values depend on the end of the call.
     requests: Vec<EndedRequest>,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct OpenWait {
 pub(super) struct OpenBio {
     values: [Value; columns::BIO.len()],
     ts: i64,
-    /// The file of its request, as its name says.
+    /// The file of its request, from the name of the slice.
     file: NameId,
     singles: Singles,
     at_submit: Counters,
@@ -132,7 +132,7 @@ struct EndedRequest {
 }
 
 impl Open {
-    /// Visits every name that the slice has, or a slice in it that has ended.
+    /// Visits the names of the slice, and those of the slices in it that have ended.
     pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         match self {
             Self::Call(call) => {
@@ -185,7 +185,7 @@ impl Reader<'_> {
     pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
         let &Event { ts, track, category, name, is_instant, data, .. } = begin;
         if matches!(category, Category::Phase | Category::CommitStep | Category::PageCacheState) {
-            // In traces that hold all values, phases have arguments.
+            // Their values follow from other slices, but traces that hold all values have them as arguments too.
             only_arguments(data)?;
         }
         let open = match category {

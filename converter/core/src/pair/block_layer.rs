@@ -14,23 +14,24 @@ use crate::losses::Reason;
 use crate::names::NameId;
 use crate::rows::{Bio, Confidence};
 
-/// Threads whose last remap is kept.
+/// Threads whose last remap is kept. With more, all are forgotten, since a remap only matters for the next one of its thread.
 pub(super) const MAX_LAST_REMAPS: usize = 65_536;
 
 /// Threads whose last submit is kept.
 const MAX_LAST_SUBMITS: usize = 65_536;
 
-/// How long after a bio its thread may submit the rest of it: the kernel splits it at once. A preempted thread takes some ms.
+/// How long after a bio its thread may submit the rest of it. The kernel splits it at once, but a thread that is preempted takes some ms.
 const MAX_SPLIT_NS: i64 = 5_000_000;
 
-/// The same for the next rest. In between, the thread waits for a free request.
+/// How long after one rest its thread may submit the next. In between, it may wait for a free request.
 const MAX_NEXT_SPLIT_NS: i64 = 1_000_000_000;
 
 /// Devices of one request that are distinguished.
 const MAX_DEVICES: usize = 8;
 
 impl Pairer {
-    /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
+    /// Opens a bio that only the block layer reports. It belongs to the open request of its thread if that request has no id, else to background
+    /// writeback.
     pub(super) fn block_submit(
         &mut self,
         e: &Event,
@@ -55,7 +56,7 @@ impl Pairer {
         Ok(())
     }
 
-    /// A probe reports a bio that reads. From then on, it is one of the block layer.
+    /// Opens a bio that a probe reports as a read, and that is treated from then on like one that the block layer reports.
     pub(super) fn read_submit(
         &mut self,
         e: &Event,
@@ -142,7 +143,7 @@ impl Pairer {
             return Ok(BioSlot::NONE);
         }
         if flags.is_write() && self.is_filled_without_submit(self.tasks.id_of(e), bytes) {
-            // So has this one, but its submit was lost.
+            // The file system's own events have filled this bio, but its submit was lost.
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to {target}"));
             self.queues.writes.queue(target, bytes, flags, e.ts, BioSlot::NONE);
             return Ok(BioSlot::NONE);
@@ -207,7 +208,7 @@ impl Pairer {
         Ok(())
     }
 
-    /// The thread of an event submits something that the kernel does not name. It may write data.
+    /// Notes that the request of a thread may lack a bio, because the thread submits something that the kernel does not name.
     fn doubt_bytes(&mut self, e: &Event) {
         let task = self.tasks.id_of(e);
         if let Some(request) = self.open_request_without_id(task) {
@@ -231,7 +232,7 @@ impl Pairer {
     ) -> BioSlot {
         let direction = flags.direction(bytes);
         let task = self.tasks.id_of(e);
-        // Sources with ids report the bios of a request, and not its flushes.
+        // A source with ids reports the bios of a request itself, so only a flush can be of a request that has one.
         let open = if direction == Direction::Flush {
             self.tasks.open_request(task)
         } else {
@@ -266,7 +267,7 @@ impl Pairer {
                 open.newest_on_own = Some((slot, bio_id));
             }
             if direction == Direction::Flush {
-                // A request without data writes nothing back.
+                // `open_bio_of` has counted it, although a flush writes nothing back.
                 open.row.bios -= 1;
             } else {
                 if !open.devices.contains(&target.dev) && open.devices.len() < MAX_DEVICES {
@@ -279,7 +280,7 @@ impl Pairer {
         slot
     }
 
-    /// Opens a request that is known by its completion only: not since when, nor whose.
+    /// Opens a request of which only the completion is known, so neither its begin nor its thread.
     pub(super) fn open_unknown_block_bio(
         &mut self,
         Place { dev, sector }: Place,
@@ -449,8 +450,8 @@ impl Pairer {
         self.count(reason, ts, self.location(), || format!("the end of a bio to dev {dev} sector {sector}"));
     }
 
-    /// A request is done once more, without a length. That is the end of a write with a flush, after which nothing follows. Without the first
-    /// end, it is that of an unknown write.
+    /// A request is done once more, without a length. This ends a write with a flush, and nothing follows. If its first end is missing, the write
+    /// is unknown.
     fn second_end(&mut self, place: Place, ts: i64, out: &mut Out<'_>) -> Result<()> {
         if self.block_requests.has_ended(place) {
             return Ok(());
@@ -585,7 +586,7 @@ impl Pairer {
             || from.dev != to.dev
                 && submitted.is_none()
                 && self.bios.just_submitted_at(named, e.tid).is_some_and(|slot| self.bios.redirect(named, to, Some(slot)));
-        // The submits to a partition name its disk. So what is redirected from a device to which submits are recorded has lost its own.
+        // Submits to a partition name its disk, so no partition has recorded submits. What is redirected without one has lost its own.
         let is_lost = from.dev != to.dev && self.block_requests.has_submits_to(from.dev, flags);
         if is_redirected || queued.is_some() || of_file_system.is_some() || is_lost {
             let is_whole = |&slot: &BioSlot| {
@@ -595,7 +596,7 @@ impl Pairer {
             let whole = queued.filter(|&slot| slot.is_some() && of_file_system.is_none()).filter(is_whole);
             let whole = whole.map(|slot| (slot, self.bios[slot].row.bio_id));
             if was_redirected && whole.is_some() {
-                // It has several copies.
+                // It was redirected before, so it has several copies.
                 self.queues_below.insert(from.dev);
             }
             self.queues.of(flags).remap(to, Redirected { from: from.dev, bytes, flags, whole });

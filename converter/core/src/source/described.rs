@@ -1,4 +1,4 @@
-//! Which of Syncline's events an event is that a file describes by its name, its system and its fields.
+//! Finds what an event means to Syncline from how a file describes it: by its name, its system and its fields.
 
 use super::dynamic_events::{DynamicEvent, is_on_tracepoint};
 use super::event_names::EventName;
@@ -12,7 +12,7 @@ const RECORDER: &str = "syncline_";
 /// An event as a file describes it.
 pub(super) struct Described<'a> {
     pub(super) name: &'a [u8],
-    /// Its system in tracefs. `None` if the file does not say it: then the name decides.
+    /// Its system in tracefs. `None` if the file does not say it, so that the name alone decides.
     pub(super) system: Option<&'a str>,
     /// It is ftrace's own event of a printed text.
     pub(super) is_print: bool,
@@ -22,7 +22,7 @@ pub(super) struct Described<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// With `keep_writes`.
+    /// The event of a write, only with `keep_writes`.
     Write(WriteEventName),
     Tracepoint(Tracepoint),
     /// No report uses it.
@@ -39,12 +39,13 @@ impl Described<'_> {
         {
             return Meaning::Write(write);
         }
+        // Nothing but the recorder's group distinguishes it from an event of the kernel with the same name.
         let is_of_recorder = || system.is_none_or(|system| system.starts_with(RECORDER));
         if is_probe || is_on_tracepoint(name) && is_of_recorder() {
             let event = DynamicEvent::from_name(name).map(Tracepoint::Dynamic);
             return event.map_or(Meaning::Other, Meaning::Tracepoint);
         }
-        // A marker, which the text of the ring buffer names after its writer, is stored as `print`.
+        // A marker is stored as `print`. Only the text of the ring buffer has the name of the function that wrote it.
         let known = if is_print { Some(MARK) } else { Tracepoint::from_name(name).filter(|known| *known != MARK) };
         known
             .filter(|tracepoint| system.is_none_or(|system| tracepoint.system(name) == system))

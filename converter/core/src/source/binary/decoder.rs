@@ -49,6 +49,7 @@ pub(super) fn field_text<'a>(field: &Field, order: ByteOrder, record: &'a [u8]) 
     let bytes = match field.layout {
         Layout::Text | Layout::Bytes => field.bytes(record)?,
         Layout::DataLoc | Layout::RelLoc => {
+            // The kernel packs the length above the offset, which `__rel_loc` counts from its own end.
             let location = order.number(record, field.offset, 4)?;
             let base = if field.layout == Layout::RelLoc { field.offset + 4 } else { 0 };
             let from = base + (location & 0xffff) as usize;
@@ -63,7 +64,7 @@ pub(super) fn field_text<'a>(field: &Field, order: ByteOrder, record: &'a [u8]) 
 #[derive(Clone, Debug)]
 pub(super) struct RecordDecoder {
     tracepoint: Option<Tracepoint>,
-    /// With `keep_writes`.
+    /// The event of a write, which is decoded only with `keep_writes`.
     write: Option<WriteEventName>,
     slots: [Option<Slot>; tracepoints::Field::COUNT],
     /// All fields of a dynamic event, and of an event of writes.
@@ -147,7 +148,7 @@ impl RecordDecoder {
         }
     }
 
-    /// Whether the event stores a field of the tracepoint.
+    /// Whether the event stores a field of the tracepoint. The low-level log has the others as extras.
     pub(super) fn stores(&self, kind: Kind, field: &str) -> bool {
         self.tracepoint.is_some_and(|tracepoint| tracepoint.stores(kind, field.as_bytes()))
     }
@@ -242,6 +243,7 @@ impl ProbeFields for ProbeRecord<'_> {
     }
 
     fn function(&self) -> Cow<'_, [u8]> {
+        // The first of them, `probe`, is only in what Syncline prints.
         let address = PROBE_FIELDS[1..].iter().find_map(|field| self.number(field)).unwrap_or_default();
         format!("{address}").into_bytes().into()
     }
@@ -274,6 +276,7 @@ impl tracepoints::Fields for Record<'_> {
     }
 
     fn is_background(&self) -> bool {
+        // Without the names of the values, `origin` says nothing.
         match (&self.decoder.sync_origins, self.number(tracepoints::Field::Origin)) {
             (Some(sync_origins), Some(origin)) => !sync_origins.contains(&origin),
             _ => false,

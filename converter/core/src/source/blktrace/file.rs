@@ -77,8 +77,8 @@ pub(in crate::source) fn parts(path: &str) -> Vec<String> {
     full.filter_map(|(_, file, _)| file.to_str().map(str::to_owned)).collect()
 }
 
-/// Returns the highest CPU that has a file, the number of files, and the name of the file that would follow. `None` if the name of the file is
-/// not that of one CPU's.
+/// Returns the highest CPU that has a file, the number of files, and the name of the file that would follow. `None` if the path is
+/// not that of a file of one CPU.
 pub(super) fn last_file(path: &str) -> Option<(u32, usize, String)> {
     let files = siblings(Path::new(path));
     let (cpu, file, _) = files.last()?;
@@ -101,6 +101,7 @@ pub(super) fn missing_files(path: &str) -> Vec<String> {
     }
     found
 }
+
 /// One file of the recording, and the read position in it.
 pub(super) struct File {
     /// File name without the folder.
