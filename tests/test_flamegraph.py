@@ -693,6 +693,11 @@ def test_an_impossible_graph_is_refused_with_the_reason(
 
 def test_a_total_of_zero_is_refused(tmp_path: Path) -> None:
     log = write(tmp_path, "x.log", [("main;a", 500)])
+    # Without any event of a bio, nothing says that the recorder follows them.
+    message = fails(3, "flamegraph", log, "--weight", "bytes")
+    assert "the bytes written back of all 1 sync requests are unknown" in message
+    with log.open("a") as lines:
+        lines.write("2000000 0 swapper/0 bio_complete bio 0x8\n")
     message = fails(3, "flamegraph", log, "--weight", "bytes")
     assert "nothing to draw: the bytes written back of all 1 sync requests are 0" in message
     assert "--weight count" in message

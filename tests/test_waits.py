@@ -166,6 +166,9 @@ def test_unknown_waits_are_null_and_not_zero(tmp_path: Path) -> None:
             event(600, "sync_fs_start", id=6, dev=DEV, fs="xfs"), event(610, "sync_fs_end", id=6, **end),
             event(700, "sync_fs_start", id=8, dev=DEV, fs="ext4"), event(710, "sync_fs_end", id=8, **end),
             start(800, 9),
+            event(890, "bio_add_folio", tid=2, id=0, bio="0x1", start=0, len=4096),
+            event(900, "bio_submit", tid=2, id=0, bio="0x1", dev=DEV, sector=8, background=True),
+            event(910, "bio_complete", tid=0, bio="0x1"),
         ],
         tmp_path,
     )  # fmt: skip

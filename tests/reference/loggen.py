@@ -884,6 +884,9 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         submits = [other.submit for other in bio.request.bios if is_logged(other.submit)]
         return not any(order[id(submit)] < opening for submit in submits)
 
+    # Without any event of a bio, nothing says that the recorder follows them, and a sync without one need not be empty.
+    of_bio = ("folio", "submit", "complete")
+    follows_bios = any(is_logged(line) and line.kind in of_bio for line in world.lines)
     sync_rows = []
     for request in requests:
         call = request.call if request.call and is_logged(request.call.entry) else None
@@ -949,6 +952,9 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
             unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
             row |= dict.fromkeys((*SIZES, *unknown))
             row["incomplete"] = row["incomplete"] or "bio"
+        if not follows_bios:
+            unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
+            row |= dict.fromkeys((*SIZES, *unknown))
         if not end:
             row["incomplete"] = "end"
             losses["end_missing"] += 1

@@ -1307,7 +1307,8 @@ def first_in_call(request: Request, requests: list[Request]) -> Request:
     return request.lost_call_first or request
 
 
-def _sync_row(request: Request) -> Row:
+def _sync_row(request: Request, follows_bios: bool) -> Row:
+    """`follows_bios`: some event of a bio is in the log. Without any, a sync need not be empty."""
     call, start, end, bios = request.call, request.start, request.end, request.bios
     ts = call.entry.ts if call else start.ts if start else request.begin
     submits = [bio.submit.ts for bio in bios if bio.submit]
@@ -1316,7 +1317,7 @@ def _sync_row(request: Request) -> Row:
     all_complete = bool(bios) and len(completions) == len(bios)
     row = _sizes([folio for bio in bios for folio in bio.folios])
     lacks_folios = any(bio.submit and not bio.folios for bio in bios)
-    if request.bio_lost or lacks_folios or any(map(_may_lack_folios, bios)):
+    if not follows_bios or request.bio_lost or lacks_folios or any(map(_may_lack_folios, bios)):
         row = dict.fromkeys(row)
     elif request.lacks_folios:
         row |= dict.fromkeys(name for name in row if name != "bytes")
@@ -1375,7 +1376,7 @@ def _sync_row(request: Request) -> Row:
         row["incomplete"] = "call"
     elif request.bio_lost or (bios and not (all_submitted and all_complete)):
         row["incomplete"] = "bio"
-    if request.bio_lost:
+    if request.bio_lost or not follows_bios:
         unknown = ("writeback_ns", "before_submit_ns", "after_complete_ns", "bios")
         row |= dict.fromkeys(unknown)
     return row
@@ -1507,8 +1508,9 @@ def read(
     def thread_columns(pid: int) -> Row:
         return {"tid": None, "pid": pid} if pid_is == "process" else {"tid": pid, "pid": None}
 
+    follows_bios = any(event.kind in ("folio", "submit", "complete") for event in events)
     for request in pairing.requests:
-        row = _sync_row(request) | thread_columns(request.pid)
+        row = _sync_row(request, follows_bios) | thread_columns(request.pid)
         first = first_in_call(request, pairing.requests)
         numbers = {"sync_id": sync_id[id(request)], "call_sync_id": sync_id[id(first)]}
         tables.sync.append(row | numbers)

@@ -234,15 +234,16 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
             f"{path}: none of the {_count(stacks.syncs)} sync requests has {has}",
             f"draw something else: {again} --by {other}",
         )
+    be = "are" if weight == "bytes" else "is"
     if not stacks.known[weight]:
         raise InputError(
-            f"{path}: the {WEIGHTS[weight].text} of all {_count(stacks.syncs)} sync requests is unknown",
+            f"{path}: the {WEIGHTS[weight].text} of all {_count(stacks.syncs)} sync requests {be} unknown",
             f"draw something else: {again} --weight count{kept}",
         )
     if not (may_be_0 or stacks.total(weight)):
         raise InputError(
             f"{path}: nothing to draw: the {WEIGHTS[weight].text} of all"
-            f" {_count(stacks.known[weight])} sync requests are 0",
+            f" {_count(stacks.known[weight])} sync requests {be} 0",
             f"draw something else: {again} --weight count{kept}",
         )
 

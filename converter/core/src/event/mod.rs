@@ -507,6 +507,21 @@ impl Kind {
         )
     }
 
+    /// Whether it is of a bio that is no read, or of a request of the block layer.
+    pub fn is_of_bio(&self) -> bool {
+        matches!(
+            self,
+            Self::BioAddFolio { .. }
+                | Self::BioSubmit { .. }
+                | Self::BioComplete { .. }
+                | Self::BlockSubmit { .. }
+                | Self::BlockInsert { .. }
+                | Self::BlockIssue { .. }
+                | Self::BlockComplete { .. }
+                | Self::Probe(Probe::AddFolio { .. } | Probe::Submit { .. } | Probe::End { .. })
+        )
+    }
+
     pub fn exit(op: Op, ret: Option<i64>) -> Self {
         Self::CallExit { op, ret, stack: NameId::NONE, untimed: false, entry_lost: false }
     }

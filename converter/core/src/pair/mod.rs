@@ -266,7 +266,13 @@ impl Pairer {
         if self.held_exits.is_empty() { Ok(()) } else { self.release_exits(out) }
     }
 
+    /// Takes note that the log has events of bios, though none has been paired yet.
+    pub fn expect_bios(&mut self) {
+        self.seen.any_of_bio = true;
+    }
+
     fn use_event(&mut self, event: &Event, out: &mut Out<'_>) -> Result<()> {
+        self.seen.any_of_bio = self.seen.any_of_bio || event.kind.is_of_bio();
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len, dev, ino } => {
                 self.add_folio(event, id, bio, (offset, len), (dev, ino), out)

@@ -393,7 +393,7 @@ impl Pairer {
                 || has_requests && row.bios > 0 && open.probe.is_none()
                 || open.probe.is_some() && self.probes.sees_bios
         };
-        row.bios_unseen = row.id == NO_ID && !sees_bios;
+        row.bios_unseen = if row.id == NO_ID { !sees_bios } else { !self.seen.any_of_bio };
         row.extent.of_bios |= row.bio_lost;
         row.extent.offsets_unknown |= row.bio_lost;
         row.extent.of_probes = open.probe.is_some() && self.probes.sees_folios;

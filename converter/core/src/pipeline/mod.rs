@@ -1,6 +1,7 @@
 //! Takes the merged batches of a run to one of three ends: rows by pairing, the low-level log, or the table of writes.
 
 mod adopted;
+mod beginning;
 pub(crate) mod low_level;
 pub(crate) mod pairing;
 mod run_facts;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::adopted::{Adopted, adopt};
+use super::beginning::Beginning;
 use super::run_facts::run_facts;
 use super::{FinishedInputs, Pipeline};
-use crate::dedup::{Dedup, Deduplicated, MAX_LOGS};
+use crate::dedup::{Dedup, MAX_LOGS};
 use crate::error::{Error, Result};
 use crate::event::file_op::ProbedReturn;
 use crate::event::probe::Probe;
@@ -91,6 +92,7 @@ impl<'a> PairingPipeline<'a> {
                     files,
                     options.devices_below.clone(),
                 ),
+                beginning: Beginning::default(),
                 has_begun: false,
                 sink,
             },
@@ -115,6 +117,7 @@ impl<'a> PairingPipeline<'a> {
             reorder.visit_names(in_use);
             simultaneous.visit_names(in_use);
             pairing.dedup.visit_names(in_use);
+            pairing.beginning.visit_names(in_use);
             pairing.pairer.visit_names(in_use);
         });
         // Those that are in use are looked at again when there are twice as many.
@@ -214,6 +217,7 @@ impl Pipeline for PairingPipeline<'_> {
 /// The stages behind the reorder window.
 struct Pairing<'a> {
     dedup: Dedup,
+    beginning: Beginning,
     pairer: Pairer,
     has_begun: bool,
     sink: &'a mut dyn Sink,
@@ -229,21 +233,26 @@ impl Pairing<'_> {
             self.has_begun = true;
             self.sink.begin(event.ts)?;
         }
-        let Self { dedup, pairer, sink, .. } = self;
+        let Self { dedup, beginning, pairer, sink, .. } = self;
         let mut out = Out { names, sink: &mut **sink };
-        dedup.event(event, location, |fact| pair(pairer, &fact, &mut out))
+        dedup.event(event, location, |fact| beginning.pass(fact, pairer, &mut out))
     }
 
     /// Counts a late event. `event` is called with it all the same.
     fn late(&mut self, event: &Event, location: Location, names: &Names) -> Result<()> {
-        self.pairer.late(event, location, &mut Out { names, sink: self.sink })
+        let Self { beginning, pairer, sink, .. } = self;
+        let mut out = Out { names, sink: &mut **sink };
+        // Late is what comes after later events have been paired.
+        beginning.end(pairer, &mut out)?;
+        pairer.late(event, location, &mut out)
     }
 
     /// Closes what is still open, and adds the losses and the number of requests to the summary.
     fn finish(&mut self, names: &Names, summary: &mut Summary) -> Result<()> {
-        let Self { dedup, pairer, sink, .. } = self;
+        let Self { dedup, beginning, pairer, sink, .. } = self;
         let mut out = Out { names, sink: &mut **sink };
-        dedup.finish(|fact| pair(pairer, &fact, &mut out))?;
+        dedup.finish(|fact| beginning.pass(fact, pairer, &mut out))?;
+        beginning.end(pairer, &mut out)?;
         pairer.finish(&mut out)?;
         summary.add_losses(&self.dedup.losses);
         summary.add_losses(&self.pairer.losses);
@@ -252,16 +261,6 @@ impl Pairing<'_> {
         }
         summary.requests = Some(self.pairer.request_count);
         Ok(())
-    }
-}
-
-fn pair(pairer: &mut Pairer, fact: &Deduplicated, out: &mut Out<'_>) -> Result<()> {
-    match fact {
-        Deduplicated::Event(event, provenance) => pairer.event(event, provenance, out),
-        Deduplicated::CallDetail(detail) => {
-            pairer.call_detail(detail);
-            Ok(())
-        }
     }
 }
 
