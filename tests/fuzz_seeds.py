@@ -93,6 +93,7 @@ FORMATS = (
     "perfetto",
     "bpftrace-json",
     "events-jsonl",
+    "function-graph",
     "ftrace",
     "perf",
     "perf-trace",
@@ -272,6 +273,30 @@ def blktraces() -> dict[str, bytes]:
     return seeds
 
 
+def function_graphs() -> dict[str, bytes]:
+    """Recordings of function_graph, and a line of each kind."""
+    lines = [
+        "   13.912734 |   1)  python3-213   |               |  __x64_sys_fsync() {",
+        "   13.912734 |   1)  python3-213   |  d..1. |               |    ext4_sync_file [ext4](file=0x1, start=0) {",
+        "   13.914085 |   1)  python3-213   | # 7404.829 us |      file_write_and_wait_range();",
+        " ------------------------------------------",
+        " 1)  python3-213   =>  python3-215  ",
+        "   16.071655 |   1)                |        /* block_bio_queue: 254,16 WS 270464 + 128 [python3] */",
+        "   13.934687 |   1)  python3-213   | * 12530.53 us |      } /* jbd2_log_wait_commit [jbd2] ret=0x0 */",
+        "   13.934690 |   1)  python3-213   | * 21483.00 us |    }",
+        " 0)   ==========> |",
+        "CPU:1 [LOST 7 EVENTS]",
+        "         wl-247   [000] ...1.    35.398705: funcgraph_entry:                   |  f2fs_sync_file() {",
+        "         wl-247   [000] .....    35.399403: block_bio_queue:      254,16 WS 270464 + 128 [wl]",
+        "         wl-247   [000] ...1.    35.399769: funcgraph_entry:      + 16.512 us  |    f2fs_issue_flush();",
+        "         wl-247   [000] .....    35.407221: funcgraph_exit:       # 7429.482 us |  }",
+    ]
+    seeds = {"lines": ("\n".join(lines) + "\n").encode()}
+    for file in sorted((DATA.parent / "function-graph").glob("*.txt")):
+        seeds[file.stem] = file.read_bytes()[:MAX_BYTES]
+    return seeds
+
+
 def perf_traces() -> dict[str, bytes]:
     """Recordings of perf trace, and a line of each kind."""
     lines = [
@@ -435,6 +460,7 @@ def round_trips() -> dict[str, bytes]:
         "ftrace": ftraces(),
         "perf": perfs(),
         "perf-trace": perf_traces(),
+        "function-graph": function_graphs(),
         "strace": straces(),
         "blkparse": blkparses(),
         "bpftrace": logs(),
@@ -511,6 +537,7 @@ def main(folder: Path) -> None:
         ("source_blktrace", blktraces()),
         ("source_blkparse", blkparses()),
         ("source_perf_trace", perf_traces()),
+        ("source_function_graph", function_graphs()),
     ):
         (folder / target).mkdir(parents=True, exist_ok=True)
         options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")

@@ -337,6 +337,14 @@ def _pieces(n: int) -> list[str | bytes]:
     return [log.format(100 + i, 100 + i) for i in range(n // 10)]
 
 
+def _function_graph(n: int) -> list[str | bytes]:
+    """Functions of many threads: each sync waits in one that has only one line, until all have begun."""
+    begun = (f" {i}.000000 |   0)   t-{i}   |               |  ext4_sync_file() {{\n" for i in range(1, n))
+    waits = (f" {n}.000000 |   0)   t-{i}   | * {n}000000.000 us |    jbd2_log_wait_commit();\n" for i in range(1, n))
+    ended = (f" {2 * n}.000000 |   0)   t-{i}   | * 1.000 us |  }}\n" for i in range(1, n))
+    return ["# tracer: function_graph\n" + "".join([*begun, *waits, *ended])]
+
+
 def _perf_trace(n: int) -> list[str | bytes]:
     """Calls of many threads, each interrupted by the next one."""
     begun = (f"{i}.000 (         ): t/{i} fsync(fd: 3)   ...\n" for i in range(1, n))
@@ -561,6 +569,7 @@ CASES = {
     # The merge asks every input for its watermark at each step, which is little work: 30 steps for each pair of inputs.
     "inputs": Case(_pieces, limit=2.0),
     "calls of perf trace": Case(_perf_trace),
+    "functions of many threads": Case(_function_graph),
     "two recorders": Case(lambda n: _recorders(n, lost=False), flags="joined"),
     "two recorders, one of which lost events": Case(
         lambda n: _recorders(n, lost=True), flags="joined"
@@ -577,6 +586,7 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
         fuzz_seeds.blkparses,
         fuzz_seeds.perfs,
         fuzz_seeds.perf_traces,
+        fuzz_seeds.function_graphs,
         fuzz_seeds.bpftrace_jsons,
         fuzz_seeds.write_texts,
     )

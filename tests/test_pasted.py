@@ -29,6 +29,7 @@ TEXTS = [
     "ftrace/rename.report.txt.gz",
     "perf/stacks.txt.gz",
     "blktrace/rename.blkparse.txt.gz",
+    "function-graph/xfs.txt",
 ]
 
 

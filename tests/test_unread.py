@@ -112,7 +112,6 @@ def beginnings(folder: Path) -> list[tuple[Path, bytes]]:
 
 # Of tests/data/pasted, which holds what Syncline refuses too.
 REFUSED = {
-    "function_graph.ftrace.txt",
     "fsyncsnoop.txt",
     "bpftrace_hist.txt",
     "sysdig.txt",

@@ -13,7 +13,7 @@ _WORDS = {
     "submit": "the thread filled and submitted further bios",
     "queue": "the block layer had the bio, and the device had not got it yet",
     "device": "the device worked on the bio that the sync waited for",
-    "writeback": "the bio was submitted and not complete; the recording does not say when the device got it",
+    "writeback": "the data were on their way to the device; the recording does not say when it got them",
     "completion": "the bios were complete, and the file system had not ended the writeback of their pages yet",
     "earlier writeback": "somebody else was writing data of the file already",
     "earlier commit": "the journal was busy with the commit before",

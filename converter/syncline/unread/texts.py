@@ -50,17 +50,6 @@ KINDS = (
         stacks.SIGNS,
     ),
     Kind(
-        "the output of the tracer function_graph",
-        "which functions of the kernel ran, one inside another, and how long",
-        "to which sync a bio or a commit belongs",
-        _RECORD,
-        (
-            r"^# tracer: function_graph",
-            r"^\s*(?:[\d.]+ \|\s+)?\d+\)\s.*\|[^|]*\b\w+\([^|]*\)(?:;| \{)(?:\s*/\*.*\*/)?\s*$",
-        ),
-        looks_like_log=True,
-    ),
-    Kind(
         "the summary of perf trace -s",
         "how often each task made each call, and the shortest, mean and longest time of it",
         "which file a slow fsync was for, or what it waited for",

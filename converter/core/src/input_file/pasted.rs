@@ -201,7 +201,9 @@ impl Prefix {
         let numbers: Vec<u64> = lines().map_while(|line| number(line).map(|(number, _)| number)).collect();
         let counts = numbers.len() > 2 && numbers.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         let is_numbered = counts && numbers.len() == lines().count() && (lines().all(has_mark) || is_certain());
-        let has_blank = || lines().all(|line| Self::NumberAndBlank.len(line) > Self::Number.len(line));
+        let has_text = |line: &&[u8]| Self::Number.len(line) < line.len();
+        let has_blank =
+            || lines().filter(has_text).all(|line| Self::NumberAndBlank.len(line) > Self::Number.len(line));
         is_numbered.then(|| if has_blank() { Self::NumberAndBlank } else { Self::Number })
     }
 
@@ -213,7 +215,7 @@ impl Prefix {
                 let Some((_, mark)) = number(line) else { return 0 };
                 let at = line.iter().position(|b| !is_blank(*b)).unwrap_or(0);
                 let digits = line[at..].iter().take_while(|b| b.is_ascii_digit()).count();
-                let end = at + digits + 1;
+                let end = line.len().min(at + digits + 1);
                 let is_list = self == Self::NumberAndBlank && matches!(mark, b':' | b'.' | b')');
                 end + usize::from(is_list && line.get(end) == Some(&b' '))
             }
@@ -221,19 +223,22 @@ impl Prefix {
                 let Some(time) = line.strip_prefix(b"[") else { return 0 };
                 let begin = blanks(time);
                 let len = time[begin..].iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count();
-                let is_time = time[begin..begin + len].contains(&b'.') && time[begin + len..].starts_with(b"] ");
-                if is_time { 1 + begin + len + 2 } else { 0 }
+                // Blanks at the end of an empty line may have been removed.
+                let end = &time[begin + len..];
+                let is_time = time[begin..begin + len].contains(&b'.') && (end.starts_with(b"] ") || end == b"]");
+                if is_time { line.len().min(1 + begin + len + 2) } else { 0 }
             }
             Self::SystemLog => system_log(line).unwrap_or(0),
         }
     }
 }
 
-/// The number that a line begins with, and the character after it.
+/// The number that a line begins with, and the character after it: a tab, if nothing follows.
 fn number(line: &[u8]) -> Option<(u64, u8)> {
     let text = line.trim_ascii_start();
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
-    let mark = text.get(digits).copied().filter(|b| matches!(b, b' ' | b'\t' | b':' | b'.' | b')'))?;
+    let mark = text.get(digits).copied().unwrap_or(b'\t');
+    let mark = Some(mark).filter(|b| matches!(b, b' ' | b'\t' | b':' | b'.' | b')'))?;
     Some((std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?, mark))
 }
 
@@ -409,6 +414,8 @@ fn has_mark(line: &[u8], Written { less, greater, quote }: &Written) -> bool {
         || begins(&[b"=", greater, b" "])
         || finds(&[b": ", less, b"stack trace"])
         || finds(&[b" ==", greater, b" "])
+        // The threads of function_graph.
+        || finds(&[b"   =", greater, b" "])
         // A remapped bio.
         || finds(&[b" ", less, b"- ("])
         // Strings of strace, and JSON.

@@ -63,6 +63,8 @@ pub struct Stream {
     torn_times: TornTimes,
     far_times: FarTimes,
     count_other_events: bool,
+    /// Bytes that have been read, up to the end of the last batch.
+    consumed: u64,
 }
 
 enum Batches {
@@ -109,7 +111,7 @@ impl Stream {
         } else {
             Batches::OfThreads(OfThreads::start(chunks, parse, workers, empty_batch))
         };
-        Self { batches, stateful_pass, torn_times: TornTimes::default(), far_times, count_other_events }
+        Self { batches, stateful_pass, torn_times: TornTimes::default(), far_times, count_other_events, consumed: 0 }
     }
 
     /// Returns the next batch in the order of the input.
@@ -125,6 +127,13 @@ impl Stream {
             match next? {
                 Next::Idle => return Ok(Next::Idle),
                 Next::End => {
+                    if let Some(pass) = &mut self.stateful_pass {
+                        let mut batch = empty_batch(self.count_other_events);
+                        pass.finish(&mut batch);
+                        if !batch.events.is_empty() {
+                            self.far_times.add(Box::new(batch), self.consumed);
+                        }
+                    }
                     self.far_times.end();
                     return Ok(self
                         .far_times
@@ -132,6 +141,7 @@ impl Stream {
                         .map_or(Next::End, |(batch, consumed)| Next::Batch(batch, consumed)));
                 }
                 Next::Batch(mut batch, consumed) => {
+                    self.consumed = consumed;
                     if let Some(pass) = &mut self.stateful_pass {
                         pass.apply(&mut batch);
                     }

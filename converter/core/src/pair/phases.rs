@@ -43,6 +43,8 @@ pub(super) struct Evidence {
     pub(super) blocked: Vec<Blocked>,
     pub(super) lock_waits: Vec<(i64, i64)>,
     pub(super) folio_waits: Vec<FolioWait>,
+    /// When it was in a function that writes page cache back and waits for that, if no bio is recorded that would say more.
+    pub(super) data_waits: Vec<(i64, i64)>,
     /// Its cache flushes in flight. The thread waits for each.
     pub(super) flushes: Vec<(i64, i64)>,
     /// Parts of its waits for commits.
@@ -63,6 +65,7 @@ impl Evidence {
             blocked,
             lock_waits,
             folio_waits,
+            data_waits,
             flushes,
             commit_parts,
             open_commits,
@@ -74,6 +77,7 @@ impl Evidence {
         blocked.clear();
         lock_waits.clear();
         folio_waits.clear();
+        data_waits.clear();
         flushes.clear();
         commit_parts.clear();
         open_commits.clear();
@@ -85,6 +89,7 @@ impl Evidence {
         self.runnable.is_empty()
             && self.blocked.is_empty()
             && self.lock_waits.is_empty()
+            && self.data_waits.is_empty()
             && self.folio_waits.is_empty()
             && self.flushes.is_empty()
             && self.commit_parts.is_empty()
@@ -141,6 +146,9 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     }
     let mut data = Vec::new();
     let gaps = critical_path(evidence, frame, &mut data);
+    for (from, to) in disjoint(&evidence.data_waits) {
+        push(&mut data, PhaseKind::Writeback, from, to);
+    }
     let mut ends = Vec::new();
     for (phase, from, to) in edges {
         push(&mut ends, phase, from, to);

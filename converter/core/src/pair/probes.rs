@@ -155,7 +155,9 @@ impl Pairer {
         let slot = self.open_request(e, NO_ID, out)?;
         self.requests.in_flight += 1;
         let in_flight = self.requests.in_flight;
-        let mut state = ProbeRequest { flushes_are_bios: is_btrfs, ..ProbeRequest::new(scope) };
+        // A probe records the file. The tracer of functions does not.
+        let by_functions = !scope.is_whole_fs() && !dev.is_known() && ino == 0;
+        let mut state = ProbeRequest { flushes_are_bios: is_btrfs, by_functions, ..ProbeRequest::new(scope) };
         state.enter(entered);
         let is_apart = self.provenance.is_apart;
         let open = &mut self.requests[slot];

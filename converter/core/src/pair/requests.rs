@@ -489,6 +489,10 @@ impl Pairer {
         let is_known = |reported: bool, torn: bool| reported && has_waits && !open.by_thread && !torn;
         row.waits_known =
             (is_known(row.waits_known.0, open.torn_waits[0]), is_known(row.waits_known.1, open.torn_waits[1]));
+        if open.probe.as_ref().is_some_and(|probe| probe.by_functions) {
+            row.waits_known.0 &= row.waits.iter().any(|wait| wait.wait.is_of_journal());
+            row.waits_known.1 &= row.waits.iter().any(|wait| wait.wait == WaitKind::Flush);
+        }
         torn
     }
 

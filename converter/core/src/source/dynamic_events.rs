@@ -513,6 +513,23 @@ pub(super) fn work_start(dev: Dev, number: Option<u64>, word: Option<&[u8]>) -> 
     Kind::Probe(Probe::WorkStart { dev, for_sync })
 }
 
+impl WaitSite {
+    /// The name of the recorder's event where the wait begins.
+    pub(super) fn event_name(self) -> &'static [u8] {
+        match self {
+            Self::Jbd2Commit => b"wait_commit",
+            Self::Ext4FastCommit => b"fc_commit",
+            Self::XfsLogForce => b"xlog_force",
+            Self::BtrfsLog => b"btrfs_log",
+            Self::BtrfsCommit => b"btrfs_commit",
+            Self::F2fsFlush => b"f2fs_flush",
+            Self::F2fsCheckpoint => b"f2fs_cp",
+            Self::Flush => b"flush",
+            Self::Buffer => b"buffer_wait",
+        }
+    }
+}
+
 fn wait_site(name: &[u8]) -> Option<WaitSite> {
     Some(match name {
         b"wait_commit" => WaitSite::Jbd2Commit,
@@ -529,7 +546,7 @@ fn wait_site(name: &[u8]) -> Option<WaitSite> {
 }
 
 /// The file system whose sync function this is; empty for one of several.
-fn file_system_of(function: &[u8]) -> &'static [u8] {
+pub(super) fn file_system_of(function: &[u8]) -> &'static [u8] {
     match function_name(function) {
         b"ext4_sync_file" => b"ext4",
         b"xfs_file_fsync" => b"xfs",
@@ -540,7 +557,7 @@ fn file_system_of(function: &[u8]) -> &'static [u8] {
 }
 
 /// The name of a function without what follows it: `ext4_end_bio+0x0/0x131 [ext4]`, `f.isra.0`.
-fn function_name(symbol: &[u8]) -> &[u8] {
+pub(super) fn function_name(symbol: &[u8]) -> &[u8] {
     let end = symbol.iter().position(|b| matches!(b, b'+' | b' ' | b'.')).unwrap_or(symbol.len());
     &symbol[..end]
 }

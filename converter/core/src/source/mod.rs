@@ -17,6 +17,7 @@ mod event_names;
 pub mod events_jsonl;
 mod far_times;
 pub mod ftrace_text;
+pub mod function_graph;
 pub(crate) mod low_level_log;
 mod markers;
 mod mends;
@@ -52,6 +53,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &perfetto::Perfetto,
     &bpftrace_json::BpftraceJson,
     &events_jsonl::EventsJsonl,
+    &function_graph::FunctionGraph,
     &ftrace_text::FtraceText,
     &perf_script::PerfScript,
     &perf_trace::PerfTrace,
@@ -236,6 +238,9 @@ pub trait StatefulPass {
 
     /// Completes the events of a batch from what `Parse` left in `Batch::aside`.
     fn apply(&mut self, batch: &mut Batch);
+
+    /// Adds the events that were left to the end of the input to an empty batch.
+    fn finish(&mut self, _batch: &mut Batch) {}
 }
 
 /// What the user says about an input, and what its header adds to that.

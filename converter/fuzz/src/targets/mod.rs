@@ -12,6 +12,7 @@ mod source_bpftrace;
 mod source_bpftrace_json;
 mod source_events_jsonl;
 mod source_ftrace;
+mod source_function_graph;
 mod source_perf;
 mod source_perf_data;
 mod source_perf_trace;
@@ -35,6 +36,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("source_bpftrace_json", source_bpftrace_json::run),
     ("source_events_jsonl", source_events_jsonl::run),
     ("source_ftrace", source_ftrace::run),
+    ("source_function_graph", source_function_graph::run),
     ("source_perf", source_perf::run),
     ("source_perf_data", source_perf_data::run),
     ("source_perf_trace", source_perf_trace::run),

@@ -65,6 +65,8 @@ pub(in crate::pair) struct ProbeRequest {
     pub(in crate::pair) synced: Vec<Dev>,
     /// The scope of its outermost function. `None` if the begin of that function is not in the log.
     pub(in crate::pair) scope: Option<SyncScope>,
+    /// Its functions were traced, and nothing else of them: whoever did that chose them, so a wait that is not in the log may not have been traced.
+    pub(in crate::pair) by_functions: bool,
     /// It waits for flushes as for other bios, whose submits are reported.
     pub(in crate::pair) flushes_are_bios: bool,
     /// Addresses at which its thread has added folios. Most of these bios have been submitted since.

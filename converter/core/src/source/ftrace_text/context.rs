@@ -22,17 +22,17 @@ const FLAGS: usize = 5;
 const MAX_FLAGS: usize = 32;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Context<'a> {
-    pub(super) comm: &'a [u8],
-    pub(super) tid: u32,
-    pub(super) pid: u32,
-    pub(super) time: Time,
+pub(in crate::source) struct Context<'a> {
+    pub(in crate::source) comm: &'a [u8],
+    pub(in crate::source) tid: u32,
+    pub(in crate::source) pid: u32,
+    pub(in crate::source) time: Time,
     /// The rest of the line.
-    pub(super) event: &'a [u8],
+    pub(in crate::source) event: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Time {
+pub(in crate::source) enum Time {
     Ns(i64),
     /// A count in an unknown unit: ns if trace-cmd does not know the clock (boot), cycles, or events.
     Count(i64),
@@ -42,7 +42,7 @@ pub(super) enum Time {
 
 /// Parses the columns before an event. Returns `None` if the line does not begin with them.
 #[inline]
-pub(super) fn context(line: &[u8]) -> Option<Context<'_>> {
+pub(in crate::source) fn context(line: &[u8]) -> Option<Context<'_>> {
     for column in [COMM_COLUMN, COMM_COLUMN_LATENCY] {
         if line.get(column) == Some(&b'-')
             && let Some(found) = parse_columns(&line[..column], &line[column + 1..])

@@ -13,7 +13,7 @@
 //!           <idle>-0       [000] d.h..    20.534243: block_rq_complete: 254,16 WS () 272792 + 8 be,0,4 [0]
 //! ```
 
-mod context;
+pub(super) mod context;
 
 use memchr::memchr;
 
@@ -170,11 +170,8 @@ impl<'t> Parser<'_, 't> {
             return;
         }
         if line.starts_with(b"#") {
-            // Events that were written and are no longer in the buffer were overwritten.
-            if let Some((left, written)) = entries(line)
-                && written > left
-            {
-                self.decoder.batch.note(NoteKind::Lost { count: written - left });
+            if let Some(count) = overwritten(line) {
+                self.decoder.batch.note(NoteKind::Lost { count });
             }
             return;
         }
@@ -215,6 +212,12 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
+/// The number of events that a comment says were written, and are no longer in the buffer.
+pub(super) fn overwritten(line: &[u8]) -> Option<u64> {
+    let (left, written) = entries(line)?;
+    written.checked_sub(left).filter(|&count| count > 0)
+}
+
 /// Parses `# entries-in-buffer/entries-written: 3407/3407   #P:2`, and `# latency: 0 us, #3407/3407, ...` of the latency format.
 fn entries(line: &[u8]) -> Option<(u64, u64)> {
     let counts = line.strip_prefix(b"# entries-in-buffer/entries-written: ").or_else(|| {
@@ -236,7 +239,7 @@ fn release(line: &[u8]) -> Option<String> {
 
 /// Parses `CPU:1 [LOST 7 EVENTS]` of the kernel and `CPU:1 [7 EVENTS DROPPED]` of trace-cmd. Both may omit the number.
 #[expect(clippy::option_option, reason = "no loss, a loss of unknown size, or a number")]
-fn lost(line: &[u8]) -> Option<Option<u64>> {
+pub(super) fn lost(line: &[u8]) -> Option<Option<u64>> {
     let open = memchr(b'[', line)?;
     let (before, report) = (line[..open].trim_ascii(), line[open + 1..].trim_ascii_end().strip_suffix(b"]")?);
     let cpu = before.rsplit(|&b| b == b' ').next()?;

@@ -1,0 +1,215 @@
+"""The text of the tracer function_graph: recordings against the truth of their program and a second reader, and damaged texts."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline import _core
+
+from tests.coretools import Rows, core
+from tests.reference import function_graph
+from tests.test_commands import ok
+
+DATA = Path(__file__).parent / "data/function-graph"
+RECORDINGS = sorted(path.stem for path in DATA.glob("*.truth"))
+EXACT = ("ts_ns", "dur_ns", "journal_ns", "flush_ns", "other_ns", "syscall_ns")
+
+
+def text(name: str) -> str:
+    return (DATA / f"{name}.txt").read_text()
+
+
+def tables(folder: Path, log: str) -> dict[str, Rows]:
+    return core(folder, log.encode())
+
+
+def losses(found: dict[str, Rows]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in found["loss"] if row["severity"] == "loss"}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_each_sync_is_inside_the_call_that_the_program_timed(name: str, tmp_path: Path) -> None:
+    found = tables(tmp_path, text(name))
+    truth = [line.split() for line in (DATA / f"{name}.truth").read_text().splitlines() if line]
+    assert len(truth) == len(found["sync"]) == 9
+    for tid, op, begin, end in truth:
+        # The clock of the trace has µs.
+        [row] = [
+            row
+            for row in found["sync"]
+            if row["tid"] == int(tid)
+            and int(begin) - 1000 <= row["ts_ns"]
+            and row["ts_ns"] + row["dur_ns"] <= int(end)
+        ]
+        assert row["op"] == (op if name == "calls" else None)
+        assert row["fs"] == (name if name in ("xfs", "btrfs", "f2fs") else "ext4")
+    assert losses(found) == {}
+
+
+def outside(data: list[tuple[int, int]], waits: list[tuple[str, int, int]]) -> int:
+    """The µs in functions that write page cache, without those in which the thread waits for a commit or a flush."""
+    covered = {at for _, start, dur in waits for at in range(start, start + dur)}
+    return len({at for since, end in data for at in range(since, end)} - covered)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recording_gives_the_syncs_and_waits_of_the_second_reader(name: str, tmp_path: Path) -> None:
+    found = tables(tmp_path, text(name))
+    expected = function_graph.read(text(name))
+    waits: dict[int, list[tuple[str, int, int]]] = {}
+    for row in found["wait"]:
+        start = row["ts_ns"] // 1000
+        waits.setdefault(row["sync_id"], []).append((row["wait"], start, row["dur_ns"] // 1000))
+    data: dict[int, int] = {}
+    for row in found["phase"]:
+        if row["phase"] == "writeback":
+            data[row["sync_id"]] = data.get(row["sync_id"], 0) + row["dur_ns"] // 1000
+    rows = sorted(found["sync"], key=lambda row: row["sync_id"])
+    assert len(rows) == len(expected)
+    for row, sync in zip(rows, expected, strict=True):
+        start = row["ts_ns"] // 1000 if sync.call is None else sync.start
+        assert (row["tid"], start, row["op"]) == (sync.tid, sync.start, sync.op)
+        if sync.call:
+            assert row["syscall_ns"] == 1000 * (sync.call[1] - sync.call[0])  # type: ignore[operator]
+        else:
+            assert row["dur_ns"] == 1000 * (sync.end - sync.start)  # type: ignore[operator]
+        assert sorted(waits.get(row["sync_id"], [])) == sorted(sync.waits)
+        if name not in ("events", "trace-cmd"):
+            # Without bios, the time in the functions that write page cache is all that is known of the data.
+            assert data.get(row["sync_id"], 0) == outside(sync.data, sync.waits)
+            assert row["bytes"] is None and row["bios"] is None
+
+
+def test_a_wait_is_known_only_if_its_function_was_traced(tmp_path: Path) -> None:
+    found = tables(tmp_path, text("ext4"))
+    # No call of `blkdev_issue_flush` is in it. Whether the function was traced, nothing says.
+    assert {row["flush_ns"] for row in found["sync"]} == {None}
+    assert {row["other_ns"] for row in found["sync"]} == {None}
+    assert all(row["journal_ns"] for row in found["sync"])
+    events = tables(tmp_path, text("events"))
+    flushes = [any(wait[0] == "flush" for wait in sync.waits) for sync in function_graph.read(text("events"))]
+    rows = sorted(events["sync"], key=lambda row: row["sync_id"])
+    assert [row["flush_ns"] is not None for row in rows] == flushes
+    assert 0 < sum(flushes) < 9
+    assert {row["bytes"] for row in events["sync"]} == {65536}
+
+
+def test_the_pasted_sync_went_to_the_data_and_the_commit(tmp_path: Path) -> None:
+    log = (DATA.parent / "pasted/function_graph.ftrace.txt").read_text()
+    found = tables(tmp_path, log)
+    [sync] = found["sync"]
+    assert (sync["tid"], sync["comm"], sync["dur_ns"]) == (2211, "wal", 15_239_000)
+    phases = {row["phase"]: row["dur_ns"] for row in found["phase"]}
+    assert phases == {"writeback": 1_200_000, "commit wait": 14_023_000, "residue": 16_000}
+
+
+def test_a_text_without_times_or_threads_is_refused_with_the_options(tmp_path: Path) -> None:
+    def refusal(log: str) -> str:
+        with pytest.raises(_core.CoreError) as caught:
+            tables(tmp_path, log)
+        return str(caught.value)
+
+    assert "its lines have no time" in refusal(text("no-time"))
+    lines = [line for line in text("no-task").splitlines() if "=>" not in line]
+    assert "its lines name no thread" in refusal("\n".join(lines))
+
+
+def test_functions_that_are_not_one_inside_another_are_counted(tmp_path: Path) -> None:
+    lines = text("ext4").splitlines(keepends=True)
+    at = next(n for n, line in enumerate(lines) if "jbd2_complete_transaction" in line)
+    found = tables(tmp_path, "".join(lines[:at] + lines[at + 1 :]))
+    assert losses(found)["unparsed_line"] == 1
+    [example] = [row["example"] for row in found["loss"] if row["reason"] == "unparsed_line"]
+    assert "not one inside another" in example
+
+
+def test_text_around_the_functions_leaves_them_exact(tmp_path: Path) -> None:
+    whole = tables(tmp_path, text("ext4"))
+    for log in (
+        f"```\n{text('ext4')}```\n",
+        f"root@db:~# cat /sys/kernel/tracing/trace\n{text('ext4')}",
+        text("ext4").partition("FUNCTION CALLS\n")[2].partition("\n")[2],
+        "".join(line.lstrip() for line in text("ext4").splitlines(keepends=True)),
+        "".join(f"> {line}" for line in text("ext4").splitlines(keepends=True)),
+    ):
+        found = tables(tmp_path, log)
+        assert [{**row, "ts_ns": 0} for row in found["sync"]] == [{**row, "ts_ns": 0} for row in whole["sync"]]
+
+
+def test_a_return_whose_function_began_before_the_log_is_counted(tmp_path: Path) -> None:
+    log = text("ext4").splitlines(keepends=True)
+    at = next(n for n, line in enumerate(log) if "ext4_sync_file" in line)
+    found = tables(tmp_path, "".join(log[:at] + log[at + 3 :]))
+    # The thread of the three lines is in functions whose entries are not in the log. It makes two syncs more.
+    assert len(found["sync"]) == 8
+    assert losses(found) == {}
+    info = json.loads(ok("inspect", tmp_path / "in.log", "--format", "json"))["inputs"][0]
+    counts = {row["event"]: row["count"] for row in info["other_events"]}
+    assert counts["the return of a function that began before the log"] >= 1
+
+
+def differences(whole: Rows, found: Rows) -> list[tuple[Any, ...]]:
+    """What a sync that is marked exact and complete says differently."""
+    known = {(row["tid"], row["ts_ns"]): row for row in whole}
+    wrong = []
+    for row in found:
+        if row["confidence"] != "exact" or row["incomplete"]:
+            continue
+        right = known.get((row["tid"], row["ts_ns"]))
+        if right is None:
+            wrong.append(("new", row["tid"], row["ts_ns"]))
+            continue
+        for column in EXACT:
+            if row[column] not in (None, right[column]):
+                wrong.append((column, row["tid"], row["ts_ns"], row[column], right[column]))
+    return wrong
+
+
+def is_whole_wait(line: str) -> bool:
+    """Nothing shows that the only line of a function is missing, nor that a thread has run on another CPU."""
+    return line.rstrip().endswith(";")
+
+
+@pytest.mark.parametrize("name", ["ext4", "calls", "xfs", "btrfs", "f2fs", "trace-cmd"])
+def test_without_a_line_nothing_exact_is_wrong(name: str, tmp_path: Path) -> None:
+    lines = text(name).splitlines(keepends=True)
+    whole = tables(tmp_path, "".join(lines))["sync"]
+    rng = random.Random(name)
+    functions = [n for n, line in enumerate(lines) if "|" in line and not is_whole_wait(line)]
+    for at in rng.sample(functions, min(60, len(functions))):
+        found = tables(tmp_path, "".join(lines[:at] + lines[at + 1 :]))
+        assert differences(whole, found["sync"]) == [], lines[at]
+
+
+@pytest.mark.parametrize("name", ["ext4", "no-task", "trace-cmd"])
+def test_a_text_that_is_cut_off_gives_nothing_exact_that_is_wrong(name: str, tmp_path: Path) -> None:
+    log = text(name)
+    whole = tables(tmp_path, log)["sync"]
+    rng = random.Random(name)
+    head = "cpus=2\n" if name == "trace-cmd" else "# tracer: function_graph\n"
+    read = 0
+    for _ in range(40):
+        begin, end = rng.randrange(log.index("\n") + 1, len(log) // 2), rng.randrange(400, len(log))
+        for cut in (log[:end], head + log[begin:]):
+            try:
+                found = tables(tmp_path, cut)["sync"]
+            except _core.CoreError as error:
+                # Before the first switch of a CPU, nothing says which thread runs there.
+                assert "no thread" in str(error) or "no function that syncs" in str(error)
+                continue
+            read += 1
+            assert differences(whole, found) == [], (begin, end)
+    assert read > 40
+
+
+@pytest.mark.parametrize("name", ["calls", "events", "trace-cmd"])
+def test_the_low_level_log_gives_the_same_rows(name: str, tmp_path: Path) -> None:
+    direct = tables(tmp_path, text(name))
+    _core.convert([str(DATA / f"{name}.txt")], f"{tmp_path}/log.events.jsonl")
+    again = core(tmp_path, (tmp_path / "log.events.jsonl").read_bytes(), name="in.events.jsonl")
+    for table in ("sync", "wait", "phase", "bio", "call"):
+        assert again[table] == direct[table], table
