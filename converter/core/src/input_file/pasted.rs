@@ -202,8 +202,7 @@ impl Prefix {
         let counts = numbers.len() > 2 && numbers.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         let is_numbered = counts && numbers.len() == lines().count() && (lines().all(has_mark) || is_certain());
         let has_text = |line: &&[u8]| Self::Number.len(line) < line.len();
-        let has_blank =
-            || lines().filter(has_text).all(|line| Self::NumberAndBlank.len(line) > Self::Number.len(line));
+        let has_blank = || lines().filter(has_text).all(|line| Self::NumberAndBlank.len(line) > Self::Number.len(line));
         is_numbered.then(|| if has_blank() { Self::NumberAndBlank } else { Self::Number })
     }
 

@@ -146,6 +146,15 @@ impl Nesting {
     }
 }
 
+/// Places the notes up to a line after the events so far. Returns the number of the first note after them.
+fn place_notes(mut next: usize, line: u64, rebuilt: &Rebuilt, batch: &mut Batch) -> usize {
+    while let Some(note) = batch.notes.get_mut(next).filter(|note| note.line <= line) {
+        note.after = rebuilt.events.len() as u32;
+        next += 1;
+    }
+    next
+}
+
 /// The events of a batch, as they are put in the order of their lines.
 #[derive(Default)]
 struct Rebuilt {
@@ -184,28 +193,28 @@ impl Nesting {
             ..Rebuilt::default()
         };
         let (mut next, mut next_extra, mut notes) = (0, 0, 0);
-        let mut parsed_until = |nesting: &mut Self, line: u64, rebuilt: &mut Rebuilt, batch: &mut Batch| {
-            while let Some(event) = parsed.get(next).filter(|event| u64::from(event.line) < line) {
-                // A torn line has no time yet.
-                if !matches!(event.kind, Kind::Torn { .. }) {
-                    nesting.end_until(event.ts, event.line, rebuilt, batch);
+        let mut parsed_until =
+            |nesting: &mut Self, mut notes: usize, line: u64, rebuilt: &mut Rebuilt, batch: &mut Batch| {
+                while let Some(event) = parsed.get(next).filter(|event| u64::from(event.line) < line) {
+                    notes = place_notes(notes, u64::from(event.line), rebuilt, batch);
+                    // A torn line has no time yet.
+                    if !matches!(event.kind, Kind::Torn { .. }) {
+                        nesting.end_until(event.ts, event.line, rebuilt, batch);
+                    }
+                    let at = rebuilt.events.len() as u32;
+                    while let Some(extra) = parsed_extras.get(next_extra).filter(|extra| extra.event as usize == next) {
+                        rebuilt.extras.push(Extra { event: at, ..*extra });
+                        next_extra += 1;
+                    }
+                    rebuilt.event_names.extend(parsed_names.get(next));
+                    rebuilt.events.push(*event);
+                    next += 1;
                 }
-                let at = rebuilt.events.len() as u32;
-                while let Some(extra) = parsed_extras.get(next_extra).filter(|extra| extra.event as usize == next) {
-                    rebuilt.extras.push(Extra { event: at, ..*extra });
-                    next_extra += 1;
-                }
-                rebuilt.event_names.extend(parsed_names.get(next));
-                rebuilt.events.push(*event);
-                next += 1;
-            }
-        };
+                notes
+            };
         for line in lines {
-            parsed_until(self, u64::from(line.number), &mut rebuilt, batch);
-            while let Some(note) = batch.notes.get_mut(notes).filter(|note| note.line < u64::from(line.number)) {
-                note.after = rebuilt.events.len() as u32;
-                notes += 1;
-            }
+            notes = parsed_until(self, notes, u64::from(line.number), &mut rebuilt, batch);
+            notes = place_notes(notes, u64::from(line.number), &rebuilt, batch);
             if let Err(why) = self.line(line, &mut rebuilt, batch) {
                 let (after, kind) = (rebuilt.events.len() as u32, NoteKind::unparsed(why.as_bytes(), why));
                 let note = Note { after, line: u64::from(line.number), is_of_original_log: false, kind };
@@ -213,7 +222,7 @@ impl Nesting {
                 notes += 1;
             }
         }
-        parsed_until(self, u64::MAX, &mut rebuilt, batch);
+        notes = parsed_until(self, notes, u64::MAX, &mut rebuilt, batch);
         batch.notes[notes..].iter_mut().for_each(|note| note.after = rebuilt.events.len() as u32);
         (batch.events, batch.event_names, batch.extras) = (rebuilt.events, rebuilt.event_names, rebuilt.extras);
     }
