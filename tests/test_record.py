@@ -485,6 +485,31 @@ class TestSymbols:
         with pytest.raises(OSError, match="No such file"):
             _core.functions_at(str(tmp_path / "y"), [0])
 
+    def test_what_probes_missed_is_not_for_lack_of_room(self, tmp_path: Path) -> None:
+        """A larger buffer would have kept 2 of the 7 lost events."""
+        log = tmp_path / "trace.log"
+        log.write_text("# syncline-log 1\n100 5 a fsync\nLost 7 events\n# end 9\n")
+        for missed, counts in (
+            (5, {"lost_by_tracer": 2, "missed_by_probe": 5}),
+            (7, {"missed_by_probe": 7}),
+            (0, {"lost_by_tracer": 7}),
+            (None, {"lost_by_tracer": 7}),
+            # No more than were lost, whatever a manifest says.
+            (99, {"missed_by_probe": 7}),
+        ):
+            entry = {"file": log.name, "source": "bpftrace", "missed": missed}
+            (tmp_path / "manifest.json").write_text(json.dumps({"inputs": [entry]}))
+            summary = Reading().convert([str(tmp_path)], f"{tmp_path}/out/")
+            found = {loss["reason"]: loss for loss in summary["losses"]}
+            assert {
+                reason: found[reason]["count"]
+                for reason in ("lost_by_tracer", "missed_by_probe")
+                if reason in found
+            } == counts
+            for reason, loss in found.items():
+                if reason in counts:
+                    assert ("larger buffers do not help" in loss["meaning"]) == (reason == "missed_by_probe")
+
     def test_symbols_apply_only_to_their_process(self, tmp_path: Path) -> None:
         log = tmp_path / "stacks.log"
         frames = "\t7f01 0x7f01 ([unknown])\n\t7f02 main+3 (/bin/x)\n\n"

@@ -33,6 +33,8 @@ _PART_OF = {
     "submits_missing": ("completions", ("events.block_complete",)),
 }
 _EVENTS = ("events", ("events",))
+# Reasons of events that the log does not hold.
+_NOT_IN_THE_LOG = ("lost_by_tracer", "missed_by_probe")
 # No losses, but the first explains why many figures are not known, and the second may be one.
 REPORTED = ("call_only", "only_cpu")
 
@@ -52,7 +54,7 @@ def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 
         # The file system and the block layer both record some submits, and it is not known how many.
         total = 0
     # Events that the tracer lost are not among those that the log holds.
-    relation = "in addition to" if reason == "lost_by_tracer" else "of"
+    relation = "in addition to" if reason in _NOT_IN_THE_LOG else "of"
     part = (
         f"{count:,} {relation} {total:,} {noun}"
         if total > 0 and parts[0] in numbers

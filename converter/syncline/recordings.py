@@ -104,6 +104,8 @@ class InputHints(NamedTuple):
     offset_ns: int | None = None
     # The time of CLOCK_BOOTTIME from which the file says nothing, because its recorder ended early.
     known_until_ns: int | None = None
+    # How many of the events that the file reports as lost were missed by probes.
+    missed_by_probes: int = 0
 
 
 @dataclass(frozen=True)
@@ -249,9 +251,12 @@ def read_run_directory(path: str) -> Recording:
 
 
 def _with_clocks(hints: InputHints, manifest: Any, log: str) -> InputHints:
-    """Adds what a manifest says of the times of a log."""
+    """Adds what a manifest says of the times and the losses of a log."""
+    name = Path(log).name
     return hints._replace(
-        clocks=_strace_clocks(manifest), known_until_ns=_known_until(manifest, Path(log).name)
+        clocks=_strace_clocks(manifest),
+        known_until_ns=_known_until(manifest, name),
+        missed_by_probes=_missed_by_probes(manifest, name),
     )
 
 
@@ -516,6 +521,15 @@ def _known_until(manifest: Any, name: str) -> int | None:
         return _time(ends[0]) if ends and ends[0] is not None else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _missed_by_probes(manifest: Any, name: str) -> int:
+    """Returns how many of the events that a log reports as lost were missed by probes, so that a larger buffer would not have kept them."""
+    try:
+        missed = [one.get("missed") for one in manifest["inputs"] if one["file"] == name]
+        return whole_number(missed[0], 2**63) if missed and missed[0] is not None else 0
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 0
 
 
 def _to_realtime_ns(machine: dict[str, Any]) -> dict[str, int]:

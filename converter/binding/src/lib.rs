@@ -192,6 +192,8 @@ struct HintsOf {
     offset_ns: Option<i64>,
     /// The time of CLOCK_BOOTTIME from which the input says nothing, because its recorder ended early.
     known_until_ns: Option<i64>,
+    /// How many of the lost events probes missed.
+    missed_by_probes: u64,
 }
 
 fn hints_of(hints: HintsOf) -> InputHints {
@@ -202,6 +204,7 @@ fn hints_of(hints: HintsOf) -> InputHints {
         to_realtime: hints.to_realtime_ns.unwrap_or_default(),
         offset_ns: hints.offset_ns,
         known_until: hints.known_until_ns,
+        missed_by_probes: hints.missed_by_probes,
     }
 }
 

@@ -231,9 +231,14 @@ def _losses(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[str]:
     if lost:
         what = ", ".join(f"{number:,} {reason}" for reason, number in lost.items())
         if not lost_is_ok:
+            again = (
+                "record on a kernel with fprobes, which miss nothing"
+                if [*lost] == ["missed_by_probe"]
+                else "record again with larger buffers (syncline doctor)"
+            )
             raise InputError(
                 f"the recording lost events ({what}), so requests and their order are not all known",
-                "record again with larger buffers (syncline doctor), or accept the loss: --max-loss N, or N%",
+                f"{again}, or accept the loss: --max-loss N, or N%",
             )
         yield (f"the recording lost events ({what}): what they were about is not replayed")
     for row in rows:

@@ -105,7 +105,7 @@ def _of_events(
     table = work / "writes.parquet"
     summary = reading.convert([recording], str(table), to="writes", progress=progress)
     losses = {one["reason"]: one["count"] for one in summary["losses"]}
-    lost = losses.get("lost_by_tracer", 0)
+    lost = losses.get("lost_by_tracer", 0) + losses.get("missed_by_probe", 0)
     sources = sources or _sources(summary)
     return interruptible.call(lambda: _of_table(table, reading.filter, lost, sources))
 

@@ -45,7 +45,9 @@ macro_rules! reasons {
 
 reasons! {
     LostByTracer "lost_by_tracer" Loss
-        "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer, unless it says that probes missed them; trace-cmd and blktrace: -b; tracefs: buffer_size_kb; perf: -m; bpftrace: BPFTRACE_PERF_RB_PAGES)"
+        "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer; trace-cmd and blktrace: -b; tracefs: buffer_size_kb; perf: -m; bpftrace: BPFTRACE_PERF_RB_PAGES)"
+    MissedByProbe "missed_by_probe" Loss
+        "events that no probe reported: they came in an interrupt while another kprobe ran, or the probe had no effect, as on a file system without a sync function such as tmpfs, where nothing is lost; larger buffers do not help: newer kernels have fprobes, which miss none"
     UnparsedLine "unparsed_line" Loss
         "lines that are not in the format of their log: torn by the recorder, or written by another tool"
     MissingEvent "missing_event" Loss
@@ -187,6 +189,17 @@ impl Losses {
         }
     }
 
+    /// Counts a part of what one reason has counted for another one instead: a caller may know more of the reason than the input says.
+    pub fn recount(&mut self, from: Reason, to: Reason, count: u64) {
+        let before = &mut self.counts[from as usize];
+        let count = count.min(before.count);
+        if count > 0 {
+            before.count -= count;
+            let part = LossCount { count, ..before.clone() };
+            self.merge_one(to, &part);
+        }
+    }
+
     pub fn get(&self, reason: Reason) -> &LossCount {
         &self.counts[reason as usize]
     }
@@ -205,6 +218,20 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_reason_is_counted_for_another_one() {
+        let mut losses = Losses::default();
+        losses.add(Reason::LostByTracer, 5, Some(10)).show(Some(10), || "Lost 5 events".to_owned());
+        losses.recount(Reason::LostByTracer, Reason::MissedByProbe, 3);
+        let count = |losses: &Losses, reason| losses.get(reason).count;
+        assert_eq!((count(&losses, Reason::LostByTracer), count(&losses, Reason::MissedByProbe)), (2, 3));
+        // No more than were lost, and all of them leave nothing.
+        losses.recount(Reason::LostByTracer, Reason::MissedByProbe, 9);
+        assert_eq!(losses.iter().map(|(reason, _)| reason).collect::<Vec<_>>(), [Reason::MissedByProbe]);
+        assert_eq!((count(&losses, Reason::MissedByProbe), losses.total()), (5, 5));
+        assert_eq!(losses.get(Reason::MissedByProbe).example.as_deref(), Some("Lost 5 events"));
+    }
 
     #[test]
     fn the_example_is_the_earliest_one() {

@@ -47,6 +47,8 @@ pub struct InputHints {
     pub offset_ns: Option<i64>,
     /// The time of CLOCK_BOOTTIME from which the input says nothing because its recorder ended early.
     pub known_until: Option<i64>,
+    /// How many of the events that the input reports as lost were missed by probes, which no room in a buffer would have saved.
+    pub missed_by_probes: u64,
 }
 
 /// The conversion of an input's times to the clock of the other inputs.

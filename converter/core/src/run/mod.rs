@@ -15,7 +15,7 @@ use crate::input::open::{OpenInput, check_pid_is, open_inputs};
 use crate::input::order::arrange;
 use crate::input::tally::{InputLosses, InputTally, find_disjoint, find_missing_events};
 use crate::input_file::Input;
-use crate::losses::Losses;
+use crate::losses::{Losses, Reason};
 use crate::merge::{Merge, MergeOptions, MergeStep, MergedBatch};
 use crate::names::Names;
 use crate::options::{Options, OutputFormat, Progress};
@@ -331,6 +331,8 @@ struct Run {
     total_bytes: Option<u64>,
     /// There are several inputs, or the one input will be converted together with others or with predicted writes.
     has_others: bool,
+    /// How many of the lost events probes missed.
+    missed_by_probes: u64,
 }
 
 impl Run {
@@ -342,6 +344,7 @@ impl Run {
             found: InputLosses::default(),
             total_bytes: inputs.iter().map(|open| open.input.total_bytes).sum(),
             has_others: inputs.len() > 1 || options.one_of_several || !options.prediction.writes.is_empty(),
+            missed_by_probes: options.hints.values().fold(0, |sum, hints| hints.missed_by_probes.saturating_add(sum)),
         }
     }
 
@@ -388,7 +391,8 @@ impl Run {
 
     /// Returns the summary of all inputs. Moves the losses out of `self`.
     fn summarize(&mut self, merge: &Merge) -> Summary {
-        let InputLosses { losses, unparsed } = std::mem::take(&mut self.found);
+        let InputLosses { mut losses, unparsed } = std::mem::take(&mut self.found);
+        losses.recount(Reason::LostByTracer, Reason::MissedByProbe, self.missed_by_probes);
         let spans = || self.tallies.iter().filter_map(|tally| tally.span);
         let mut summary = Summary {
             source: self.tallies.first().map_or("", |tally| tally.source.name()),
