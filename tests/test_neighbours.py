@@ -103,6 +103,38 @@ def test_a_call_with_several_requests_is_one_sync(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("known", "unknown", "names"),
+    [
+        # The recorder saw two commands of the loop, and missed the others.
+        (["/dd", "/dd"], 2, [("dd", "/dd")]),
+        # Those that it missed may be in either group.
+        (["/a", "/b"], 2, [("dd", "/a"), ("dd", "/b"), ("dd", None)]),
+        # It saw none.
+        ([], 3, [("dd", None)]),
+    ],
+)
+def test_short_commands_are_in_the_group_of_their_name(
+    known: list[str], unknown: int, names: list[Any], tmp_path: Path
+) -> None:
+    """A loop of `dd` syncs beside `db`. The commands of one loop are one neighbour of `db`, and none of themselves."""
+    run = Run()
+    own = sync(run, "db", 1000, 9000)
+    bio(run, "db", 1050, 8000, 8900, sync_id=own)
+    groups = [*known, *[None] * unknown]
+    for number, group in enumerate(groups):
+        at = 2000 + 1000 * number
+        one = sync(run, "dd", at, at + 300, tid=20 + number, cgroup=group)
+        bio(run, "dd", at, at + 10, at + 200, sync_id=one, cgroup=group)
+    rows = reported(run, tmp_path)
+    assert sorted((name for name in rows if name[0] == "dd"), key=str) == sorted(names, key=str)
+    if len(names) == 1:
+        # `db` waits for the bio of each from its issue on.
+        assert rows[names[0]]["cost_ns"] == len(groups) * 190
+        assert (rows[names[0]]["syncs"], rows[names[0]]["of_syncs"]) == (1, 1)
+        assert rows["db", "/db"]["of_syncs"] == len(groups)
+
+
+@pytest.mark.parametrize(
     ("cache", "blocks", "beside", "spared"),
     [
         # A commit of three blocks is all the sync's own: one request of two from 1310 to 1400, and the last one from 1500 to 1560.

@@ -12,7 +12,8 @@
 --                completions: the completion of the one before, if that is
 --                after the submit.
 --   process      Name of the owner. Empty if no name is known.
---   cgroup       Its control group. Null if it is not known.
+--   cgroup       Its control group; where that is not recorded, the only one
+--                of its name. Null if it is not known.
 --   part         Why it is the owner: sync, data, commit, kernel (a thread of
 --                the kernel, for an unknown program), or process.
 --   owner        Both in one text.
@@ -143,5 +144,15 @@ AS
       FROM _bio
       LEFT JOIN _log USING (run, bio_id)
     )
-  SELECT *, process || ' ' || COALESCE(cgroup, '') AS owner FROM _named
+  SELECT
+    of!(_named, (run, bio_id, direction, bytes, ts_ns, dur_ns, place)),
+    of!(_named, (issue_ns, is_metadata, has_preflush)),
+    _named.process AS process,
+    COALESCE(_named.cgroup, _only.cgroup) AS cgroup,
+    of!(_named, (part, is_log)),
+    _named.process || ' ' || COALESCE(_named.cgroup, _only.cgroup, '') AS owner
+  FROM _named
+  LEFT JOIN only_groups!() AS _only
+    ON part <> 'kernel'
+    AND same!(_only, _named, (run, process))
 );

@@ -87,7 +87,10 @@
 --   kind       text   As above.
 --   process    text   Name of the process; where that is not recorded, of the
 --                     thread.
---   cgroup     text   Its control group. Null if it is not known.
+--   cgroup     text   Its control group. If that of some of its processes is
+--                     not known, as of commands that end at once, it is
+--                     inferred from the others of the same name, if these have
+--                     one group. Null if it is not known.
 --   syncs      count  Number of syncs of others that it delayed.
 --   of_syncs   count  Number of syncs of others.
 --   cost_ns    ns     Time in which it delayed them: the sum of its ways,
@@ -138,10 +141,11 @@ WITH
       of!(sync, (run, sync_id, call_sync_id, op, fs)),
       start_ns AS ts_ns,
       ts_ns + dur_ns - start_ns AS dur_ns,
-      COALESCE(process, comm, '') AS process,
-      cgroup,
+      COALESCE(sync.process, comm, '') AS process,
+      COALESCE(sync.cgroup, alone.cgroup) AS cgroup,
       -- The same text as in owned_bios!, which parties are found by.
-      COALESCE(process, comm, '') || ' ' || COALESCE(cgroup, '') AS owner,
+      COALESCE(sync.process, comm, '') || ' '
+      || COALESCE(sync.cgroup, alone.cgroup, '') AS owner,
       COALESCE(home.place, sync.dev) AS place,
       -- How many digits its bytes and its bios have, and whether it waits for a
       -- commit: syncs with the same text are alike.
@@ -153,6 +157,9 @@ WITH
     LEFT JOIN meant ON same!(meant, sync, (run, sync_id))
     LEFT JOIN place_of_file_system!() AS home ON same!(home, sync, (run, dev))
     LEFT JOIN committed ON same!(committed, sync, (run, sync_id))
+    LEFT JOIN only_groups!() AS alone
+      ON alone.run = sync.run
+      AND alone.process = COALESCE(sync.process, comm, '')
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
   owned AS (SELECT * FROM owned_bios!()),
