@@ -290,7 +290,7 @@ def test_a_return_that_comes_late_is_named() -> None:
 def test_a_filter_hides_no_neighbour(tmp_path: Path) -> None:
     recording = DATA / "dynamic-events" / "ext4.dat.gz"
     # All syncs are of one program, so one sync of it has no neighbour either.
-    assert "Neighbours: nobody who is recorded delayed these syncs by 1 % of their time." in ok(
+    assert "Neighbours: nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time." in ok(
         "report", recording
     )
     _core.convert([str(recording)], f"{tmp_path}/tables/")
@@ -562,6 +562,62 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     )
     assert "No neighbour that is recorded" in cause({"device": 100}, [{**unsure, "high_ns": 20}])
     assert cause({"commit logging": 30, RESIDUE: 70}) == ""
+    # Of two that sync, each may have delayed the other by most of it.
+    assert (
+        "By estimate, no neighbour that is recorded had a quarter of it, but dd in control group /neigh, which syncs, may have had more."
+        in cause(work, [{**unsure, "kind": "syncs"}])
+    )
+    # Changes of metadata make commits longer, and nothing says by how much.
+    assert (
+        "dd in control group /neigh, whose changes of metadata are not recorded, may have made these commits longer by more than the recording"
+        " shows. Nobody else who is recorded had a quarter of it."
+        in cause(work, [{**row, "kind": "metadata", "share": 0.035, "high_ns": None}])
+    )
+
+
+@pytest.mark.parametrize(
+    ("high_ns", "said"),
+    [
+        (0, "Neighbours: nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time."),
+        (
+            18,
+            "Neighbours: by estimate, nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time. But sync"
+            " in control group /backup, which syncs, may have delayed those that met it by up to 18 ns of 100 ns.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_small_estimate_is_said_with_its_upper_bound(high_ns: int, said: str) -> None:
+    zeros: dict[str, Any] = dict.fromkeys((one.name for one in catalogue.load("neighbours").columns), 0)  # fmt: skip
+    row = zeros | {"process": "sync", "cgroup": "/backup", "kind": "syncs", "share": 0.004, "high_ns": high_ns}  # fmt: skip
+    assert rendered._neighbours(made(neighbours=[row])) == said
+    # A thread of the kernel meets the syncs that it works for.
+    of_kernel = row | {"kind": "kernel", "high_ns": min(high_ns, 9)}
+    assert "up to" not in rendered._neighbours(made(neighbours=[of_kernel]))
+
+
+def test_sync_file_range_makes_nothing_durable(tmp_path: Path) -> None:
+    """16 calls of sync_file_range and one fdatasync, which is the only one that asks for a flush."""
+    lines = [
+        f"100 1700000000.{number:06d} sync_file_range(3</data/a>, 0, 4096, SYNC_FILE_RANGE_WRITE) = 0 <0.000010>"
+        for number in range(0, 1600, 100)
+    ]
+    lines.append("100 1700000000.900000 fdatasync(3</data/a>) = 0 <0.000010>")
+    log = tmp_path / "x.strace"
+    for some, said in ((lines, "16 of these are"), (lines[:1], "All of these is"), (lines[-1:], None)):  # fmt: skip
+        log.write_text("\n".join(some) + "\n")
+        total = rendered.sentences(read(log, "duckdb"))["total"]
+        assert ("sync_file_range" in total) == (said is not None)
+        assert (
+            said is None
+            or f"{said} sync_file_range, which writes data and asks for no flush and no commit" in total
+        )
+
+
+def test_calls_without_a_request_are_said(tmp_path: Path) -> None:
+    assert rendered.sentences(made(total={"syncs": 0}, unmatched=10))["total"].startswith(
+        "The input has 10 sync calls and no sync request: their file system has no function that syncs a file, as tmpfs"
+    )
+    assert rendered.sentences(made(total={"syncs": 0}))["total"] == "The input has no sync request."
 
 
 def made(**values: Any) -> Answer:

@@ -224,7 +224,7 @@ def _sentences(answer: Answer) -> dict[str, Any]:
     cause = _cause(answer)
     return {
         **({"cause": cause} if cause else {}),
-        "total": _total(own, of_kernel) + _of_kernel(answer),
+        "total": _total(own, of_kernel) + _of_kernel(answer) + _ranges(own),
         "phases": _phases(answer.phases, total["syncs"] if of_kernel else 0)
         + (_INFERRED if answer.infers_waits else "")
         + _idle_queue(answer)
@@ -263,7 +263,7 @@ def _advice(row: Row) -> str:
     cost, share = text(row["cost_ns"], "ns"), text(row["share"], "share")
     return (
         f"To change in the program{' (inferred)' if row['inferred'] else ''}: {row['seen'].removesuffix('.')}; these cost"
-        f" {cost}, {share} of the wall time in sync. What helps: {row['instead']}"
+        f" {cost}, {share} of {row['of']}. What helps: {row['instead']}"
     )
 
 
@@ -335,9 +335,30 @@ def _cause(answer: Answer) -> str:
         else f"No single cause: {what}, the largest part, had {had}"
     )
     return (
-        f"{begin}. {inside}No neighbour that is recorded had a quarter of it."
+        f"{begin}. {inside}{_without_neighbour(answer, whole)}"
         " Next: syncline advise INPUT, which looks for what could be left out or shared."
     )
+
+
+def _without_neighbour(answer: Answer, whole: int) -> str:
+    """Says that no neighbour had a quarter of the time, unless one may have that is not seen."""
+    rows = answer.neighbours or []
+    of_metadata = [
+        row for row in rows if row["kind"] == "metadata" and (row["share"] or 0) >= _SHARE
+    ]
+    if of_metadata:
+        return (
+            f"{_who(of_metadata[0]).removesuffix(',')}, may have made these commits longer by more than the recording shows."
+            " Nobody else who is recorded had a quarter of it."
+        )
+    most = max(
+        (row for row in rows if row["kind"] in _DOES),
+        key=lambda row: row["high_ns"] or 0,
+        default=None,
+    )
+    if most is not None and (most["high_ns"] or 0) >= CAUSE_SHARE * whole:
+        return f"By estimate, no neighbour that is recorded had a quarter of it, but {_who(most)} may have had more."
+    return "No neighbour that is recorded had a quarter of it."
 
 
 def _after(answer: Answer, whole: int) -> str:
@@ -646,6 +667,11 @@ def _nothing(answer: Answer) -> str:
             "The input has no event of a sync or a sync call, so it does not show whether there were syncs,"
             " or which bios are of a sync."
         )
+    if answer.unmatched:
+        return (
+            f"The input has {count(answer.unmatched, 'sync call')} and no sync request: their file system has no function that syncs a"
+            " file, as tmpfs, which has no device, or the recorder does not follow it."
+        )
     return "The input has no sync request."
 
 
@@ -729,6 +755,18 @@ def _total(total: Row, of_kernel: int) -> str:
     return (
         f"{syncs}{of}{by}{runs} waited {least}{text(total['time_ns'], 'ns')}. At least one waited in"
         f" {least}{text(wall, 'ns')}{share} of the {text(span, 'ns')} from the first to the last.{lacking}"
+    )
+
+
+def _ranges(total: Row) -> str:
+    """Says that some of the syncs make nothing durable."""
+    ranges = total.get("ranges", 0)
+    if not ranges:
+        return ""
+    which = "All" if ranges == total["syncs"] else f"{ranges:,}"
+    return (
+        f" {which} of these {'are' if ranges > 1 else 'is'} sync_file_range, which writes data and asks for no flush and no commit: only a"
+        " sync of another kind after it makes them durable."
     )
 
 
@@ -836,8 +874,7 @@ def _neighbours(answer: Answer) -> str:
     if more := named[_NEIGHBOURS:]:
         lines.append(f"{len(more):,} more: the report neighbours has them.")
     lines += [_unrecorded(row, answer) for row in answer.neighbours if _is_unrecorded(row)]
-    if not lines:
-        lines = ["nobody who is recorded delayed these syncs by 1 % of their time."]
+    lines = lines or [_nobody(answer.neighbours, answer.total["time_ns"] or 1)]
     lines[-1] += _rest(answer)
     if not answer.has_others:
         lines[-1] += " Those whose syncs the filter left out are not in this input."
@@ -845,6 +882,24 @@ def _neighbours(answer: Answer) -> str:
         lines[-1] += " The filter chose whose wait is meant; it hides no neighbour."
     lines[-1] += _without_reads(answer)
     return "Neighbours: " + "\n  ".join(lines)
+
+
+def _nobody(neighbours: Sequence[Row], whole: int) -> str:
+    """Says that no neighbour had a part of the time that is worth a line, and what one may have had all the same."""
+    said = "nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time"
+    # A thread of the kernel meets many syncs that it works for.
+    worth = [
+        row
+        for row in neighbours
+        if (row["high_ns"] or 0) >= (_SHARE if row["kind"] in _DOES else _GAP) * whole
+    ]
+    if not worth:
+        return f"{said}."
+    most = max(worth, key=lambda row: row["high_ns"])
+    return (
+        f"by estimate, {said}. But {_who(most)} may have delayed those that met it by up to"
+        f" {text(most['high_ns'], 'ns')} of {text(whole, 'ns')}."
+    )
 
 
 def _is_unrecorded(row: Row) -> bool:

@@ -89,6 +89,7 @@ class Answer:
     `is_filtered`: whether a filter was applied.
     `has_others`: whether `neighbours` has those too whose syncs the filter left out.
     `left_out`: how many syncs, and calls without one, the filter left out.
+    `unmatched`: how many sync calls have no request.
     `failures`: how many syncs, calls and bios failed, as `read_failures` gives them; only kinds with a failure.
     `shows_syncs`: whether the input has events of syncs. Without, that it has no sync says nothing.
     `devices`: of an input without syncs, the rows of the report `device` for whole devices and for threads.
@@ -126,6 +127,7 @@ class Answer:
     shows_syncs: bool
     devices: list[Row]
     lengths: list[Row]
+    unmatched: int = 0
     lost_before: Row | None = None
     idle_queue: Row | None = None
     cpu_wait: Row | None = None
@@ -190,6 +192,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         is_filtered=filtered["filters"] > 0,
         has_others=neighbours is not None or not filtered["filters"],
         left_out=filtered["left_out"],
+        unmatched=filtered["unmatched"],
         failures=[kind for kind in read_failures(engine) if kind["failed"]],
         shows_syncs=total["syncs"] > 0 or not 0 < total["unseen"] == total["all_runs"],
         devices=[] if total["syncs"] else _devices(engine),

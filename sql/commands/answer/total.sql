@@ -3,7 +3,8 @@
 -- One row for each `part`: all syncs, those of programs, and those by threads
 -- of the kernel, which a driver or a server makes for others. A sync is a
 -- call with all its `requests`; `whole` counts those of whole file systems,
--- which have no file. `known` counts the syncs whose start and end are known:
+-- which have no file, and `ranges` those by sync_file_range, which makes
+-- nothing durable. `known` counts the syncs whose start and end are known:
 -- the times cover these. `wall_ns` is the time in which at least one of them
 -- was in flight, `span_ns` the time from the start of the first sync to the end
 -- of the last one, or to its start if its end is not known; both are sums over
@@ -26,15 +27,16 @@ WITH
     FROM syncline_sync_call AS call
   ),
   of_part AS (
-    SELECT 'all' AS part, run, tid, what, ts_ns, dur_ns, requests FROM sync
+    SELECT 'all' AS part, run, tid, what, op, ts_ns, dur_ns, requests FROM sync
     UNION ALL
-    SELECT part, run, tid, what, ts_ns, dur_ns, requests FROM sync
+    SELECT part, run, tid, what, op, ts_ns, dur_ns, requests FROM sync
   ),
   by_run AS (
     SELECT
       part, run,
       SUM(requests) AS requests,
       SUM(CASE WHEN what LIKE '%whole%' THEN 1 ELSE 0 END) AS whole,
+      SUM(CASE WHEN op = 'sync_file_range' THEN 1 ELSE 0 END) AS ranges,
       COUNT(DISTINCT tid) AS threads,
       MAX(ts_ns + COALESCE(dur_ns, 0)) - MIN(ts_ns) AS span_ns
     FROM of_part
@@ -57,6 +59,7 @@ SELECT
   CAST(COALESCE(SUM(intervals), 0) AS BIGINT) AS syncs,
   CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests,
   CAST(COALESCE(SUM(whole), 0) AS BIGINT) AS whole,
+  CAST(COALESCE(SUM(ranges), 0) AS BIGINT) AS ranges,
   CAST(COALESCE(SUM(known), 0) AS BIGINT) AS known,
   CAST(SUM(threads) AS BIGINT) AS threads,
   (
