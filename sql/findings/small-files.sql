@@ -5,7 +5,8 @@
 -- in several folders. A sync of a folder in between does not end the row, and a
 -- sync of something else does. Threads of the same name and control group with
 -- one sync each are a row too, as a script gives that starts a command for each
--- file, if each sync begins within a second after the one before has ended.
+-- file, if each sync begins within a second after the one before has ended. A
+-- group that is not recorded is the only one of the name, if that has one.
 -- Left out are temporary names that end in tmp and a number (settings.tmp7), by
 -- which one file is replaced again and again.
 --
@@ -64,7 +65,7 @@ WITH
       sync.ts_ns + sync.dur_ns AS end_ns,
       sync.tid AS tid,
       sync.pid AS pid,
-      sync.cgroup AS cgroup,
+      COALESCE(sync.cgroup, alone.cgroup) AS cgroup,
       sync.comm AS comm,
       sync.path AS path,
       sync.bytes AS bytes,
@@ -78,6 +79,9 @@ WITH
     FROM syncline_sync AS sync
     LEFT JOIN once ON same!(once, sync, (run, sync_id))
     LEFT JOIN may_be_folder!() AS folder ON same!(folder, sync, (run, sync_id))
+    LEFT JOIN only_groups!() AS alone
+      ON alone.run = sync.run
+      AND alone.process = COALESCE(sync.process, sync.comm, '')
     WHERE folder.sync_id IS NULL
   ),
   -- Who syncs one after the other: a thread, or a command for each file.

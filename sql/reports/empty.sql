@@ -2,7 +2,8 @@
 --
 -- That does not make it needless: it may have waited for a commit or a flush
 -- without which other data would not be durable. The report durability says
--- for each what it waited for.
+-- for each what it waited for, and syncline advise finds those that are
+-- needless.
 --
 -- A sync is empty if it caused no bio, because nothing was dirty or another
 -- thread was already writing it. A sync that failed is not empty, because its

@@ -99,7 +99,7 @@ def length_of(tables: Tables, sync: Row, phase: str) -> int:
     return sum(row["dur_ns"] for row in rows if row["phase"] == phase)
 
 
-def empty(tables: Tables) -> list[Part]:
+def needless(tables: Tables) -> list[Part]:
     journals = {row["tid"] for row in _commits(tables)}
     with_folios = any(row["folios"] is not None for row in tables["bio"])
     written = [
@@ -195,6 +195,11 @@ def without_number(path: str | None) -> str | None:
     return stem if stem.endswith("tmp") else path
 
 
+def name_of(row: Row) -> str:
+    """The name of a process; where that is not known, of its thread."""
+    return next((name for name in (row["process"], row["comm"]) if name is not None), "")
+
+
 def small_files(tables: Tables) -> list[Part]:
     folders = folder_names(tables)
     paths = [without_number(row["path"]) for row in tables["sync"]]
@@ -208,12 +213,23 @@ def small_files(tables: Tables) -> list[Part]:
             and 1 <= (row["bytes"] or 0) <= 1 << 16
         )
 
+    groups: dict[str, set[str]] = defaultdict(set)
+    for row in [*tables["sync"], *tables["bio"]]:
+        groups[name_of(row)] |= {row["cgroup"]} - {None}
+    for row in tables["bio"]:
+        groups[row["writers"]] |= {row["writers_cgroup"]} - {None}
+
+    def group_of(row: Row) -> str | None:
+        """Its control group, or the only one that processes of its name have."""
+        only = groups[name_of(row)]
+        return next(iter(only)) if row["cgroup"] is None and len(only) == 1 else row["cgroup"]
+
     found = []
     singles: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
     for rows in grouped(tables["sync"], "tid", "pid").values():
         files = [row for row in rows if last_name(row["path"]) not in folders]
         if len(files) == 1 and files[0]["comm"] is not None:
-            singles[files[0]["comm"], files[0]["cgroup"]].append(files[0])
+            singles[files[0]["comm"], group_of(files[0])].append(files[0])
             continue
         for small, run in itertools.groupby(files, is_small):
             together = list(run)
@@ -459,7 +475,7 @@ def cpu(tables: Tables) -> list[Part]:
 
 
 def append(tables: Tables) -> list[Part]:
-    """The commits that calls of fdatasync waited for, if nearly all of a file and thread did."""
+    """The commits that calls of fdatasync waited for, if at least half of a file and thread did."""
     rows = [
         row
         for row in tables["sync"]
@@ -474,7 +490,7 @@ def append(tables: Tables) -> list[Part]:
     found: list[Part] = []
     for same in grouped(rows, "tid", "pid", "path").values():
         waiting = [row["sync_id"] for row in same if row["sync_id"] in commits]
-        if len(same) >= 8 and 10 * len(waiting) >= 9 * len(same):
+        if len(same) >= 8 and 2 * len(waiting) >= len(same):
             for sync_id in waiting:
                 parts = commits[sync_id]
                 until = max(part["ts_ns"] + part["dur_ns"] for part in parts)
@@ -484,7 +500,7 @@ def append(tables: Tables) -> list[Part]:
 
 # Those whose cost is a part of the time of requests.
 FINDINGS = {
-    "empty": empty,
+    "needless": needless,
     "fdatasync": fdatasync,
     "small-files": small_files,
     "rename-file": rename_file,

@@ -29,7 +29,7 @@ __all__ = [
 
 # In the order in which they are checked and listed.
 _ORDER = (
-    *("empty", "fdatasync", "small-files", "rename-file", "rename-folder", "direct-io"),
+    *("needless", "fdatasync", "small-files", "rename-file", "rename-folder", "direct-io"),
     *("reads", "background", "neighbour", "unrecorded", "cpu", "rebuildable", "commit", "append"),
 )
 # The tables that several findings read, whose names their SQL has.

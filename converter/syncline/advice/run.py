@@ -63,7 +63,8 @@ class Advice:
     `status`: `found`, `none`, or `not checked` for `reason`, which is a clause. `none` also stands for evidence that costs no wall time.
     `syncs`: number of syncs that are evidence, of `of_syncs` with a known start and end. Those by threads of the kernel are in neither if programs made some too.
     `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
-    `share`: the part of `cost_ns` in `wall_ns`, the wall time in sync of all processes; null if the cost is not of syncs.
+    `share`: the part of `cost_ns` in `wall_ns`, the wall time in sync of all processes, or, where the cost is a sum over syncs, in `time_ns`,
+        the sum of the lengths of all. The other one is null, and all three are if the cost is not of syncs.
     `shown`: the costliest requests, with the columns of the finding.
     """
 
@@ -76,6 +77,7 @@ class Advice:
     sum_ns: int | None = None
     share: float | None = None
     wall_ns: int | None = None
+    time_ns: int | None = None
     places: tuple[Place, ...] = ()
     more_places: int = 0
     shown: tuple[dict[str, Any], ...] = ()
@@ -158,6 +160,7 @@ def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
         "seen": first.seen,
         "instead": first.finding.instead,
         "inferred": first.finding.inferred or None,
+        "of": "the wall time in sync" if first.time_ns is None else "the time of all syncs",
         **{name: value for name, value in asdict(first).items() if name in _FIGURES},
     }
     return replace(answer, advice=said)
@@ -284,7 +287,7 @@ def _one(
             return Advice(finding, "not checked", lacking)
         return Advice(finding, "none", None, 0, of_syncs)
     (total,) = _of_evidence(engine, "totals").as_dicts()
-    cost_ns, wall_ns = total["cost_ns"], total["wall_ns"]
+    cost_ns, whole_ns = total["cost_ns"], total["wall_ns"] or total["time_ns"]
     if cost_ns == 0:
         # Without the evidence, the program would have waited as long for its other syncs.
         return Advice(finding, "none", None, 0, of_syncs)
@@ -298,8 +301,9 @@ def _one(
         of_syncs,
         cost_ns,
         total["sum_ns"],
-        cost_ns / wall_ns if cost_ns is not None and wall_ns else None,
-        wall_ns,
+        cost_ns / whole_ns if cost_ns is not None and whole_ns else None,
+        total["wall_ns"],
+        total["time_ns"],
         tuple(Place(place["comm"], place["place"], place["syncs"]) for place in places),
         places[0]["places"] - len(places),
         tuple(first.as_dicts()),

@@ -29,7 +29,7 @@ def _findings() -> list[str]:
         "syncline advise tests/data/thesis/small4.log",
         "syncline advise --format csv tests/data/thesis/small4.log tests/data/thesis/empty.log",
         "syncline advise tests/data/thesis/small4.log --evidence small-files",
-        "syncline advise tests/data/thesis/small4.log --fail-on small-files,empty || test $? = 1   (a finding)",
+        "syncline advise tests/data/thesis/small4.log --fail-on small-files,needless || test $? = 1   (a finding)",
     ),
 )
 @click.argument("inputs_", nargs=-1, required=True, metavar="INPUT...")

@@ -29,9 +29,9 @@ _COLUMNS = (
     ("seen", "prose", "What was seen."),
     ("syncs", "count", "Number of requests that are evidence."),
     ("of_syncs", "count", "Number of requests with a known start and end."),
-    ("cost_ns", "ns", "Wall time that it cost. Null if it is not known."),
+    ("cost_ns", "ns", "Wall time that it cost, or the sum over syncs that `how` says. Null if it is not known."),
     ("sum_ns", "ns", "The same, summed over the requests."),
-    ("share", "share", "cost_ns / the wall time in sync."),
+    ("share", "share", "cost_ns / the wall time in sync, or, if it is a sum over syncs, / the sum of the lengths of all."),
     ("sync_id", "id", "The costliest of the requests."),
     ("ts_ns", "time", "Its start."),
     ("run", "text", "Its run, if the input holds several."),
@@ -89,7 +89,12 @@ def _cost(one: Advice) -> str:
         return how
     cost = text(one.cost_ns, "ns")
     if one.share is not None:
-        cost += f", {text(one.share, 'share')} of {text(one.wall_ns, 'ns')} wall time in sync"
+        whole = (
+            f"{text(one.wall_ns, 'ns')} wall time in sync"
+            if one.time_ns is None
+            else f"the {text(one.time_ns, 'ns')} that all syncs took"
+        )
+        cost += f", {text(one.share, 'share')} of {whole}"
     if one.sum_ns is not None and one.sum_ns != one.cost_ns:
         cost += f" ({text(one.sum_ns, 'ns')} summed over the syncs)"
     return f"{cost}: {how}"

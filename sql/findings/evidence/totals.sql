@@ -5,8 +5,10 @@
 -- was in flight, and all of it was evidence from from_ns to until_ns. Where a
 -- finding has no such times, it is the sum of its costs, which is sum_ns.
 -- wall_ns is the time in which at least one sync of a process was in flight,
--- summed over processes. It leaves out the syncs of the kernel that are no
--- evidence, and is null if no evidence is a sync.
+-- summed over processes; where cost_ns is a sum over syncs, it is null, and
+-- time_ns is the sum of the lengths of all syncs, because a sum is a part of a
+-- sum. Both leave out the syncs of the kernel that are no evidence, and are
+-- null if no evidence is a sync.
 WITH
   evidence AS (SELECT :evidence),
   request AS (
@@ -49,6 +51,14 @@ WITH
       SUM(CASE WHEN depth > 0 AND weight = 0 THEN dur_ns END) AS cost_ns
     FROM weighted_depth!(interval, weight, (run, pid, comm))
   ),
+  long AS (
+    SELECT SUM(dur_ns) AS time_ns
+    FROM syncline_sync_call AS call
+    LEFT JOIN _syncline_of_kernel AS of_kernel
+      ON of_kernel.run = call.run
+      AND of_kernel.sync_id = call.call_sync_id
+    WHERE of_kernel.sync_id IS NULL
+  ),
   counted AS (
     SELECT
       COUNT(*) AS parts,
@@ -77,8 +87,14 @@ SELECT
   END AS BIGINT) AS cost_ns,
   CAST(counted.sum_ns AS BIGINT) AS sum_ns,
   CAST(CASE
-    WHEN counted.of_syncs > 0 THEN wall.wall_ns
-  END AS BIGINT) AS wall_ns
+    WHEN counted.of_syncs > 0
+    AND counted.timed > 0 THEN wall.wall_ns
+  END AS BIGINT) AS wall_ns,
+  CAST(CASE
+    WHEN counted.of_syncs > 0
+    AND counted.timed = 0 THEN long.time_ns
+  END AS BIGINT) AS time_ns
 FROM counted
 CROSS JOIN distinct_syncs
-CROSS JOIN wall;
+CROSS JOIN wall
+CROSS JOIN long;

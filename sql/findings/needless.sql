@@ -1,12 +1,12 @@
--- Empty syncs: nothing was dirty.
+-- Needless syncs: nothing was dirty.
 --
--- Evidence is a sync that caused no bio, waited for no commit and for no
--- writeback of others, and follows a sync of the same file. In between, nobody
--- else wrote page cache back, which could have been that of the file. Left out
--- are syncs of whole file systems, of folders, which hold the names of files
--- that were synced, of files that had a failed sync or bio before, because
--- their data may be lost, syncs that overlap another sync of the file, and
--- those by threads of the kernel, which flush a loop device.
+-- Evidence is an empty sync, which caused no bio, that waited for no commit and
+-- for no writeback of others either, and that follows a sync of the same file.
+-- In between, nobody else wrote page cache back, which could have been that of
+-- the file. Left out are syncs of whole file systems, of folders, which hold
+-- the names of files that were synced, of files that had a failed sync or bio
+-- before, because their data may be lost, syncs that overlap another sync of
+-- the file, and those by threads of the kernel, which flush a loop device.
 --
 -- Where waits for commits are not recorded, evidence is only a sync that was
 -- shorter than each bio of the recording: in a commit is at least one.
