@@ -549,7 +549,7 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     assert "No neighbour that is recorded" in cause(work, [{**row, "share": 0.24}])
     assert cause(work, [{**row, "share": 0.4}]) == (
         "In part a neighbour (inferred): dd in control group /neigh, which writes, delayed 7 of 9 syncs of others for 2 ms,"
-        " 40.0 % of the time of all. Next: put its files on another device, or limit its bandwidth (io.max)."
+        " 40.0 % of the time of all 9. Next: put its files on another device, or limit its bandwidth (io.max)."
     )
     both = cause(work, [{**row, "share": 0.3}, {**nobody, "share": 0.6}])
     assert both.startswith("Mostly something that is not recorded, which held bios in the queue for 2 ms, 60.0 % of the time.")  # fmt: skip
@@ -689,9 +689,12 @@ def test_whose_bios_were_held_distinguishes_a_limit_from_a_busy_device(
     held: list[tuple[str, int, int]], limits: dict[str, str], what: str
 ) -> None:
     rows = [{"cgroup": group, "bios": bios, "queue_ns": ns} for group, bios, ns in held]
-    said = rendered._cause(made(phases={"queue": 90, "device": 10}, neighbours=[QUEUED], held=rows, limits=limits))  # fmt: skip
+    whole = made(phases={"queue": 90, "device": 10}, neighbours=[QUEUED], held=rows, limits=limits)
+    said = rendered._cause(whole)
     assert said.startswith(what)
     assert ("the bios of all control groups" in said) == (held[1][2] == 6000)
+    # The last sentence does not take that back.
+    assert ("limit" in rendered._neighbours(whole)) == (held[1][2] != 6000)
 
 
 def test_no_change_is_proposed_while_something_unrecorded_had_most_of_the_time(

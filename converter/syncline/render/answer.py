@@ -443,7 +443,7 @@ def _cause_of(row: Row, answer: Answer) -> tuple[str, str]:
             "syncline advise INPUT, which says where to look for it",
         )
     return (
-        f"a neighbour (inferred): {_who(row)} delayed {row['syncs']:,} of {count(row['of_syncs'], 'sync')} of others for {cost}, {share} of the time of all",
+        f"a neighbour (inferred): {_who(row)} delayed {row['syncs']:,} of {count(row['of_syncs'], 'sync')} of others for {cost}, {share} of {_time(row)}",
         "put its files on another device, or limit its bandwidth (io.max)",
     )
 
@@ -921,10 +921,15 @@ def _neighbour(row: Row) -> str:
     if row["kind"] not in _DOES:
         # A journal commits for the sync that waits, too.
         return (
-            f"{_who(row)} worked while {syncs:,} of {of_syncs} waited, for {cost} ({share} of the time of all), {how}. For whom"
+            f"{_who(row)} worked while {syncs:,} of {of_syncs} waited, for {cost} ({share} of {_time(row)}), {how}. For whom"
             " is not recorded: it may have been for these syncs."
         )
-    return f"{_who(row)} delayed {syncs:,} of {of_syncs} of others for {cost} ({share} of the time of all), {how}."
+    return f"{_who(row)} delayed {syncs:,} of {of_syncs} of others for {cost} ({share} of {_time(row)}), {how}."
+
+
+def _time(row: Row) -> str:
+    """Names the syncs whose time a share is of: the neighbour's own are not among them."""
+    return "its time" if row["of_syncs"] == 1 else f"the time of all {row['of_syncs']:,}"
 
 
 def _certainty(row: Row) -> str:
@@ -995,6 +1000,9 @@ def _held_by(answer: Answer) -> str:
     limit = f"a limit ({limits}), " if limits else ""
     if not answer.limits:
         limit = "a limit of a control group, which is not recorded, "
+    if _all_held(answer):
+        # A limit of one group would have let the bios of others pass.
+        limit = ""
     mapper = f"the device mapper ({_mappers(answer)}), " if answer.mappers else ""
     return (
         f"{mapper}{limit}{reads}another partition or another guest held it, or the CPUs were busy."
