@@ -595,6 +595,20 @@ def test_a_small_estimate_is_said_with_its_upper_bound(high_ns: int, said: str) 
     assert "up to" not in rendered._neighbours(made(neighbours=[of_kernel]))
 
 
+@pytest.mark.parametrize(
+    ("wall_ns", "whole_ns", "said"),
+    [
+        (100, 100, "50.0 % of the wall time in sync."),
+        # Two processes wait at the same time, so the time of both is more than that in which one waits.
+        (180, 100, "50.0 % of the 180 ns wall time in sync, each process by itself."),
+        (None, 100, "50.0 % of the time of all syncs."),
+    ],
+)
+def test_the_share_of_an_advice_says_what_it_is_of(wall_ns: int | None, whole_ns: int, said: str) -> None:  # fmt: skip
+    row = {"inferred": None, "seen": "x.", "cost_ns": 50, "share": 0.5, "instead": "y", "wall_ns": wall_ns}  # fmt: skip
+    assert said in rendered._advice(row, {"wall_ns": whole_ns})
+
+
 def test_sync_file_range_makes_nothing_durable(tmp_path: Path) -> None:
     """16 calls of sync_file_range and one fdatasync, which is the only one that asks for a flush."""
     lines = [
@@ -609,7 +623,7 @@ def test_sync_file_range_makes_nothing_durable(tmp_path: Path) -> None:
         assert ("sync_file_range" in total) == (said is not None)
         assert (
             said is None
-            or f"{said} sync_file_range, which writes data and asks for no flush and no commit" in total
+            or f"{said} sync_file_range, which asks for no flush and no commit, so it makes nothing durable." in total
         )
 
 

@@ -160,7 +160,7 @@ def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
         "seen": first.seen,
         "instead": first.finding.instead,
         "inferred": first.finding.inferred or None,
-        "of": "the wall time in sync" if first.time_ns is None else "the time of all syncs",
+        "wall_ns": first.wall_ns,
         **{name: value for name, value in asdict(first).items() if name in _FIGURES},
     }
     return replace(answer, advice=said)

@@ -81,6 +81,8 @@ _OWN_WORK = {
 _WITHOUT_JOURNAL = {"btrfs": "commits of btrfs", "f2fs": "checkpoints of f2fs"}
 # Results that differ by this factor disagree.
 _APART = 1.5
+# Times that differ by less are the same to a reader.
+_ABOUT = 1.01
 # What a neighbour does that is a program.
 _DOES = {
     "syncs": "which syncs",
@@ -242,7 +244,7 @@ def _sentences(answer: Answer) -> dict[str, Any]:
             else {}
         ),
         "neighbours": _neighbours(answer),
-        **({"advice": _advice(answer.advice)} if answer.advice else {}),
+        **({"advice": _advice(answer.advice, total)} if answer.advice else {}),
     }
 
 
@@ -258,12 +260,19 @@ def _meanings(answer: Answer) -> list[str]:
     return [f"{phase}: {words}" for phase, words in said if words]
 
 
-def _advice(row: Row) -> str:
+def _advice(row: Row, total: Row) -> str:
     """Says what the program could do better."""
+    if row["wall_ns"] is None:
+        of = "the time of all syncs"
+    elif row["wall_ns"] > _ABOUT * (total["wall_ns"] or 0):
+        # A second in which two processes wait counts twice, unlike in the sentence on all syncs.
+        of = f"the {text(row['wall_ns'], 'ns')} wall time in sync, each process by itself"
+    else:
+        of = "the wall time in sync"
     cost, share = text(row["cost_ns"], "ns"), text(row["share"], "share")
     return (
         f"To change in the program{' (inferred)' if row['inferred'] else ''}: {row['seen'].removesuffix('.')}; these cost"
-        f" {cost}, {share} of {row['of']}. What helps: {row['instead']}"
+        f" {cost}, {share} of {of}. What helps: {row['instead']}"
     )
 
 
@@ -765,8 +774,8 @@ def _ranges(total: Row) -> str:
         return ""
     which = "All" if ranges == total["syncs"] else f"{ranges:,}"
     return (
-        f" {which} of these {'are' if ranges > 1 else 'is'} sync_file_range, which writes data and asks for no flush and no commit: only a"
-        " sync of another kind after it makes them durable."
+        f" {which} of these {'are' if ranges > 1 else 'is'} sync_file_range, which asks for no flush and no commit, so it"
+        " makes nothing durable."
     )
 
 
