@@ -853,7 +853,9 @@ def test_fail_on_makes_a_finding_an_error(tmp_path: Path) -> None:
         assert said in done.stderr
         assert "46 of 51" in done.stdout
     # A finding in one of several inputs is enough, and an input that cannot be read is no pass.
-    assert run("advise", DATA / "thesis" / "small4.log", log, "--fail-on", "needless").returncode == 1
+    assert (
+        run("advise", DATA / "thesis" / "small4.log", log, "--fail-on", "needless").returncode == 1
+    )
     bad = tmp_path / "bad.log"
     bad.write_text("no log\n")
     assert run("advise", log, bad, "--fail-on", "small-files").returncode == 3

@@ -290,8 +290,9 @@ def test_a_return_that_comes_late_is_named() -> None:
 def test_a_filter_hides_no_neighbour(tmp_path: Path) -> None:
     recording = DATA / "dynamic-events" / "ext4.dat.gz"
     # All syncs are of one program, so one sync of it has no neighbour either.
-    assert "Neighbours: nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time." in ok(
-        "report", recording
+    assert (
+        "Neighbours: nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time."
+        in ok("report", recording)
     )
     _core.convert([str(recording)], f"{tmp_path}/tables/")
     syncs = tables(tmp_path / "tables")["sync"]
@@ -623,7 +624,8 @@ def test_sync_file_range_makes_nothing_durable(tmp_path: Path) -> None:
         assert ("sync_file_range" in total) == (said is not None)
         assert (
             said is None
-            or f"{said} sync_file_range, which asks for no flush and no commit, so it makes nothing durable." in total
+            or f"{said} sync_file_range, which asks for no flush and no commit, so it makes nothing durable."
+            in total
         )
 
 

@@ -508,7 +508,9 @@ class TestSymbols:
             } == counts
             for reason, loss in found.items():
                 if reason in counts:
-                    assert ("larger buffers do not help" in loss["meaning"]) == (reason == "missed_by_probe")
+                    assert ("larger buffers do not help" in loss["meaning"]) == (
+                        reason == "missed_by_probe"
+                    )
 
     def test_symbols_apply_only_to_their_process(self, tmp_path: Path) -> None:
         log = tmp_path / "stacks.log"
