@@ -28,9 +28,18 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    _sync AS (
+    _sync AS NOT MATERIALIZED (
       SELECT *, COALESCE(process, comm, '') AS _name, ts_ns + dur_ns AS _end_ns
       FROM syncline_sync
+    ),
+    -- Who started each commit. Commits are few, so bios look for them there and
+    -- not among all syncs.
+    _starter AS (
+      SELECT
+        of!(journal, (run, commit_id)),
+        of!(_sync, (sync_id, _name, cgroup))
+      FROM syncline_journal AS journal
+      JOIN _sync USING (run, sync_id)
     ),
     -- Only these are sorted, because other bios need no row before them.
     _unissued AS (
@@ -43,7 +52,7 @@ AS
       FROM bio_times!()
       WHERE queue_ns IS NULL
     ),
-    _bio AS (
+    _bio AS NOT MATERIALIZED (
       SELECT
         of!(bio, (run, bio_id, direction, bytes, ts_ns, dur_ns, place)),
         later!(bio.issue_ns, _unissued._before_ns) AS issue_ns,
@@ -62,13 +71,10 @@ AS
           WHEN own.sync_id IS NOT NULL THEN 'sync'
           WHEN bio.writers IS NOT NULL THEN 'data'
           WHEN starter.sync_id IS NOT NULL THEN 'commit'
-          WHEN bio.comm LIKE 'kworker/%'
-          OR bio.comm LIKE 'jbd2/%'
-          OR bio.comm LIKE 'xfsaild/%'
-          OR bio.comm LIKE 'btrfs-%'
-          OR bio.comm LIKE 'f2fs%' THEN 'kernel'
+          WHEN _is_of_kernel = 1 THEN 'kernel'
           ELSE 'process'
         END AS part,
+        _is_of_kernel,
         CASE WHEN bio.commit_id IS NOT NULL THEN 1 ELSE 0 END AS is_log,
         CASE
           WHEN bio.rwbs LIKE '%M%' OR bio.direction = 'flush' THEN 1
@@ -80,15 +86,24 @@ AS
           AND cache.value IS DISTINCT FROM 'write through' THEN 1
           ELSE 0
         END AS has_preflush
-      FROM bio_times!() AS bio
+      FROM (
+        SELECT
+          *,
+          CASE
+            WHEN comm LIKE 'kworker/%'
+            OR comm LIKE 'jbd2/%'
+            OR comm LIKE 'xfsaild/%'
+            OR comm LIKE 'btrfs-%'
+            OR comm LIKE 'f2fs%' THEN 1
+            ELSE 0
+          END AS _is_of_kernel
+        FROM bio_times!()
+      ) AS bio
       LEFT JOIN _unissued ON same!(_unissued, bio, (run, bio_id))
       LEFT JOIN _sync AS own ON own.run = bio.run AND own.sync_id = bio.sync_id
-      LEFT JOIN syncline_journal AS journal
-        ON journal.run = bio.run
-        AND journal.commit_id = bio.commit_id
-      LEFT JOIN _sync AS starter
-        ON starter.run = journal.run
-        AND starter.sync_id = journal.sync_id
+      LEFT JOIN _starter AS starter
+        ON starter.run = bio.run
+        AND starter.commit_id = bio.commit_id
       LEFT JOIN syncline_meta AS cache
         ON cache.run = bio.run
         AND cache.key = 'device_cache.' || bio.place
@@ -121,7 +136,11 @@ AS
         MIN(_wait.process) AS process,
         MIN(_wait.cgroup) AS cgroup
       FROM latest_until!(
-        (SELECT *, ts_ns AS at_ns FROM _bio WHERE part = 'kernel'),
+        (
+          SELECT *, ts_ns AS at_ns
+          FROM _bio
+          WHERE _is_of_kernel = 1 AND part = 'kernel'
+        ),
         _wait,
         (bio_id),
         (run, place)
