@@ -134,13 +134,18 @@ WITH
     FROM part_bio
     GROUP BY run, dev, part, of_comm
   ),
+  -- Few bios take as long as the longest one of a part, and only they are
+  -- compared by their part.
+  long_bio AS (
+    SELECT * FROM part_bio WHERE dur_ns IN (SELECT max_ns FROM amount)
+  ),
   -- The first one of the bios that took the longest.
   longest AS (
     SELECT of!(amount, (run, dev, part, of_comm)), MIN(bio_id) AS bio_id
     FROM amount
-    JOIN part_bio
-      ON part_bio.dur_ns = amount.max_ns
-      AND same!(part_bio, amount, (run, dev, part, of_comm))
+    JOIN long_bio
+      ON long_bio.dur_ns = amount.max_ns
+      AND same!(long_bio, amount, (run, dev, part, of_comm))
     GROUP BY amount.run, amount.dev, amount.part, amount.of_comm
   ),
   -- The requests of the block layer that the bios of each part made. Bios of
