@@ -20,23 +20,6 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    _use AS (
-      SELECT
-        run, seq, path,
-        0 AS is_to,
-        CASE
-          WHEN op = 'rename'
-          AND path <> to_path THEN 1
-          WHEN op IN ('unlink', 'rmdir') THEN 1
-          ELSE 0
-        END AS is_change
-      FROM $steps
-      WHERE path IS NOT NULL
-      UNION ALL
-      SELECT run, seq, to_path, 1, 1
-      FROM $steps
-      WHERE op IN ('rename', 'link') AND path <> to_path
-    ),
     _counted AS (
       SELECT
         *,
@@ -51,7 +34,7 @@ AS
           ORDER BY seq, is_to
           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS before_id
-      FROM _use
+      FROM uses_of_names!($steps)
     )
   SELECT
     seq, is_to, is_change, run, path,
@@ -72,22 +55,8 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    _use AS (
-      SELECT
-        run, seq, path,
-        0 AS is_to,
-        CASE
-          WHEN op = 'rename'
-          AND path <> to_path THEN 1
-          WHEN op IN ('unlink', 'rmdir') THEN 1
-          ELSE 0
-        END AS is_change
-      FROM $steps
-      WHERE path IS NOT NULL
-      UNION ALL
-      SELECT run, seq, to_path, 1, 1
-      FROM $steps
-      WHERE op IN ('rename', 'link') AND path <> to_path
+    _sorted AS (
+      SELECT * FROM uses_of_names!($steps) ORDER BY run, path, seq, is_to
     ),
     _begun AS (
       SELECT
@@ -95,7 +64,7 @@ AS
         2 * seq + is_to AS _id,
         LAG(path) OVER _before IS DISTINCT FROM path
         OR LAG(run) OVER _before IS DISTINCT FROM run AS _is_first
-      FROM (SELECT * FROM _use ORDER BY run, path, seq, is_to) AS _sorted
+      FROM _sorted
       WINDOW _before AS ()
     ),
     _based AS (

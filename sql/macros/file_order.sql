@@ -13,16 +13,6 @@ CREATE PERFETTO MACRO file_order()
 RETURNS TableOrSubquery
 AS
 (
-  WITH
-    _call AS (
-      SELECT run, 0 AS is_sync, op_id AS id, ts_ns, tid FROM syncline_file_op
-      UNION ALL
-      SELECT run, 1, sync_id, ts_ns, tid
-      FROM syncline_sync
-      WHERE
-        sync_id = call_sync_id
-        AND COALESCE(op, 'fsync') NOT IN ('write', 'sync_file_range', 'msync')
-    )
   SELECT
     run, is_sync, id,
     ROW_NUMBER() OVER (ORDER BY run, ts_ns, is_sync, id) AS seq,
@@ -33,7 +23,7 @@ AS
         ORDER BY ts_ns, is_sync, id
       )
     END AS next_ns
-  FROM _call
+  FROM calls_on_files!()
 );
 
 -- Engine: duckdb. It computes a window without an order while rows come from a
@@ -43,26 +33,15 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    _call AS (
-      SELECT run, 0 AS is_sync, op_id AS id, ts_ns, tid FROM syncline_file_op
-      UNION ALL
-      SELECT run, 1, sync_id, ts_ns, tid
-      FROM syncline_sync
-      WHERE
-        sync_id = call_sync_id
-        AND COALESCE(op, 'fsync') NOT IN ('write', 'sync_file_range', 'msync')
-    ),
-    _numbered AS (
-      SELECT *, ROW_NUMBER() OVER () AS seq
-      FROM (SELECT * FROM _call ORDER BY run, ts_ns, is_sync, id) AS _sorted
-    ),
+    _call AS (SELECT * FROM calls_on_files!() ORDER BY run, ts_ns, is_sync, id),
+    _numbered AS (SELECT *, ROW_NUMBER() OVER () AS seq FROM _call),
     _followed AS (
       SELECT
         *,
         LEAD(run) OVER _next AS _next_run,
         LEAD(tid) OVER _next AS _next_tid,
         LEAD(ts_ns) OVER _next AS _next_ns
-      FROM (SELECT * FROM _numbered ORDER BY run, tid, seq) AS _sorted
+      FROM (SELECT * FROM _numbered ORDER BY run, tid, seq) AS _of_threads
       WINDOW _next AS ()
     )
   SELECT
