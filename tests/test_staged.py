@@ -1,17 +1,21 @@
-"""Queries for SQLite in steps: the rows are those of the query as a whole."""
+"""Queries in steps: the rows are those of the query as a whole."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from syncline.engine import SqlError, open_trace
+from syncline.engine.columns import ColumnsEngine, open_columns
 from syncline.engine.expanded import expanded
-from syncline.engine.staged import Staged, staged
+from syncline.engine.staged import Staged, staged, staged_for_memory
 from syncline.inputs import Reading, opened
-from syncline.report import catalogue, names, run_query
-from syncline.report.run import include, keep
+from syncline.report import catalogue, names, run_query, run_report
+from syncline.report.catalogue import sql_root
+from syncline.report.run import include, keep, run_report_in_batches
 
 from tests.coretools import ROOT
 
@@ -116,3 +120,57 @@ def test_nothing_is_left_of_the_steps(trace: Path) -> None:
             run_query(engine, chain().replace("WHERE n <> 7", "WHERE nosuch"))
         assert left() == []
         assert len(run_query(engine, chain()).rows) == 2**LINKS - 1
+
+
+# A table that is kept, in words that are spread over lines, and one that is not.
+KEPT = """
+WITH a AS (SELECT 1 AS n), b AS /* ( */ MATERIALIZED -- )
+  (SELECT n + 1 AS n FROM a UNION ALL SELECT n FROM a),
+c(m) AS NOT MATERIALIZED (SELECT n FROM b), d AS materialized (SELECT m FROM c)
+SELECT ' AS MATERIALIZED (', SUM(m) FROM d JOIN b ON n <= m;
+"""
+
+
+def test_duckdb_keeps_what_is_materialized() -> None:
+    steps = staged_for_memory(KEPT)
+    assert steps.before.count("CREATE") == steps.after.count("DROP") == 2
+    assert staged_for_memory(chain()) == Staged("", chain(), "")
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[ColumnsEngine]:
+    """Two runs, as an engine that takes their tables for large ones."""
+    for name in ("a", "b"):
+        Reading().convert([str(FULL)], f"{tmp_path}/runs/{name}/")
+    with open_columns(tmp_path / "runs", sql=sql_root() / "tables" / "duckdb") as engine:
+        engine.is_large = True
+        yield engine
+
+
+def left_in(engine: ColumnsEngine) -> list[tuple[object, ...]]:
+    return engine.query("SELECT table_name FROM duckdb_tables() WHERE temporary").rows
+
+
+def test_reports_of_large_tables_have_the_rows_of_the_whole_query(large: ColumnsEngine) -> None:
+    in_steps = 0
+    for name in names():
+        sql = catalogue.load(name).sql
+        in_steps += bool(staged_for_memory(expanded(sql, "duckdb")).before)
+        assert run_report(large, name).rows == large.query(sql).rows, name
+        assert left_in(large) == []
+    assert in_steps >= 1
+
+
+def test_nothing_is_left_in_duckdb_of_the_steps(large: ColumnsEngine) -> None:
+    assert run_query(large, KEPT).rows == [(" AS MATERIALIZED (", 1 + 2 + 2)]
+    assert left_in(large) == []
+    with pytest.raises(SqlError, match="nosuch"):
+        run_query(large, KEPT.replace("SUM(m)", "SUM(nosuch)"))
+    assert left_in(large) == []
+    # The SQL of a user stays what it is.
+    assert run_query(large, KEPT, is_of_user=True).rows == run_query(large, KEPT).rows
+    # Whoever takes the first batch only.
+    with closing(run_report_in_batches(large, "neighbours")) as batches:
+        first = next(batches)
+    assert "cost_ns" in first.columns
+    assert left_in(large) == []

@@ -83,12 +83,15 @@ class ColumnsEngine:
         groups: int = 1,
         files: Iterable[Path] = (),
         is_copied: bool = False,
+        is_large: bool = False,
     ) -> None:
         # A view that the next statement that names it copies.
         self._to_copy = COPIED_WHEN_NAMED if is_copied else None
         self._files = [*files]
         self.path = path
         self.is_dataset = is_dataset
+        # What a query holds may not fit the memory.
+        self.is_large = is_large
         # A sentence for each reason why runs are left out.
         self.left_out = left_out
         self.version = f"v{import_duckdb().__version__}"
@@ -388,6 +391,7 @@ def open_attached(
     duckdb = import_duckdb()
     temporary = scratch.create()
     files = [*files]
+    is_large = bool(folders) or _size(files) > _LARGE_BYTES
     db = None
     try:
         db = duckdb.connect(
@@ -396,7 +400,7 @@ def open_attached(
                 "temp_directory": str(temporary),
                 # Other programs use the disk too. DuckDB 2.0.0 exceeds this for large percentiles.
                 "max_temp_directory_size": f"{shutil.disk_usage(temporary).free // 2}B",
-                **(_LARGE if folders or _size(files) > _LARGE_BYTES else {}),
+                **(_LARGE if is_large else {}),
                 # No extension is needed, and none may be downloaded.
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
@@ -446,6 +450,7 @@ def open_attached(
         groups=groups,
         files=files,
         is_copied=bool(is_copied),
+        is_large=is_large,
     )
 
 

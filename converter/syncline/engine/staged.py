@@ -1,8 +1,11 @@
-"""Splits a query for SQLite, the SQL of a trace processor, into steps.
+"""Splits a query into steps, each of which creates a table that the later ones read.
 
-Before it plans anything, SQLite copies a table of WITH for each of its uses, together with the tables that this one uses in turn. So a
-chain of tables that each use the one before twice doubles the work at each link: planning the report `neighbours` for a small trace took
-six times as long as all the rest. A table that would be copied a lot is therefore created first.
+Before it plans anything, SQLite, the SQL of a trace processor, copies a table of WITH for each of its uses, together with the tables that
+this one uses in turn. So a chain of tables that each use the one before twice doubles the work at each link: planning the report
+`neighbours` for a small trace took six times as long as all the rest. A table that would be copied a lot is therefore created first.
+
+DuckDB plans well, but it runs all of a query at once, and what its tables of WITH, sorts and joins hold has to fit the memory together. So
+`neighbours` of 10^7 requests ran out of 3.5 GB, while none of its tables that are materialized needs as much by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import lru_cache
 
 from .macros import SPAN
 
-__all__ = ["Staged", "staged"]
+__all__ = ["Staged", "staged", "staged_for_memory"]
 
 _PREFIX = "_syncline_step_"
 # A table is created if it is used more than once and stands for at least so many selects, because creating one takes about as long as
@@ -28,6 +31,7 @@ _TABLE = re.compile(
     rf"{_BLANK}(?P<head>(?P<name>[a-z_]\w*){_BLANK}(?:\([\w\s,]*\){_BLANK})?AS{_BLANK}(?:(?:NOT\s+)?MATERIALIZED{_BLANK})?)\(",
     re.I,
 )
+_MATERIALIZED = re.compile(rf"\bAS{_BLANK}MATERIALIZED{_BLANK}\(", re.I)
 _COMMA = re.compile(rf"{_BLANK},")
 _WORD = re.compile(rf"{SPAN}|(?P<word>\w+)")
 
@@ -43,11 +47,12 @@ class Staged:
 
 @dataclass(frozen=True)
 class _With:
-    """A table of WITH: its name, its whole text, and how often its body has each word."""
+    """A table of WITH: its name, its whole text, how often its body has each word, and whether it is materialized."""
 
     name: str
     text: str
     words: dict[str, int]
+    is_materialized: bool
 
 
 @lru_cache(_KEPT)
@@ -56,33 +61,45 @@ def staged(sql: str) -> Staged:
     tables, rest = _split(sql)
     # The selects that SQLite plans for each use of a table.
     selects: dict[str, int] = {}
-    # The definition of each table in the WITH of later steps.
-    defined: dict[str, str] = {}
-    created: list[str] = []
-    before = []
+    created: set[str] = set()
     for at, table in enumerate(tables):
         used = {name: count for name, count in table.words.items() if name in selects}
         selects[table.name] = table.words.get("select", 1) + sum(
             selects[name] * count for name, count in used.items()
         )
-        defined[table.name] = table.text
         later = [one.words for one in tables[at + 1 :]] + [_words(rest)]
         uses = sum(words.get(table.name, 0) for words in later)
         if uses > 1 and selects[table.name] >= _MOST_COPIED:
-            step = f"{_PREFIX}{table.name}"
-            before.append(
-                f"CREATE TABLE {step} AS\n{_with(defined)}\nSELECT * FROM {table.name};\n"
-            )
-            created.append(step)
-            defined[table.name] = f"{table.name} AS (SELECT * FROM {step})"
+            created.add(table.name)
             selects[table.name] = 1
+    return _in_steps(sql, tables, rest, created, "TABLE")
+
+
+@lru_cache(_KEPT)
+def staged_for_memory(sql: str) -> Staged:
+    """Returns the steps of one SELECT for DuckDB: each creates a table that is materialized."""
+    tables, rest = _split(sql)
+    created = {table.name for table in tables if table.is_materialized}
+    return _in_steps(sql, tables, rest, created, "OR REPLACE TEMP TABLE")
+
+
+def _in_steps(sql: str, tables: list[_With], rest: str, created: set[str], kind: str) -> Staged:
+    """Returns the steps that create some of the tables, or the whole query if there are none."""
     if not created:
         return Staged("", sql, "")
-    return Staged(
-        "".join(before),
-        f"{_with(defined)}\n{rest}",
-        "".join(f"DROP TABLE IF EXISTS {step};\n" for step in created),
-    )
+    # The definition of each table in the WITH of later steps.
+    defined: dict[str, str] = {}
+    before, after = [], []
+    for table in tables:
+        defined[table.name] = table.text
+        if table.name in created:
+            step = f"{_PREFIX}{table.name}"
+            before.append(
+                f"CREATE {kind} {step} AS\n{_with(defined)}\nSELECT * FROM {table.name};\n"
+            )
+            after.append(f"DROP TABLE IF EXISTS {step};\n")
+            defined[table.name] = f"{table.name} AS (SELECT * FROM {step})"
+    return Staged("".join(before), f"{_with(defined)}\n{rest}", "".join(after))
 
 
 def _with(defined: dict[str, str]) -> str:
@@ -103,7 +120,9 @@ def _split(sql: str) -> tuple[list[_With], str]:
         if head is None or end is None:
             return [], sql
         body = sql[head.end() : end]
-        tables.append(_With(head["name"].lower(), f"{head['head']}({body}\n)", _words(body)))
+        is_materialized = _MATERIALIZED.search(sql, head.start(), head.end()) is not None
+        text = f"{head['head']}({body}\n)"
+        tables.append(_With(head["name"].lower(), text, _words(body), is_materialized))
         comma = _COMMA.match(sql, end + 1)
         if not comma:
             return tables, sql[end + 1 :]

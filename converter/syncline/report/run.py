@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from syncline import losses
 from syncline.engine import DAMAGED, EngineError, Result, SqlError, Value
 from syncline.engine.columns import WITH_TABLES, ColumnsEngine
 from syncline.engine.expanded import expanded
-from syncline.engine.staged import staged
+from syncline.engine.staged import Staged, staged, staged_for_memory
 
 from . import catalogue, failures
 from .sql_hints import hint
@@ -89,18 +89,27 @@ def run_query(engine: SqlEngine, sql: str, *, is_of_user: bool = False) -> Table
     """
     with _explained(engine, sql, is_of_user):
         include(engine, sql)
-        if is_of_user or engine.name in WITH_TABLES:
-            result = engine.query(sql)
-        else:
-            result = _in_steps(engine, sql)
+        result = engine.query(sql) if is_of_user else _in_steps(engine, sql)
     return Table(result.columns, result.rows)
 
 
 def _in_steps(engine: SqlEngine, sql: str, head: str = "") -> Result:
-    """Runs Syncline's own SQL on a trace, which takes less time in steps. The last one begins with `head`."""
-    steps = staged(expanded(sql, "perfetto"))
-    try:
+    """Runs Syncline's own SQL. The last one of its steps begins with `head`."""
+    with _steps(engine, sql) as steps:
         return engine.query(f"{steps.before}{head}{steps.query}")
+
+
+@contextmanager
+def _steps(engine: SqlEngine, sql: str) -> Iterator[Staged]:
+    """Yields the steps of Syncline's own SQL: on a trace they take less time, on large tables less memory. Then removes their tables."""
+    if isinstance(engine, ColumnsEngine) and engine.is_large:
+        steps = staged_for_memory(expanded(sql, "duckdb"))
+    elif engine.name in WITH_TABLES:
+        steps = Staged("", sql, "")
+    else:
+        steps = staged(expanded(sql, "perfetto"))
+    try:
+        yield steps
     finally:
         if steps.after:
             # After an error this may fail too, and the first error is the one to show.
@@ -120,7 +129,10 @@ def fetch(
     The errors are those of `run_query`.
     """
     with _explained(engine, sql, is_of_user):
-        return engine.fetch(sql, how)
+        if is_of_user:
+            return engine.fetch(sql, how)
+        with _steps(engine, sql) as steps:
+            return engine.fetch(f"{steps.before}{steps.query}", how)
 
 
 @contextmanager
@@ -142,9 +154,6 @@ def keep(engine: SqlEngine, table: str, sql: str) -> None:
     """
     kind = "TABLE" if engine.name == ColumnsEngine.name else "PERFETTO TABLE"
     head = f"CREATE OR REPLACE {kind} {table} AS\n"
-    if engine.name in WITH_TABLES:
-        run_query(engine, head + sql)
-        return
     with _explained(engine, head + sql, is_of_user=False):
         include(engine, sql)
         _in_steps(engine, sql, head)
@@ -175,8 +184,12 @@ def run_report_in_batches(engine: SqlEngine, name: str) -> Iterator[Table]:
         return
     each_run = name in catalogue.EACH_RUN
     try:
-        for result in engine.batches(catalogue.load(name).sql, each_run=each_run):
-            yield Table(result.columns, result.rows)
+        with _steps(engine, catalogue.load(name).sql) as steps:
+            sql = f"{steps.before}{steps.query}"
+            # Closed before the tables of the steps are removed, because the engine runs no other statement until then.
+            with closing(engine.batches(sql, each_run=each_run)) as results:
+                for result in results:
+                    yield Table(result.columns, result.rows)
     except SqlError as error:
         raise (_damaged(engine, error) if error.is_of_values else error) from None
 
