@@ -55,11 +55,8 @@ AS
   SELECT * FROM _swept WHERE dur_ns > 0
 );
 
--- Engine: duckdb. It computes a window without an order while rows come from a
--- sort, and keeps nothing of them. Such a window does not begin again with a
--- group, but at its end nothing is open any more, so the sums are 0 again.
--- The sort takes half of the time by the number of a group that columns of
--- text take.
+-- Engine: duckdb. A window of 4 * 10^6 steps takes 2.9 s of CPU by columns of
+-- text, and 1.2 s by the number of the group.
 CREATE PERFETTO MACRO weighted_depth(
   intervals TableOrSubquery,
   weight Expr,
@@ -89,21 +86,23 @@ AS
       FROM _interval
       JOIN _group ON same!(_group, _interval, ($groups))
       CROSS JOIN _side
-      WHERE ts_ns IS NOT NULL
-      ORDER BY _number, ts_ns
     ),
     _swept AS (
       SELECT
         _number, ts_ns,
-        (LEAD(ts_ns) OVER ()) - ts_ns AS dur_ns,
-        CAST(SUM(_opened) OVER _past AS BIGINT) AS depth,
-        CAST(COALESCE(SUM(_weight) OVER _past, 0) AS BIGINT) AS weight,
-        LEAD(_number) OVER () AS _next
+        (LEAD(ts_ns) OVER _in_order) - ts_ns AS dur_ns,
+        CAST(SUM(_opened) OVER _in_order AS BIGINT) AS depth,
+        CAST(COALESCE(SUM(_weight) OVER _in_order, 0) AS BIGINT) AS weight
       FROM _step
-      WINDOW _past AS (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+      WINDOW
+        _in_order AS (
+          PARTITION BY _number
+          ORDER BY ts_ns
+          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        )
     )
   SELECT of!(_group, ($groups)), ts_ns, dur_ns, depth, weight
   FROM _swept
   JOIN _group ON _group._number = _swept._number
-  WHERE dur_ns > 0 AND _next = _swept._number
+  WHERE dur_ns > 0
 );
