@@ -339,8 +339,14 @@ def _pieces(n: int) -> list[str | bytes]:
 
 def _function_graph(n: int) -> list[str | bytes]:
     """Functions of many threads: each sync waits in one that has only one line, until all have begun."""
-    begun = (f" {i}.000000 |   0)   t-{i}   |               |  ext4_sync_file() {{\n" for i in range(1, n))
-    waits = (f" {n}.000000 |   0)   t-{i}   | * {n}000000.000 us |    jbd2_log_wait_commit();\n" for i in range(1, n))
+    begun = (
+        f" {i}.000000 |   0)   t-{i}   |               |  ext4_sync_file() {{\n"
+        for i in range(1, n)
+    )
+    waits = (
+        f" {n}.000000 |   0)   t-{i}   | * {n}000000.000 us |    jbd2_log_wait_commit();\n"
+        for i in range(1, n)
+    )
     ended = (f" {2 * n}.000000 |   0)   t-{i}   | * 1.000 us |  }}\n" for i in range(1, n))
     return ["# tracer: function_graph\n" + "".join([*begun, *waits, *ended])]
 

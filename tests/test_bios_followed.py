@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from syncline import _core
+
 from tests.coretools import Rows, core, tables
 
 SYNC = "{a} 7 db start id {n} start 0 end 9 datasync 0 path /f\n{c} 7 db exit id {n} ret 0\n"

@@ -57,7 +57,9 @@ def outside(data: list[tuple[int, int]], waits: list[tuple[str, int, int]]) -> i
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_a_recording_gives_the_syncs_and_waits_of_the_second_reader(name: str, tmp_path: Path) -> None:
+def test_a_recording_gives_the_syncs_and_waits_of_the_second_reader(
+    name: str, tmp_path: Path
+) -> None:
     found = tables(tmp_path, text(name))
     expected = function_graph.read(text(name))
     waits: dict[int, list[tuple[str, int, int]]] = {}
@@ -81,7 +83,8 @@ def test_a_recording_gives_the_syncs_and_waits_of_the_second_reader(name: str, t
         if name not in ("events", "trace-cmd"):
             # Without bios, the time in the functions that write page cache is all that is known of the data.
             assert data.get(row["sync_id"], 0) == outside(sync.data, sync.waits)
-            assert row["bytes"] is None and row["bios"] is None
+            assert row["bytes"] is None
+            assert row["bios"] is None
 
 
 def test_a_wait_is_known_only_if_its_function_was_traced(tmp_path: Path) -> None:
@@ -91,7 +94,10 @@ def test_a_wait_is_known_only_if_its_function_was_traced(tmp_path: Path) -> None
     assert {row["other_ns"] for row in found["sync"]} == {None}
     assert all(row["journal_ns"] for row in found["sync"])
     events = tables(tmp_path, text("events"))
-    flushes = [any(wait[0] == "flush" for wait in sync.waits) for sync in function_graph.read(text("events"))]
+    flushes = [
+        any(wait[0] == "flush" for wait in sync.waits)
+        for sync in function_graph.read(text("events"))
+    ]
     rows = sorted(events["sync"], key=lambda row: row["sync_id"])
     assert [row["flush_ns"] is not None for row in rows] == flushes
     assert 0 < sum(flushes) < 9
@@ -137,7 +143,9 @@ def test_text_around_the_functions_leaves_them_exact(tmp_path: Path) -> None:
         "".join(f"> {line}" for line in text("ext4").splitlines(keepends=True)),
     ):
         found = tables(tmp_path, log)
-        assert [{**row, "ts_ns": 0} for row in found["sync"]] == [{**row, "ts_ns": 0} for row in whole["sync"]]
+        assert [{**row, "ts_ns": 0} for row in found["sync"]] == [
+            {**row, "ts_ns": 0} for row in whole["sync"]
+        ]
 
 
 def test_a_return_whose_function_began_before_the_log_is_counted(tmp_path: Path) -> None:
@@ -186,7 +194,9 @@ def test_without_a_line_nothing_exact_is_wrong(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["ext4", "no-task", "trace-cmd"])
-def test_a_text_that_is_cut_off_gives_nothing_exact_that_is_wrong(name: str, tmp_path: Path) -> None:
+def test_a_text_that_is_cut_off_gives_nothing_exact_that_is_wrong(
+    name: str, tmp_path: Path
+) -> None:
     log = text(name)
     whole = tables(tmp_path, log)["sync"]
     rng = random.Random(name)

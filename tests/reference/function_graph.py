@@ -87,14 +87,13 @@ def _syncs(steps: list[tuple[int, int, int, str, bool]]) -> list[Sync]:
     current: dict[int, Sync] = {}
     calls: dict[int, tuple[str, int]] = {}
     begun: dict[tuple[int, str], list[int]] = defaultdict(list)
-    fast: dict[int, int] = {}
     for at, _, tid, name, begins in steps:
         sync = current.get(tid)
         if name in CALLS:
             if begins:
                 calls[tid] = (CALLS[name], at)
             else:
-                op, since = calls.pop(tid)
+                _, since = calls.pop(tid)
                 for other in reversed(syncs):
                     if other.tid == tid and other.start >= since:
                         other.call = (since, at)
@@ -119,6 +118,4 @@ def _syncs(steps: list[tuple[int, int, int, str, bool]]) -> list[Sync]:
                     sync.data.append((since, at))
                 else:
                     sync.waits.append((kind, since, at - since))
-        elif name == "ext4_fc_commit":
-            fast[tid] = at
     return syncs
