@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from pathlib import Path
@@ -216,10 +217,28 @@ def test_a_text_that_is_cut_off_gives_nothing_exact_that_is_wrong(
     assert read > 40
 
 
-@pytest.mark.parametrize("name", ["calls", "events", "trace-cmd"])
+def test_a_trace_dat_gives_the_rows_of_its_report(tmp_path: Path) -> None:
+    """Its functions are addresses, and its times have ns, where trace-cmd prints µs."""
+    from_text = tables(tmp_path, text("trace-cmd"))
+    found = core(tmp_path, gzip.decompress((DATA / "trace-cmd.dat.gz").read_bytes()), name="in.dat")
+    assert len(found["sync"]) == len(from_text["sync"]) == 9
+    assert losses(found) == {}
+    for table in ("sync", "wait", "phase", "bio"):
+        for one, other in zip(found[table], from_text[table], strict=True):
+            assert one.keys() == other.keys()
+            for column, value in one.items():
+                if value is None or not (column.endswith("_ns") or column == "dur_ns"):
+                    assert value == other[column], (table, column)
+                else:
+                    # Two times that are rounded.
+                    assert abs(value - other[column]) <= 2000, (table, column)
+
+
+@pytest.mark.parametrize("name", ["calls.txt", "events.txt", "trace-cmd.txt", "trace-cmd.dat.gz"])
 def test_the_low_level_log_gives_the_same_rows(name: str, tmp_path: Path) -> None:
-    direct = tables(tmp_path, text(name))
-    _core.convert([str(DATA / f"{name}.txt")], f"{tmp_path}/log.events.jsonl")
+    data = (DATA / name).read_bytes()
+    direct = core(tmp_path, gzip.decompress(data) if name.endswith(".gz") else data)
+    _core.convert([str(tmp_path / "in.log")], f"{tmp_path}/log.events.jsonl")
     again = core(tmp_path, (tmp_path / "log.events.jsonl").read_bytes(), name="in.events.jsonl")
     for table in ("sync", "wait", "phase", "bio", "call"):
         assert again[table] == direct[table], table

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::ByteOrder;
-use super::format::{Field, Format, Layout};
+use super::format::{FTRACE, Field, Format, Layout};
 use crate::event::{Dev, Kind};
 use crate::names::Names;
 use crate::source::described::{Described, Meaning};
 use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields};
 use crate::source::event_names::is_background;
+use crate::source::function_graph::functions::{self, Logged};
 use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{self, Machine, Tracepoint};
 use crate::source::write_events::WriteEventName;
@@ -71,8 +72,44 @@ pub(super) struct RecordDecoder {
     probe_fields: Vec<(String, Slot)>,
     /// Values of `origin` that mean a sync, if the format names its values.
     sync_origins: Option<Vec<u64>>,
+    /// It is of the tracer function_graph.
+    graph: Option<Graph>,
     /// A required field that the format does not have.
     pub(super) missing_field: Option<&'static str>,
+}
+
+/// A record of the tracer function_graph: the entry or the return of a function.
+#[derive(Clone, Debug)]
+struct Graph {
+    is_entry: bool,
+    function: Number,
+    ret: Option<Number>,
+}
+
+/// How far behind the address of a function its record may name it: the instructions for branches (`endbr64`, `bti`) are before the traced place.
+const PATCHED_AT: [u64; 4] = [0, 4, 8, 12];
+
+impl Graph {
+    fn of(format: &Format) -> Option<Self> {
+        let is_entry = match format.name.as_str() {
+            "funcgraph_entry" => true,
+            "funcgraph_exit" => false,
+            _ => return None,
+        };
+        let function = Number::of(format.field("func")?).filter(|_| format.system == FTRACE)?;
+        Some(Self { is_entry, function, ret: format.field("retval").and_then(Number::of) })
+    }
+
+    /// The name of the function, if its address is known.
+    fn name(&self, functions: &Functions, order: ByteOrder, record: &[u8]) -> Option<&'static str> {
+        let address = self.function.unsigned(order, record)?;
+        PATCHED_AT.iter().find_map(|at| functions.get(&address.wrapping_sub(*at))).copied()
+    }
+
+    /// Functions that sync return an int.
+    fn returned(&self, order: ByteOrder, record: &[u8]) -> Option<i64> {
+        self.ret?.unsigned(order, record).map(|ret| i64::from(ret as u32 as i32))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -90,6 +127,9 @@ impl RecordDecoder {
             is_print: format.is_print(),
             is_probe: format.fields.iter().any(is_probe),
         };
+        if let Some(graph) = Graph::of(format).filter(|_| !keep_writes) {
+            return Self { graph: Some(graph), ..Self::of_other() };
+        }
         let tracepoint = match described.meaning(machine, keep_writes) {
             Meaning::Write(write) => {
                 return Self { write: Some(write), probe_fields: all_fields(format), ..Self::of_other() };
@@ -121,7 +161,7 @@ impl RecordDecoder {
             sync_origins.collect()
         });
         let missing_field = missing_field.map(|field| field.name());
-        Self { tracepoint, write: None, slots, probe_fields: Vec::new(), sync_origins, missing_field }
+        Self { tracepoint, write: None, slots, probe_fields: Vec::new(), sync_origins, graph: None, missing_field }
     }
 
     /// The decoder of a dynamic event.
@@ -144,6 +184,7 @@ impl RecordDecoder {
             slots: [NONE; tracepoints::Field::COUNT],
             probe_fields: Vec::new(),
             sync_origins: None,
+            graph: None,
             missing_field: None,
         }
     }
@@ -164,12 +205,20 @@ impl RecordDecoder {
     }
 
     pub(super) fn is_other(&self) -> bool {
-        self.tracepoint.is_none() && self.write.is_none()
+        self.tracepoint.is_none() && self.write.is_none() && self.graph.is_none()
     }
 
     /// Whether the event may be the entry or the exit of a sync call.
     pub(super) fn may_be_call(&self) -> bool {
         self.tracepoint.is_some_and(Tracepoint::is_call)
+    }
+
+    /// The event of a function in the low-level log; `None` for another event.
+    pub(super) fn logged(&self, functions: &Functions, order: ByteOrder, record: &[u8]) -> Option<Logged> {
+        let graph = self.graph.as_ref()?;
+        let name = graph.name(functions, order, record)?;
+        let ret = if graph.is_entry { None } else { graph.returned(order, record) };
+        Some(functions::logged(name.as_bytes(), graph.is_entry, ret))
     }
 
     /// Decodes a record; `None` if a field extends beyond its end.
@@ -183,6 +232,17 @@ impl RecordDecoder {
     ) -> Option<Kind> {
         if let Some(write) = self.write {
             return write.kind(&ProbeRecord { decoder: self, functions, order, bytes: record }, names);
+        }
+        if let Some(graph) = &self.graph {
+            let name = graph.name(functions, order, record).map(str::as_bytes);
+            let kind = name.and_then(|name| {
+                if graph.is_entry {
+                    functions::entry(name, names)
+                } else {
+                    functions::returned(name, graph.returned(order, record))
+                }
+            });
+            return Some(kind.unwrap_or(Kind::Other));
         }
         match self.tracepoint {
             Some(Tracepoint::Dynamic(event)) => {

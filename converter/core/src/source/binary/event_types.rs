@@ -166,6 +166,17 @@ impl EventTypes {
 
     /// Stores the tracer's name of the event, and every field that the event has no field for.
     fn extras(&self, event_type: &EventType, decoder: &RecordDecoder, kind: Kind, record: &[u8], batch: &mut Batch) {
+        let of_function = || decoder.logged(&self.functions, self.order, record);
+        if let Some(logged) = (kind != Kind::Other).then(of_function).flatten() {
+            let word = batch.names.intern(&logged.event);
+            batch.event_names.push(word);
+            let event = batch.events.len() as u32;
+            for (key, value) in logged.fields {
+                let (key, value) = (batch.names.intern(key), batch.names.intern(&value));
+                batch.extras.push(Extra { event, key, value });
+            }
+            return;
+        }
         let word = batch.names.intern(&decoder.log_name(&event_type.format.name, kind));
         batch.event_names.push(word);
         let event = batch.events.len() as u32;

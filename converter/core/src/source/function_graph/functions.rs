@@ -1,72 +1,150 @@
-//! The functions of the kernel that say what a sync does. The names are those that the recorder places its probes on.
+//! The functions of the kernel that say what a sync does, and the events that their entries and returns are. The names are those that the recorder
+//! places its probes on.
 
-use crate::event::Op;
-use crate::event::probe::{SyncScope, WaitSite};
-use crate::source::dynamic_events::function_name;
+use crate::event::probe::{Probe, SyncScope, WaitSite};
+use crate::event::{Dev, Kind, Op};
+use crate::names::{NameId, Names};
+use crate::source::dynamic_events::{file_system_of, function_name};
 
 /// What a function is to a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A system call.
     Call(Op),
-    Sync(SyncScope),
+    /// The sync function of a file system.
+    Sync,
     Wait(WaitSite),
     /// It writes page cache back and waits for that, or it waits for what others write.
     Data,
     None,
 }
 
-/// What the architectures put before the name of a system call.
-const CALL_PREFIXES: [&[u8]; 7] =
-    [b"__x64_sys_", b"__arm64_sys_", b"__riscv_sys_", b"__s390x_sys_", b"__ia32_sys_", b"SyS_", b"sys_"];
+const FUNCTIONS: &[(Role, &[&str])] = &[
+    (
+        Role::Sync,
+        &[
+            "vfs_fsync_range",
+            "ext4_sync_file",
+            "xfs_file_fsync",
+            "xfs_dir_fsync",
+            "btrfs_sync_file",
+            "f2fs_sync_file",
+            "ext2_fsync",
+            "bch2_fsync",
+            "ovl_fsync",
+            "ovl_dir_fsync",
+            "fuse_fsync",
+            "fuse_dir_fsync",
+            "nfs_file_fsync",
+            "cifs_fsync",
+            "cifs_strict_fsync",
+            "ceph_fsync",
+            "gfs2_fsync",
+            "blkdev_fsync",
+            "fat_file_fsync",
+            "exfat_file_fsync",
+            "ntfs_file_fsync",
+        ],
+    ),
+    (Role::Wait(WaitSite::Jbd2Commit), &["jbd2_complete_transaction", "jbd2_log_wait_commit"]),
+    (Role::Wait(WaitSite::Ext4FastCommit), &["ext4_fc_commit"]),
+    (Role::Wait(WaitSite::XfsLogForce), &["xfs_log_force_seq", "xfs_log_force_lsn"]),
+    (Role::Wait(WaitSite::BtrfsLog), &["btrfs_sync_log"]),
+    (Role::Wait(WaitSite::BtrfsCommit), &["btrfs_commit_transaction"]),
+    (Role::Wait(WaitSite::F2fsFlush), &["f2fs_issue_flush"]),
+    (Role::Wait(WaitSite::F2fsCheckpoint), &["f2fs_issue_checkpoint", "f2fs_write_checkpoint"]),
+    (Role::Wait(WaitSite::Flush), &["blkdev_issue_flush"]),
+    (
+        Role::Data,
+        &[
+            "file_write_and_wait_range",
+            "filemap_write_and_wait_range",
+            "file_fdatawait_range",
+            "__filemap_fdatawait_range",
+            "filemap_fdatawait_range",
+            "folio_wait_writeback",
+            "wait_on_page_writeback",
+            "btrfs_wait_ordered_range",
+            "f2fs_wait_on_node_pages_writeback",
+        ],
+    ),
+    // Not msync: its flags, which may ask for no sync, are not recorded.
+    (Role::Call(Op::Fsync), &["__x64_sys_fsync", "__arm64_sys_fsync"]),
+    (Role::Call(Op::Fdatasync), &["__x64_sys_fdatasync", "__arm64_sys_fdatasync"]),
+    (Role::Call(Op::SyncFileRange), &["__x64_sys_sync_file_range", "__arm64_sys_sync_file_range"]),
+    (Role::Call(Op::Syncfs), &["__x64_sys_syncfs", "__arm64_sys_syncfs"]),
+];
+
+/// The names of all functions that Syncline uses.
+pub(in crate::source) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().flat_map(|(_, names)| names.iter().copied())
+}
 
 pub(super) fn role_of(symbol: &[u8]) -> Role {
     let name = function_name(symbol);
-    match name {
-        b"vfs_fsync_range" | b"ext4_sync_file" | b"xfs_file_fsync" | b"xfs_dir_fsync" | b"btrfs_sync_file"
-        | b"f2fs_sync_file" | b"ext2_fsync" | b"bch2_fsync" | b"ovl_fsync" | b"ovl_dir_fsync" | b"fuse_fsync"
-        | b"fuse_dir_fsync" | b"nfs_file_fsync" | b"cifs_fsync" | b"cifs_strict_fsync" | b"ceph_fsync"
-        | b"gfs2_fsync" | b"blkdev_fsync" | b"fat_file_fsync" | b"exfat_file_fsync" | b"ntfs_file_fsync" => {
-            Role::Sync(SyncScope::File)
-        }
-        b"jbd2_complete_transaction" | b"jbd2_log_wait_commit" => Role::Wait(WaitSite::Jbd2Commit),
-        b"ext4_fc_commit" => Role::Wait(WaitSite::Ext4FastCommit),
-        b"xfs_log_force_seq" | b"xfs_log_force_lsn" => Role::Wait(WaitSite::XfsLogForce),
-        b"btrfs_sync_log" => Role::Wait(WaitSite::BtrfsLog),
-        b"btrfs_commit_transaction" => Role::Wait(WaitSite::BtrfsCommit),
-        b"f2fs_issue_flush" => Role::Wait(WaitSite::F2fsFlush),
-        b"f2fs_issue_checkpoint" | b"f2fs_write_checkpoint" => Role::Wait(WaitSite::F2fsCheckpoint),
-        b"blkdev_issue_flush" => Role::Wait(WaitSite::Flush),
-        b"file_write_and_wait_range"
-        | b"filemap_write_and_wait_range"
-        | b"file_fdatawait_range"
-        | b"__filemap_fdatawait_range"
-        | b"filemap_fdatawait_range"
-        | b"folio_wait_writeback"
-        | b"wait_on_page_writeback"
-        | b"btrfs_wait_ordered_range"
-        | b"f2fs_wait_on_node_pages_writeback" => Role::Data,
-        _ => call(name).map_or(Role::None, Role::Call),
-    }
+    let found = FUNCTIONS.iter().find(|(_, names)| names.iter().any(|known| known.as_bytes() == name));
+    found.map_or(Role::None, |(role, _)| *role)
 }
 
-fn call(name: &[u8]) -> Option<Op> {
-    let call = CALL_PREFIXES.iter().find_map(|prefix| name.strip_prefix(*prefix))?;
-    // The flags of msync(), which may ask for no sync, are not printed.
-    Op::from_name(call).filter(|&op| op != Op::Msync)
+/// The event of the entry of a function; `None` if it is of no use.
+pub(in crate::source) fn entry(name: &[u8], names: &mut Names) -> Option<Kind> {
+    Some(match role_of(name) {
+        Role::Call(op) => Kind::enter(op),
+        Role::Sync => {
+            let fs = file_system_of(name);
+            Kind::Probe(Probe::SyncEnter {
+                function: names.intern(name),
+                scope: SyncScope::File,
+                dev: Dev::UNKNOWN,
+                ino: 0,
+                generation: 0,
+                path: NameId::NONE,
+                container_path: NameId::NONE,
+                fs: if fs.is_empty() { NameId::NONE } else { names.intern(fs) },
+                datasync: None,
+            })
+        }
+        Role::Wait(site) => Kind::Probe(Probe::WaitStart { site, transaction: 0, dev: Dev::UNKNOWN, buffer: None }),
+        Role::Data => Kind::Probe(Probe::FolioWait { dev: Dev::UNKNOWN, ino: 0 }),
+        Role::None => return None,
+    })
 }
 
-/// The name of the recorder's event at the entry of a function, and at its return. The low-level log has these.
-pub(super) fn event_names(role: Role, call: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let (start, end): (&[u8], &[u8]) = match role {
-        Role::Call(_) => return ([b"sys_enter_", call].concat(), [b"sys_exit_", call].concat()),
-        Role::Sync(_) => (b"fsync_enter", b"fsync_exit"),
-        Role::Data => (b"filemap_wait", b"filemap_wait_end"),
-        Role::Wait(site) => {
-            let name = site.event_name();
-            return (name.to_vec(), [name, b"_end"].concat());
+/// The event of the return of a function; `None` if it is of no use.
+pub(in crate::source) fn returned(name: &[u8], ret: Option<i64>) -> Option<Kind> {
+    Some(match role_of(name) {
+        Role::Call(op) => Kind::exit(op, ret),
+        Role::Sync => Kind::Probe(Probe::SyncExit { scope: SyncScope::File, ret }),
+        Role::Wait(site) => Kind::Probe(Probe::WaitEnd { site }),
+        Role::Data => Kind::Probe(Probe::FolioWaitEnd),
+        Role::None => return None,
+    })
+}
+
+/// An event as the low-level log has it.
+pub(in crate::source) struct Logged {
+    pub(in crate::source) event: Vec<u8>,
+    pub(in crate::source) fields: Vec<(&'static [u8], Vec<u8>)>,
+}
+
+/// The event of a function in the low-level log, where it has the name of the recorder's event there.
+pub(in crate::source) fn logged(name: &[u8], is_entry: bool, ret: Option<i64>) -> Logged {
+    let of_probe = |start: &[u8], end: &[u8]| if is_entry { start.to_vec() } else { end.to_vec() };
+    let role = role_of(name);
+    let event = match role {
+        Role::Call(op) => {
+            let start: &[u8] = if is_entry { b"sys_enter_" } else { b"sys_exit_" };
+            return Logged { event: [start, op.name().as_bytes()].concat(), fields: Vec::new() };
         }
-        Role::None => (b"", b""),
+        Role::Sync => of_probe(b"fsync_enter", b"fsync_exit"),
+        Role::Data => of_probe(b"filemap_wait", b"filemap_wait_end"),
+        Role::Wait(site) => of_probe(site.event_name(), &[site.event_name(), b"_end"].concat()),
+        Role::None => Vec::new(),
     };
-    (start.to_vec(), end.to_vec())
+    let mut fields: Vec<(&[u8], Vec<u8>)> = vec![(b"__probe_func", function_name(name).to_vec())];
+    if is_entry && role == Role::Sync {
+        fields.push((b"ino", b"0".to_vec()));
+    }
+    fields.extend(ret.map(|ret| (&b"ret"[..], ret.to_string().into_bytes())));
+    Logged { event, fields }
 }

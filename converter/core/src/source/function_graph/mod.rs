@@ -14,7 +14,7 @@
 //!              wal-2211  [001]  1034.100001: funcgraph_entry:                   |  ext4_sync_file() {
 //! ```
 
-mod functions;
+pub(super) mod functions;
 mod line;
 mod nesting;
 

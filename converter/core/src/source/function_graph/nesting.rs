@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
-use super::functions::{Role, event_names, role_of};
+use super::functions::{Logged, Role, entry, logged, returned, role_of};
 use super::line::{Line, Named, Shape};
-use crate::event::probe::Probe;
-use crate::event::{Dev, Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
+use crate::event::{Event, Kind, NO_ID, TornFact, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::batch::TORN_LINE;
-use crate::source::dynamic_events::file_system_of;
 use crate::source::{Batch, Extra, Note, NoteKind, StatefulPass};
 
 const NO_TASK: &str = "nothing says which thread the function is of: record with the option funcgraph-proc";
@@ -84,7 +82,7 @@ impl Thread {
         while self.open.pop_if(|open| outer.is_none_or(|outer| open.depth > outer)).is_some() {}
         let is_inside = self.open.len() == before && self.open.last().map(|open| open.depth) == outer;
         let is_missing = self.is_whole && !is_inside;
-        let in_sync = self.open.iter().any(|open| matches!(role_of(&open.name), Role::Sync(_)));
+        let in_sync = self.open.iter().any(|open| matches!(role_of(&open.name), Role::Sync));
         self.is_whole = line.depth == 0 && !is_leave || self.is_whole && (is_inside || in_sync);
         if is_missing
             && !is_leave
@@ -302,39 +300,17 @@ impl Nesting {
 impl Rebuilt {
     /// Adds the entry of a function, if that is of use.
     fn begin(&mut self, event: &Event, name: &[u8], batch: &mut Batch) {
-        let kind = match role_of(name) {
-            Role::Call(op) => Kind::enter(op),
-            Role::Sync(scope) => {
-                let fs = file_system_of(name);
-                Kind::Probe(Probe::SyncEnter {
-                    function: batch.names.intern(name),
-                    scope,
-                    dev: Dev::UNKNOWN,
-                    ino: 0,
-                    generation: 0,
-                    path: NameId::NONE,
-                    container_path: NameId::NONE,
-                    fs: if fs.is_empty() { NameId::NONE } else { batch.names.intern(fs) },
-                    datasync: None,
-                })
-            }
-            Role::Wait(site) => Kind::Probe(Probe::WaitStart { site, transaction: 0, dev: Dev::UNKNOWN, buffer: None }),
-            Role::Data => Kind::Probe(Probe::FolioWait { dev: Dev::UNKNOWN, ino: 0 }),
-            Role::None => return batch.other(|| name),
-        };
-        self.push(&Event { kind, ..*event }, name, true, None, batch);
+        match entry(name, &mut batch.names) {
+            Some(kind) => self.push(&Event { kind, ..*event }, logged(name, true, None), batch),
+            None => batch.other(|| name),
+        }
     }
 
     /// Adds the return of a function, if that is of use.
     fn end(&mut self, event: &Event, name: &[u8], ret: Option<i64>, batch: &mut Batch) {
-        let kind = match role_of(name) {
-            Role::Call(op) => Kind::exit(op, ret),
-            Role::Sync(scope) => Kind::Probe(Probe::SyncExit { scope, ret }),
-            Role::Wait(site) => Kind::Probe(Probe::WaitEnd { site }),
-            Role::Data => Kind::Probe(Probe::FolioWaitEnd),
-            Role::None => return,
-        };
-        self.push(&Event { kind, ..*event }, name, false, ret, batch);
+        if let Some(kind) = returned(name, ret) {
+            self.push(&Event { kind, ..*event }, logged(name, false, ret), batch);
+        }
     }
 
     /// Says that a line of a sync is missing.
@@ -345,28 +321,12 @@ impl Rebuilt {
         self.events.push(Event { kind: Kind::Torn { id: NO_ID, bio: 0, fact }, ..*event });
     }
 
-    fn push(&mut self, event: &Event, name: &[u8], is_entry: bool, ret: Option<i64>, batch: &mut Batch) {
+    fn push(&mut self, event: &Event, logged: Logged, batch: &mut Batch) {
         if self.keep_extras {
-            let role = role_of(name);
-            let call = match role {
-                Role::Call(op) => op.name(),
-                _ => "",
-            };
-            let (entry, exit) = event_names(role, call.as_bytes());
-            self.event_names.push(batch.names.intern(if is_entry { &entry } else { &exit }));
-            let at = self.events.len() as u32;
-            let mut extra = |key: &[u8], value: &[u8]| {
-                let (key, value) = (batch.names.intern(key), batch.names.intern(value));
-                self.extras.push(Extra { event: at, key, value });
-            };
-            if !matches!(role, Role::Call(_)) {
-                extra(b"__probe_func", name);
-                if is_entry && matches!(role, Role::Sync(_)) {
-                    extra(b"ino", b"0");
-                }
-                if let Some(ret) = ret {
-                    extra(b"ret", ret.to_string().as_bytes());
-                }
+            self.event_names.push(batch.names.intern(&logged.event));
+            for (key, value) in logged.fields {
+                let (key, value) = (batch.names.intern(key), batch.names.intern(&value));
+                self.extras.push(Extra { event: self.events.len() as u32, key, value });
             }
         }
         self.events.push(*event);

@@ -11,6 +11,7 @@ use crate::source::binary::format::{FTRACE, Format, parse_formats};
 use crate::source::binary::{ByteOrder, CUT_OFF, Cursor, Functions, bad};
 use crate::source::dynamic_events::end_functions;
 use crate::source::event_names::MARKER;
+use crate::source::function_graph::functions;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Limit for everything before the pages, decompressed. It exceeds the formats and symbols of any kernel.
@@ -465,7 +466,8 @@ fn parse_offset_ns(text: &str) -> i64 {
 
 /// Finds what Syncline needs among the kernel's symbols.
 fn find_symbols(symbols: &[u8]) -> (Option<Range<u64>>, Functions) {
-    let wanted: HashMap<&[u8], &'static str> = end_functions().map(|name| (name.as_bytes(), name)).collect();
+    let names = end_functions().chain(functions::names());
+    let wanted: HashMap<&[u8], &'static str> = names.map(|name| (name.as_bytes(), name)).collect();
     let functions = symbols.split(|&b| b == b'\n').filter_map(|line| {
         let mut words = line.split(|&b| b == b' ' || b == b'\t').filter(|word| !word.is_empty());
         let (digits, name) = (words.next()?, words.nth(1)?);
