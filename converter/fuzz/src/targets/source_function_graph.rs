@@ -1,4 +1,4 @@
-//! Any bytes as the text of the tracer function_graph, at once and in pieces.
+//! Any bytes as the text of the tracer `function_graph`, at once and in pieces.
 
 use crate::checks::{check_reader, source_options};
 use syncline_core::source::function_graph::{self, FunctionGraph};
