@@ -39,6 +39,7 @@ const HEADER: &[u8] = b"# tracer: function_graph";
 const SNIFFED_LINES: usize = 64;
 const BAD_LINE: &str = "it has neither a function nor an end of one, as the tracer function_graph prints them";
 const NO_TIME: &str = "it has no time";
+const NO_TASK: &str = "the event names no thread: record with the option funcgraph-proc";
 const OPTIONS: &str = "have the kernel print times and threads (`cd /sys/kernel/tracing/options; echo 1 >funcgraph-abstime; echo 1 >funcgraph-proc`), \
      or record with `trace-cmd record -p function_graph -g ext4_sync_file`, whose report has them";
 
@@ -186,7 +187,7 @@ impl<'t> OfChunk<'_, 't> {
                 let (ts, tid) = (graph.ts.unwrap_or_default(), graph.tid.unwrap_or_default());
                 self.event(line, &Task { ts, tid, pid: UNKNOWN_TASK, comm: graph.comm }, text);
             }
-            Shape::Event(_) => self.decoder.batch.other(|| "an event of a thread that is not named"),
+            Shape::Event(_) => self.decoder.batch.unparsed(line, NO_TASK),
             Shape::Aside => {}
             Shape::Switch { .. } => self.defer(&graph),
             _ if graph.ts.is_none() => self.unparsed(line, NO_TIME),

@@ -14,6 +14,9 @@ use crate::source::{Batch, Extra, Note, NoteKind, StatefulPass};
 const NO_TASK: &str = "nothing says which thread the function is of: record with the option funcgraph-proc";
 const NOT_INSIDE: &str = "the functions of its thread are not one inside another here, so a line before it is missing";
 
+/// Stands for the name of a function of which the log has the return only.
+const BEGAN_BEFORE: &[u8] = b"the return of a function that began before the log";
+
 /// The lines of functions of a chunk.
 #[derive(Default)]
 pub(super) struct Deferred {
@@ -271,8 +274,8 @@ impl Nesting {
             }
             What::Leaf { name, dur, ret } => {
                 let name: Box<[u8]> = batch.names.get(name).into();
+                rebuilt.begin(&event(line.ts), &name, batch);
                 if role_of(&name) != Role::None {
-                    rebuilt.begin(&event(line.ts), &name, batch);
                     let comm = batch.names.get(comm).into();
                     self.next_ending += 1;
                     let at = (line.ts.saturating_add(dur), self.next_ending);
@@ -288,7 +291,7 @@ impl Nesting {
                 };
                 match name {
                     Some(name) => rebuilt.end(&event(line.ts), &name, ret, batch),
-                    None => batch.other(|| "the return of a function that began before the log"),
+                    None => rebuilt.other(&event(line.ts), b"funcgraph_exit", BEGAN_BEFORE, batch),
                 }
             }
             What::Switch { .. } | What::Aside => {}
@@ -302,7 +305,7 @@ impl Rebuilt {
     fn begin(&mut self, event: &Event, name: &[u8], batch: &mut Batch) {
         match entry(name, &mut batch.names) {
             Some(kind) => self.push(&Event { kind, ..*event }, logged(name, true, None), batch),
-            None => batch.other(|| name),
+            None => self.other(event, b"funcgraph_entry", name, batch),
         }
     }
 
@@ -310,6 +313,16 @@ impl Rebuilt {
     fn end(&mut self, event: &Event, name: &[u8], ret: Option<i64>, batch: &mut Batch) {
         if let Some(kind) = returned(name, ret) {
             self.push(&Event { kind, ..*event }, logged(name, false, ret), batch);
+        }
+    }
+
+    /// Adds an event of a function that no report uses, or counts it by the name of the function.
+    fn other(&mut self, event: &Event, word: &[u8], name: &[u8], batch: &mut Batch) {
+        if self.keep_extras {
+            let logged = Logged { event: word.to_vec(), fields: vec![(b"func", name.to_vec())] };
+            self.push(&Event { kind: Kind::Other, ..*event }, logged, batch);
+        } else {
+            batch.other(|| name);
         }
     }
 
