@@ -69,3 +69,21 @@ def test_the_event_may_be_in_another_log(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     _core.convert([str(tmp_path / "a.log"), str(tmp_path / "b.log")], f"{tmp_path}/t/")
     assert bios(tables(tmp_path / "t")["sync"]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "block_rq_complete: 8,0 RA () 999 + 8 be,0,4 [0]",
+        "block_bio_queue: 254,16 WS 270464 + 128 [wl]",
+    ],
+)
+def test_an_event_of_the_block_layer_says_nothing_of_them(event: str, tmp_path: Path) -> None:
+    """The syncs of the patch have ids, and bios belong to them by that: only the file system says which."""
+    whole = "start=0 end=9223372036854775807 datasync=0 dev=254,16 ino=131075 path=/a"
+    log = (
+        f"              wl-2535  [001] .....   312.522976: sync_start: id=2594 {whole}\n"
+        f"              wl-2535  [001] .....   312.524000: {event}\n"
+        "              wl-2535  [001] .....   312.528230: sync_end: id=2594 ret=0\n"
+    )
+    assert bios(core(tmp_path, log.encode())["sync"]) == [None]

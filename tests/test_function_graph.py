@@ -242,3 +242,119 @@ def test_the_low_level_log_gives_the_same_rows(name: str, tmp_path: Path) -> Non
     again = core(tmp_path, (tmp_path / "log.events.jsonl").read_bytes(), name="in.events.jsonl")
     for table in ("sync", "wait", "phase", "bio", "call"):
         assert again[table] == direct[table], table
+
+
+T = "|   0)  db-100  |"
+HEAD = "# tracer: function_graph\n"
+
+
+def graph(*lines: tuple[str, str, str]) -> str:
+    """A text of one thread: (time, duration, function) of each line."""
+    return HEAD + "".join(f"   {ts} {T} {dur:>14} |  {code}\n" for ts, dur, code in lines)
+
+
+def test_a_duration_of_a_second_has_no_fraction(tmp_path: Path) -> None:
+    log = graph(("10.000000", "", "ext4_sync_file() {"), ("11.200000", "$ 1200000 us", "}"))
+    [sync] = tables(tmp_path, log + f"   20.000000 {T} $ 9999999 us   |  ext4_sync_file();\n")[
+        "sync"
+    ][:1]
+    assert (sync["dur_ns"], sync["confidence"], sync["incomplete"]) == (
+        1_200_000_000,
+        "exact",
+        None,
+    )
+    rows = tables(tmp_path, graph(("20.000000", "$ 9999999 us", "ext4_sync_file();")))["sync"]
+    assert [row["dur_ns"] for row in rows] == [9_999_999_000]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # The exit of one sync and the entry of the next one are missing.
+        [("10.000000", "", "ext4_sync_file() {"), ("10.052000", "# 2000.000 us", "}")],
+        # Another function is at its end.
+        [("10.000000", "", "ext4_sync_file() {"), ("10.006000", "# 6000.000 us", "} /* xfs_file_fsync */")],
+        # options/sleep-time is 0.
+        [("10.000000", "", "ext4_sync_file() {"), ("10.060000", "+ 40.000 us", "}")],
+    ],
+)  # fmt: skip
+def test_an_end_that_contradicts_its_begin_is_not_used(
+    lines: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    found = tables(tmp_path, graph(*lines))
+    [sync] = found["sync"]
+    assert (sync["dur_ns"], sync["incomplete"]) == (None, "end")
+    assert {"end_missing", "unparsed_line"} <= losses(found).keys()
+
+
+def test_a_recording_does_not_end_what_began_in_the_one_before(tmp_path: Path) -> None:
+    begin = graph(
+        ("10.000000", "", "ext4_sync_file() {"), ("10.000100", "", "  jbd2_log_wait_commit() {")
+    )
+    end = graph(("70.000100", "# 1000.000 us", "  }"), ("70.000200", "# 1200.000 us", "}"))
+    [sync] = tables(tmp_path, begin + end)["sync"]
+    assert (sync["dur_ns"], sync["journal_ns"], sync["incomplete"]) == (None, None, "end")
+
+
+def test_the_threads_of_one_recording_are_not_those_of_the_next(tmp_path: Path) -> None:
+    def part(second: int, old: str, new: str) -> str:
+        return HEAD + (
+            f"   {second}.000000 |   0)               |  ext4_sync_file() {{\n"
+            f"   {second}.001000 |   0) # 1000.000 us |  }}\n"
+            f" 0)  {old}   =>  {new}  \n"
+        )
+
+    found = tables(tmp_path, part(10, "db-100", "wal-101") + part(20, "mysqld-900", "etcd-901"))
+    # Before the first switch of the second one, nothing says which thread it is.
+    assert [(row["comm"], row["tid"]) for row in found["sync"]] == [("db", 100)]
+    assert losses(found) == {"unparsed_line": 2}
+
+
+def test_overlayfs_calls_the_function_for_any_file_system_twice(tmp_path: Path) -> None:
+    log = graph(
+        ("10.000000", "", "__x64_sys_fsync() {"),
+        ("10.000010", "", "  vfs_fsync_range() {"),
+        ("10.000020", "", "    ovl_fsync() {"),
+        ("10.000030", "", "      vfs_fsync_range() {"),
+        ("10.000040", "", "        ext4_sync_file() {"),
+        ("10.000050", "# 4000.000 us", "          jbd2_log_wait_commit();"),
+        ("10.005000", "# 4960.000 us", "        }"),
+        ("10.005100", "# 5070.000 us", "      }"),
+        ("10.005200", "# 5180.000 us", "    }"),
+        ("10.005300", "# 5290.000 us", "  }"),
+        ("10.005400", "# 5400.000 us", "}"),
+    )
+    found = tables(tmp_path, log)
+    [sync] = found["sync"]
+    assert (sync["op"], sync["fs"], sync["syscall_ns"], sync["journal_ns"]) == (
+        "fsync",
+        "ext4",
+        5_400_000,
+        4_000_000,
+    )
+    assert (sync["confidence"], sync["incomplete"], losses(found)) == ("exact", None, {})
+
+
+def test_lines_between_functions_are_no_losses(tmp_path: Path) -> None:
+    lines = text("ext4").splitlines(keepends=True)
+    overruns = "".join(
+        f"{line} (Overruns: 0)\n" if line.rstrip().endswith("}") else line for line in lines
+    )
+    whole = tables(tmp_path, text("ext4"))
+    found = tables(tmp_path, overruns)
+    assert (found["sync"], losses(found)) == (whole["sync"], {})
+    assert (
+        losses(tables(tmp_path, text("trace-cmd").replace("cpus=2\n", "CPU 1 is empty\ncpus=2\n")))
+        == {}
+    )
+
+
+def test_an_event_of_another_disk_changes_nothing(tmp_path: Path) -> None:
+    log = graph(
+        ("10.000000", "", "ext4_sync_file() {"),
+        ("10.000100", "# 5000.000 us", "  file_write_and_wait_range();"),
+        ("10.006300", "# 6300.000 us", "}"),
+    )
+    other = f"   10.007000 {T}                |  /* block_rq_complete: 8,0 R () 270464 + 128 be,0,4 [0] */\n"
+    for found in (tables(tmp_path, log), tables(tmp_path, log + other)):
+        assert {row["phase"]: row["dur_ns"] for row in found["phase"]}["writeback"] == 5_000_000

@@ -507,17 +507,13 @@ impl Kind {
         )
     }
 
-    /// Whether it is of a bio that is no read, or of a request of the block layer.
+    /// Whether its recorder follows the bios of syncs: the file system or a probe reports it, and not the block layer, which knows no sync.
     pub fn is_of_bio(&self) -> bool {
         matches!(
             self,
             Self::BioAddFolio { .. }
                 | Self::BioSubmit { .. }
                 | Self::BioComplete { .. }
-                | Self::BlockSubmit { .. }
-                | Self::BlockInsert { .. }
-                | Self::BlockIssue { .. }
-                | Self::BlockComplete { .. }
                 | Self::Probe(Probe::AddFolio { .. } | Probe::Submit { .. } | Probe::End { .. })
         )
     }

@@ -43,7 +43,7 @@ pub(super) struct Evidence {
     pub(super) blocked: Vec<Blocked>,
     pub(super) lock_waits: Vec<(i64, i64)>,
     pub(super) folio_waits: Vec<FolioWait>,
-    /// When it was in a function that writes page cache back and waits for that, if no bio is recorded that would say more.
+    /// When it was in a function that writes page cache back and waits for that, if its functions were traced.
     pub(super) data_waits: Vec<(i64, i64)>,
     /// Its cache flushes in flight. The thread waits for each.
     pub(super) flushes: Vec<(i64, i64)>,
@@ -146,7 +146,9 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     }
     let mut data = Vec::new();
     let gaps = critical_path(evidence, frame, &mut data);
-    for (from, to) in disjoint(&evidence.data_waits) {
+    // Bios say more, if they are known.
+    let data_waits = if frame.knows_bios { Vec::new() } else { disjoint(&evidence.data_waits) };
+    for (from, to) in data_waits {
         push(&mut data, PhaseKind::Writeback, from, to);
     }
     let mut ends = Vec::new();

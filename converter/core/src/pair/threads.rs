@@ -135,9 +135,8 @@ impl Pairer {
         open.watch.folio_waits = left;
         if left == 0 {
             let from = open.watch.folio_wait;
-            if !self.seen.any_of_bio {
+            if open.probe.as_ref().is_some_and(|probe| probe.by_functions) {
                 add(&mut open.evidence.data_waits, (from, e.ts));
-                return;
             }
             let other_complete = self.file_completions.of_others((open.row.dev, open.row.ino), open.row.sync_id, from);
             add(&mut open.evidence.folio_waits, FolioWait { from, to: e.ts, other_complete });

@@ -120,6 +120,11 @@ fn read(options: &Options, keep_file_ops: bool, text: &[u8]) -> Option<Read> {
         watermark = chunk.watermark;
         far_times.add(batch, 0);
     }
+    if let Some(pass) = &mut reader.stateful_pass {
+        let mut batch = Box::new(Batch::default());
+        pass.finish(&mut batch);
+        far_times.add(batch, 0);
+    }
     far_times.end();
     while let Some((batch, _)) = far_times.take() {
         read.events.extend_from_slice(&batch.events);

@@ -265,7 +265,7 @@ fn counts_cpus(line: &[u8]) -> bool {
 }
 
 /// Returns whether trace-cmd prints this line between the events.
-fn is_of_trace_cmd(line: &[u8]) -> bool {
+pub(super) fn is_of_trace_cmd(line: &[u8]) -> bool {
     let number = |rest: &[u8]| {
         let mut cursor = Cursor::new(rest);
         cursor.decimal().is_some()

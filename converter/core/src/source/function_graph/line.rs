@@ -29,7 +29,7 @@ pub(super) enum Shape<'a> {
     /// `NAME();`, which is printed when the function has returned. It took so many ns.
     Leaf { name: &'a [u8], dur: i64, ret: Option<i64> },
     /// `}`, with the name of the function if something was printed in between, or with the option funcgraph-tail.
-    Leave { name: Option<&'a [u8]>, ret: Option<i64> },
+    Leave { name: Option<&'a [u8]>, dur: Option<i64>, ret: Option<i64> },
     /// `/* EVENT: FIELDS */`
     Event(&'a [u8]),
     /// The CPU goes on with another thread.
@@ -108,7 +108,7 @@ fn of_function<'a>(duration: &[u8], text: &'a [u8], line: Line<'a>) -> Option<Li
     let shape = if code.is_empty() && !comment.is_empty() {
         Shape::Event(comment)
     } else if code == b"}" {
-        Shape::Leave { name: named(comment), ret: returned(comment) }
+        Shape::Leave { name: named(comment), dur: duration, ret: returned(comment) }
     } else {
         let open = memchr::memchr(b'(', code)?;
         let name = symbol(&code[..open])?;
@@ -182,9 +182,13 @@ fn ns(column: &[u8]) -> Option<i64> {
         Some((mark, rest)) if MARKS.contains(mark) => rest.trim_ascii(),
         _ => number,
     };
-    let point = memchr::memchr(b'.', number)?;
-    let is_fraction = number.len() > point + 1 && number[point + 1..].iter().all(u8::is_ascii_digit);
-    let micros = whole(&number[..point], Cursor::decimal).filter(|_| is_fraction)?;
+    // From 10^6 us on, the kernel prints no fraction.
+    let (number, fraction) = match memchr::memchr(b'.', number) {
+        Some(point) => (&number[..point], &number[point + 1..]),
+        None => (number, &b"0"[..]),
+    };
+    let is_fraction = !fraction.is_empty() && fraction.iter().all(u8::is_ascii_digit);
+    let micros = whole(number, Cursor::decimal).filter(|_| is_fraction)?;
     i64::try_from(micros).ok()?.checked_mul(1_000)
 }
 
@@ -232,19 +236,20 @@ mod tests {
     #[test]
     fn functions_end_in_three_ways() {
         let shape = |text: &'static str| of_kernel(text.as_bytes()).map(|line| line.shape);
-        let leave = |name, ret| Some(Shape::Leave { name, ret });
-        assert_eq!(shape("1.000001 |   1)  a-2   | # 7404.829 us |      }"), leave(None, None));
+        let leave = |name, dur, ret| Some(Shape::Leave { name, dur: Some(dur), ret });
+        assert_eq!(shape("1.000001 |   1)  a-2   | # 7404.829 us |      }"), leave(None, 7_404_000, None));
         assert_eq!(
             shape("1.000001 |   1)  a-2   | * 12530.53 us |   } /* do_writepages */"),
-            leave(Some(b"do_writepages"), None)
+            leave(Some(b"do_writepages"), 12_530_000, None)
         );
-        assert_eq!(shape(" 1) + 13.2 us   |  } /* f [ext4] ret=-5 */"), leave(Some(b"f"), Some(-5)));
-        assert_eq!(shape(" 1) + 13.2 us   |  } /* f = 0xfffffffb */"), leave(Some(b"f"), Some(-5)));
+        assert_eq!(shape(" 1) + 13.2 us   |  } /* f [ext4] ret=-5 */"), leave(Some(b"f"), 13_000, Some(-5)));
+        assert_eq!(shape(" 1) + 13.2 us   |  } /* f = 0xfffffffb */"), leave(Some(b"f"), 13_000, Some(-5)));
         assert_eq!(
             shape(" 1)   1.234 us    |  f(); /* ret=0x0 */"),
             Some(Shape::Leaf { name: b"f", dur: 1_000, ret: Some(0) })
         );
         assert_eq!(shape(" 1)               |  f();"), None);
+        assert_eq!(shape(" 1) $ 1200000 us |  }"), leave(None, 1_200_000_000, None));
         assert_eq!(shape(" 1) + 13. us   |  }"), None);
         assert_eq!(shape(" 1)               |  f() "), None);
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use self::line::{Shape, of_kernel, of_trace_cmd};
 use self::nesting::{Deferred, GraphLine, Nesting};
 use super::ftrace_text::context::{Context, Time, context};
-use super::ftrace_text::{lost, overwritten};
+use super::ftrace_text::{is_of_trace_cmd, lost, overwritten};
 use super::tracepoint_text::{NameCache, Task, TextDecoder, TextRecord};
 use super::{
     Batch, Explanation, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions, last_newline, lines,
@@ -157,10 +157,14 @@ struct OfChunk<'a, 't> {
 
 impl<'t> OfChunk<'_, 't> {
     fn line(&mut self, line: &'t [u8]) {
-        if line.is_empty() || line.ends_with(b"------") {
+        // Between the functions: how many of them had no room on the stack of the tracer, and what trace-cmd says of CPUs.
+        if line.is_empty() || line.ends_with(b"------") || line.starts_with(b" (Overruns: ") || is_of_trace_cmd(line) {
             return;
         }
         if line.starts_with(b"#") {
+            if line.starts_with(HEADER) {
+                self.deferred.lines.push(GraphLine::head(self.decoder.batch.lines as u32));
+            }
             if let Some(count) = overwritten(line) {
                 self.decoder.batch.note(NoteKind::Lost { count });
             }
@@ -176,12 +180,7 @@ impl<'t> OfChunk<'_, 't> {
         if let Some(found) = context(line) {
             return self.of_trace_cmd(line, &found);
         }
-        let Some(graph) = of_kernel(line) else {
-            if !line.starts_with(b"cpus=") {
-                self.unparsed(line, BAD_LINE);
-            }
-            return;
-        };
+        let Some(graph) = of_kernel(line) else { return self.unparsed(line, BAD_LINE) };
         match graph.shape {
             Shape::Event(text) if graph.ts.is_some() && graph.tid.is_some() => {
                 let (ts, tid) = (graph.ts.unwrap_or_default(), graph.tid.unwrap_or_default());

@@ -14,6 +14,13 @@ use crate::source::{Batch, Extra, Note, NoteKind, StatefulPass};
 const NO_TASK: &str = "nothing says which thread the function is of: record with the option funcgraph-proc";
 const NOT_INSIDE: &str = "the functions of its thread are not one inside another here, so a line before it is missing";
 
+const NOT_ITS_END: &str =
+    "the function that it would end began at another time, or is another one, so lines before it are missing";
+/// By how much the time between two lines may exceed the duration that the kernel prints. If it does by more, the function that ends began later
+/// than the one that is open. It may be shorter by any time, because the clock of an entry is read after the begin of its duration.
+const MAX_OLDER_NS: i64 = 2_000_000;
+const ANY_FILE_SYSTEM: &[u8] = b"vfs_fsync_range";
+
 /// Stands for the name of a function of which the log has the return only.
 const BEGAN_BEFORE: &[u8] = b"the return of a function that began before the log";
 
@@ -42,22 +49,30 @@ enum What {
     },
     Leave {
         name: NameId,
+        dur: Option<i64>,
         ret: Option<i64>,
     },
     /// The thread that runs from then on.
     Switch {
         to: (NameId, u32),
     },
+    /// Another recording begins.
+    Head,
     Aside,
 }
 
 impl GraphLine {
+    /// The head of a recording.
+    pub(super) fn head(number: u32) -> Self {
+        Self { number, ts: 0, cpu: None, tid: None, comm: NameId::NONE, depth: 0, what: What::Head }
+    }
+
     pub(super) fn new(line: &Line<'_>, number: u32, names: &mut crate::names::Names) -> Self {
         let mut intern = |name: &[u8]| if name.is_empty() { NameId::NONE } else { names.intern(name) };
         let what = match line.shape {
             Shape::Enter(name) => What::Enter(intern(name)),
             Shape::Leaf { name, dur, ret } => What::Leaf { name: intern(name), dur, ret },
-            Shape::Leave { name, ret } => What::Leave { name: intern(name.unwrap_or_default()), ret },
+            Shape::Leave { name, dur, ret } => What::Leave { name: intern(name.unwrap_or_default()), dur, ret },
             Shape::Switch { to: Named { comm, tid }, .. } => What::Switch { to: (intern(comm), tid) },
             Shape::Event(_) | Shape::Aside => What::Aside,
         };
@@ -76,6 +91,10 @@ struct Thread {
 }
 
 impl Thread {
+    fn is_in_sync(&self) -> bool {
+        self.open.iter().any(|open| role_of(&open.name) == Role::Sync)
+    }
+
     /// Takes note of a line before it is used. If a line before it is missing, returns what that may have been of.
     fn follow(&mut self, line: &GraphLine) -> Option<TornFact> {
         let is_leave = matches!(line.what, What::Leave { .. });
@@ -85,14 +104,14 @@ impl Thread {
         while self.open.pop_if(|open| outer.is_none_or(|outer| open.depth > outer)).is_some() {}
         let is_inside = self.open.len() == before && self.open.last().map(|open| open.depth) == outer;
         let is_missing = self.is_whole && !is_inside;
-        let in_sync = self.open.iter().any(|open| matches!(role_of(&open.name), Role::Sync));
+        let in_sync = self.is_in_sync();
         self.is_whole = line.depth == 0 && !is_leave || self.is_whole && (is_inside || in_sync);
         if is_missing
             && !is_leave
             && let Some(depth) = outer
         {
             // It was entered, or this line would not be deeper.
-            self.open.push(Open { depth, name: Box::default() });
+            self.open.push(Open { depth, ts: None, name: Box::default() });
         }
         // Outside of a sync, it may have been the entry of one, or a return.
         is_missing.then_some(if in_sync { TornFact::Request } else { TornFact::Any })
@@ -102,6 +121,9 @@ impl Thread {
 /// A function that a thread is in.
 struct Open {
     depth: u32,
+    /// `None` if its entry is not in the log.
+    ts: Option<i64>,
+    /// Empty if nothing follows from its return.
     name: Box<[u8]>,
 }
 
@@ -118,6 +140,8 @@ pub(super) struct Nesting {
     threads: HashMap<u32, Thread, FixedState>,
     /// The thread that runs on a CPU.
     running: HashMap<u32, (u32, Box<[u8]>), FixedState>,
+    /// There were lines since the last head.
+    has_lines: bool,
     /// Returns that come after the last line, by their times and in the order of the lines.
     endings: BTreeMap<(i64, u64), Ending>,
     next_ending: u64,
@@ -129,6 +153,7 @@ impl Nesting {
             keep_extras,
             threads: HashMap::default(),
             running: HashMap::default(),
+            has_lines: false,
             endings: BTreeMap::new(),
             next_ending: 0,
         }
@@ -243,6 +268,15 @@ impl Nesting {
     /// # Errors
     /// Why something is missing.
     fn line(&mut self, line: &GraphLine, rebuilt: &mut Rebuilt, batch: &mut Batch) -> Result<(), &'static str> {
+        if matches!(line.what, What::Head) {
+            // What had begun in the recording before is not ended in this one. The threads of the first one are known from its head.
+            if std::mem::take(&mut self.has_lines) {
+                self.threads.clear();
+                self.running.clear();
+            }
+            return Ok(());
+        }
+        self.has_lines = true;
         if let What::Switch { to } = line.what {
             let Some(cpu) = line.cpu else { return Ok(()) };
             let comm = batch.names.get(to.0).into();
@@ -265,12 +299,21 @@ impl Nesting {
         if let Some(fact) = missing {
             rebuilt.tear(&event(line.ts), fact, batch);
         }
+        // overlayfs calls the function for any file system once more, for the file below.
+        let is_inner = match line.what {
+            What::Enter(name) => batch.names.get(name) == ANY_FILE_SYSTEM && thread.is_in_sync(),
+            _ => false,
+        };
         let open = &mut thread.open;
         match line.what {
             What::Enter(name) => {
-                let name: Box<[u8]> = batch.names.get(name).into();
-                rebuilt.begin(&event(line.ts), &name, batch);
-                open.push(Open { depth: line.depth, name });
+                let mut name: Box<[u8]> = batch.names.get(name).into();
+                if is_inner {
+                    name = Box::default();
+                } else {
+                    rebuilt.begin(&event(line.ts), &name, batch);
+                }
+                open.push(Open { depth: line.depth, ts: Some(line.ts), name });
             }
             What::Leaf { name, dur, ret } => {
                 let name: Box<[u8]> = batch.names.get(name).into();
@@ -282,19 +325,24 @@ impl Nesting {
                     self.endings.insert(at, Ending { tid, comm, name, ret });
                 }
             }
-            What::Leave { name, ret } => {
-                let opened = open.pop_if(|open| open.depth == line.depth).map(|open| open.name);
-                let printed = name.is_some().then(|| batch.names.get(name));
-                let name: Option<Box<[u8]>> = match (printed, opened) {
-                    (Some(printed), _) => Some(printed.into()),
-                    (None, opened) => opened,
+            What::Leave { name, dur, ret } => {
+                let opened = open.pop_if(|open| open.depth == line.depth);
+                let printed: Option<Box<[u8]>> = name.is_some().then(|| batch.names.get(name).into());
+                let is_other = |open: &Open| {
+                    let took = open.ts.map(|ts| line.ts.saturating_sub(ts));
+                    let is_older = took.zip(dur).is_some_and(|(took, dur)| took.saturating_sub(dur) > MAX_OLDER_NS);
+                    is_older || printed.as_ref().is_some_and(|name| !open.name.is_empty() && *name != open.name)
                 };
-                match name {
+                if opened.as_ref().is_some_and(is_other) {
+                    rebuilt.tear(&event(line.ts), TornFact::Any, batch);
+                    return Err(NOT_ITS_END);
+                }
+                match opened.map(|open| open.name).or(printed) {
                     Some(name) => rebuilt.end(&event(line.ts), &name, ret, batch),
                     None => rebuilt.other(&event(line.ts), b"funcgraph_exit", BEGAN_BEFORE, batch),
                 }
             }
-            What::Switch { .. } | What::Aside => {}
+            What::Switch { .. } | What::Head | What::Aside => {}
         }
         if missing.is_some() { Err(NOT_INSIDE) } else { Ok(()) }
     }
