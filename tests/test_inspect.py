@@ -18,6 +18,7 @@ from syncline.report.run import run_query, run_report
 from tests.coretools import DATA, ROOT
 from tests.reference import blktrace, thesis
 from tests.test_commands import fails, ok, run
+from tools import formats_page
 
 TESTS = ROOT / "tests" / "data"
 THESIS = DATA / "small4.log"
@@ -655,3 +656,7 @@ def test_what_is_taken_for_granted_is_said(tmp_path: Path) -> None:
         log.write_text(text)
         (described,) = json.loads(ok("inspect", log, "--format", "json"))["inputs"]
         assert described["granted"] == [_GRANTED[one] for one in _GRANTED if one in expected], name
+
+
+def test_the_page_says_which_reports_each_recording_answers() -> None:
+    assert formats_page.PAGE.read_text() == formats_page.text(), "python -m tools.formats_page"
