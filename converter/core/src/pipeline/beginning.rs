@@ -1,10 +1,11 @@
 //! Holds what comes before the first event of a bio.
 //!
 //! A recorder need not follow bios. Whether it does shows in the first event of one, which may come after syncs that had nothing to write.
-//! Until then nothing is paired, so that what a row says of its bios is decided by the log and not by where a batch of it ends.
+//! From the first event of a sync with an id until then nothing is paired, so that what a row says of its bios is decided by the log and not by where a batch of it ends.
 
 use crate::dedup::Deduplicated;
 use crate::error::Result;
+use crate::event::{Event, Kind, NO_ID};
 use crate::names::NameId;
 use crate::pair::{Out, Pairer};
 
@@ -24,10 +25,12 @@ impl Beginning {
             return pair(pairer, &fact, out);
         }
         let is_of_bio = matches!(&fact, Deduplicated::Event(event, _) if event.kind.is_of_bio());
-        self.held.push(fact);
         if is_of_bio {
             pairer.expect_bios();
+        } else if self.held.is_empty() && !names_request(&fact) {
+            return pair(pairer, &fact, out);
         }
+        self.held.push(fact);
         if is_of_bio || self.held.len() == MAX_HELD { self.end(pairer, out) } else { Ok(()) }
     }
 
@@ -46,6 +49,16 @@ impl Beginning {
             }
         }
     }
+}
+
+/// Whether an event names a request by its id. Only of such a request, the file system's own events say which bios it has.
+fn names_request(fact: &Deduplicated) -> bool {
+    let Deduplicated::Event(Event { kind, .. }, _) = fact else { return false };
+    matches!(
+        *kind,
+        Kind::SyncStart { id, .. } | Kind::SyncEnd { id, .. } | Kind::WaitStart { id, .. } | Kind::WaitEnd { id, .. }
+            if id != NO_ID
+    )
 }
 
 fn pair(pairer: &mut Pairer, fact: &Deduplicated, out: &mut Out<'_>) -> Result<()> {

@@ -195,7 +195,7 @@ fn round_trip(options: &Options, text: &[u8]) {
 
 /// Whether the time goes back in an input of a format without lines.
 fn repeats_without_lines(options: &Options, text: &[u8]) -> bool {
-    let goes_back = |pair: &[Event]| pair[0].line == 0 && pair[1].line == 0 && pair[1].ts < pair[0].ts;
+    let goes_back = |pair: &[Event]| pair[0].line == pair[1].line && pair[1].ts < pair[0].ts;
     let is_again = |pair: &[Event]| pair[0].line == pair[1].line && pair[0].identity() == pair[1].identity();
     read(options, false, text).is_some_and(|read| read.events.windows(2).any(|pair| goes_back(pair) || is_again(pair)))
 }
