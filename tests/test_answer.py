@@ -563,7 +563,7 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     )
     assert "No neighbour that is recorded" in cause({"device": 100}, [{**unsure, "high_ns": 20}])
     assert cause({"commit logging": 30, RESIDUE: 70}) == ""
-    # Of two that sync, each may have delayed the other by most of it.
+    # Two programs sync, and each may have delayed the other for most of the time.
     assert (
         "By estimate, no neighbour that is recorded had a quarter of it, but dd in control group /neigh, which syncs, may have had more."
         in cause(work, [{**unsure, "kind": "syncs"}])

@@ -310,6 +310,23 @@ def test_the_threads_of_one_recording_are_not_those_of_the_next(tmp_path: Path) 
     assert losses(found) == {"unparsed_line": 2}
 
 
+def test_a_head_says_nothing_of_the_threads_before_the_next_recording(tmp_path: Path) -> None:
+    """Only the second recording has a switch on CPU 1."""
+    first = "   10.000000 |   1)               |  ext4_sync_file() {\n   10.001000 |   1) # 1000.000 us |  }\n"
+    log = f"{HEAD} 0)  db-100   =>  wal-101  \n{first}{HEAD} 1)  mysqld-900   =>  etcd-901  \n"
+    with pytest.raises(_core.CoreError, match="it has no function that syncs a file"):
+        tables(tmp_path, log)
+
+
+def test_an_end_that_is_a_little_late_is_not_exact(tmp_path: Path) -> None:
+    """Between two short syncs, the end of one and the begin of the other may be missing."""
+    for end, confidence in (("10.001000", "exact"), ("10.001600", "inferred")):
+        [sync] = tables(
+            tmp_path, graph(("10.000000", "", "ext4_sync_file() {"), (end, "# 1000.000 us", "}"))
+        )["sync"]
+        assert (sync["dur_ns"], sync["confidence"]) == (int(end[-6:]) * 1000, confidence)
+
+
 def test_overlayfs_calls_the_function_for_any_file_system_twice(tmp_path: Path) -> None:
     log = graph(
         ("10.000000", "", "__x64_sys_fsync() {"),

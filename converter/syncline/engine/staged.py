@@ -84,7 +84,7 @@ def staged_for_memory(sql: str) -> Staged:
 
 
 def _in_steps(sql: str, tables: list[_With], rest: str, created: set[str], kind: str) -> Staged:
-    """Returns the steps that create some of the tables, or the whole query if there are none."""
+    """Returns the query after a step for each table in `created`; without any, the query alone."""
     if not created:
         return Staged("", sql, "")
     # The definition of each table in the WITH of later steps.

@@ -232,7 +232,7 @@ def _losses(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[str]:
         what = ", ".join(f"{number:,} {reason}" for reason, number in lost.items())
         if not lost_is_ok:
             again = (
-                "record on a kernel with fprobes, which miss nothing"
+                "record on a kernel with fprobes, which do not miss these"
                 if [*lost] == ["missed_by_probe"]
                 else "record again with larger buffers (syncline doctor)"
             )

@@ -47,7 +47,7 @@ reasons! {
     LostByTracer "lost_by_tracer" Loss
         "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer; trace-cmd and blktrace: -b; tracefs: buffer_size_kb; perf: -m; bpftrace: BPFTRACE_PERF_RB_PAGES)"
     MissedByProbe "missed_by_probe" Loss
-        "events that no probe reported: they came in an interrupt while another kprobe ran, or the probe had no effect, as on a file system without a sync function such as tmpfs, where nothing is lost; larger buffers do not help: newer kernels have fprobes, which miss none"
+        "events that no probe reported: they came in an interrupt while another kprobe ran, or the probe had no effect, as on a file system without a sync function such as tmpfs, where nothing is lost; larger buffers do not help: newer kernels have fprobes, which do not miss these"
     UnparsedLine "unparsed_line" Loss
         "lines that are not in the format of their log: torn by the recorder, or written by another tool"
     MissingEvent "missing_event" Loss

@@ -52,17 +52,17 @@ impl Source for FunctionGraph {
 
     fn hidden_losses(&self) -> &'static str {
         "It shows what was traced: a wait in a function that a filter, a limit of depth or inlining left out has no name. Nor does anything show that \
-         the only line of a function (`NAME();`) is missing."
+         the only line of a function (`NAME();`) is missing, or that its duration leaves out sleep, as with the kernel's option sleep-time off."
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
         let mut used = lines(head).map(trim_line).filter(|line| !line.is_empty()).take(SNIFFED_LINES);
         let Some(first) = used.next() else { return false };
+        // trace-cmd begins with the number of CPUs, and other events may come before the first function.
+        let may_be_of_trace_cmd = context(first).is_some() || first.starts_with(b"cpus=");
         first.starts_with(HEADER)
             || of_kernel(first).is_some_and(|line| line.shape != Shape::Aside)
-            // trace-cmd begins with the number of CPUs, and the events of others may come first.
-            || context(first).is_some() && used.any(|line| graph_in_event(line).is_some())
-            || first.starts_with(b"cpus=") && used.any(|line| graph_in_event(line).is_some())
+            || may_be_of_trace_cmd && std::iter::once(first).chain(used).any(is_of_trace_cmd_graph)
     }
 
     /// Columns are right-aligned.
@@ -79,7 +79,17 @@ impl Source for FunctionGraph {
         let of_functions: Vec<line::Line<'_>> = lines(head).filter_map(of_kernel).filter(is_of_function).collect();
         let is_all = |lacks: fn(&line::Line<'_>) -> bool| !of_functions.is_empty() && of_functions.iter().all(lacks);
         let mut nesting = Nesting::new(options.keep_extras);
-        lines(head).filter_map(of_kernel).for_each(|line| nesting.expect(&line));
+        let mut has_lines = false;
+        for line in lines(head) {
+            // The next recording in the text has threads of its own.
+            if has_lines && line.starts_with(HEADER) {
+                break;
+            }
+            if let Some(graph) = of_kernel(line) {
+                has_lines = true;
+                nesting.expect(&graph);
+            }
+        }
         let missing = if is_all(|line| line.ts.is_none()) {
             Some("its lines have no time, so nothing says when a sync began")
         } else if is_all(|line| line.tid.is_none()) && !nesting.knows_threads() {
@@ -120,11 +130,9 @@ fn is_of_function(line: &line::Line<'_>) -> bool {
     matches!(line.shape, Shape::Enter(_) | Shape::Leaf { .. } | Shape::Leave { .. })
 }
 
-/// A line of trace-cmd that is of a function, and its columns.
-fn graph_in_event(line: &[u8]) -> Option<(Context<'_>, line::Line<'_>)> {
-    let found = context(line)?;
-    let graph = of_trace_cmd(found.event)?;
-    Some((found, graph))
+/// Whether trace-cmd prints such a line of a function.
+fn is_of_trace_cmd_graph(line: &[u8]) -> bool {
+    context(line).is_some_and(|found| of_trace_cmd(found.event).is_some())
 }
 
 struct Parser {
@@ -181,16 +189,14 @@ impl<'t> OfChunk<'_, 't> {
             return self.of_trace_cmd(line, &found);
         }
         let Some(graph) = of_kernel(line) else { return self.unparsed(line, BAD_LINE) };
-        match graph.shape {
-            Shape::Event(text) if graph.ts.is_some() && graph.tid.is_some() => {
-                let (ts, tid) = (graph.ts.unwrap_or_default(), graph.tid.unwrap_or_default());
+        match (graph.shape, graph.ts, graph.tid) {
+            (Shape::Event(text), Some(ts), Some(tid)) => {
                 self.event(line, &Task { ts, tid, pid: UNKNOWN_TASK, comm: graph.comm }, text);
             }
-            Shape::Event(_) => self.decoder.batch.unparsed(line, NO_TASK),
-            Shape::Aside => {}
-            Shape::Switch { .. } => self.defer(&graph),
-            _ if graph.ts.is_none() => self.unparsed(line, NO_TIME),
-            _ => self.defer(&graph),
+            (Shape::Event(_), Some(_), None) => self.decoder.batch.unparsed(line, NO_TASK),
+            (Shape::Aside, ..) => {}
+            (Shape::Switch { .. }, ..) | (_, Some(_), _) => self.defer(&graph),
+            (_, None, _) => self.unparsed(line, NO_TIME),
         }
     }
 

@@ -13,12 +13,13 @@ use crate::source::{Batch, Extra, Note, NoteKind, StatefulPass};
 
 const NO_TASK: &str = "nothing says which thread the function is of: record with the option funcgraph-proc";
 const NOT_INSIDE: &str = "the functions of its thread are not one inside another here, so a line before it is missing";
-
 const NOT_ITS_END: &str =
     "the function that it would end began at another time, or is another one, so lines before it are missing";
 /// By how much the time between two lines may exceed the duration that the kernel prints. If it does by more, the function that ends began later
 /// than the one that is open. It may be shorter by any time, because the clock of an entry is read after the begin of its duration.
 const MAX_OLDER_NS: i64 = 2_000_000;
+/// If it exceeds that by more than this, an interrupt came between the two clocks, or the lines between two short functions are missing.
+const SURELY_SAME_NS: i64 = 50_000;
 const ANY_FILE_SYSTEM: &[u8] = b"vfs_fsync_range";
 
 /// Stands for the name of a function of which the log has the return only.
@@ -100,7 +101,7 @@ impl Thread {
         let is_leave = matches!(line.what, What::Leave { .. });
         let outer = if is_leave { Some(line.depth) } else { line.depth.checked_sub(1) };
         let before = self.open.len();
-        // What is deeper, or as deep as what begins, has returned.
+        // Functions that are deeper, or as deep as one that begins, have returned.
         while self.open.pop_if(|open| outer.is_none_or(|outer| open.depth > outer)).is_some() {}
         let is_inside = self.open.len() == before && self.open.last().map(|open| open.depth) == outer;
         let is_missing = self.is_whole && !is_inside;
@@ -301,7 +302,9 @@ impl Nesting {
         }
         // overlayfs calls the function for any file system once more, for the file below.
         let is_inner = match line.what {
-            What::Enter(name) => batch.names.get(name) == ANY_FILE_SYSTEM && thread.is_in_sync(),
+            What::Enter(name) | What::Leaf { name, .. } => {
+                batch.names.get(name) == ANY_FILE_SYSTEM && thread.is_in_sync()
+            }
             _ => false,
         };
         let open = &mut thread.open;
@@ -315,6 +318,7 @@ impl Nesting {
                 }
                 open.push(Open { depth: line.depth, ts: Some(line.ts), name });
             }
+            What::Leaf { .. } if is_inner => {}
             What::Leaf { name, dur, ret } => {
                 let name: Box<[u8]> = batch.names.get(name).into();
                 rebuilt.begin(&event(line.ts), &name, batch);
@@ -328,14 +332,17 @@ impl Nesting {
             What::Leave { name, dur, ret } => {
                 let opened = open.pop_if(|open| open.depth == line.depth);
                 let printed: Option<Box<[u8]>> = name.is_some().then(|| batch.names.get(name).into());
-                let is_other = |open: &Open| {
-                    let took = open.ts.map(|ts| line.ts.saturating_sub(ts));
-                    let is_older = took.zip(dur).is_some_and(|(took, dur)| took.saturating_sub(dur) > MAX_OLDER_NS);
-                    is_older || printed.as_ref().is_some_and(|name| !open.name.is_empty() && *name != open.name)
-                };
-                if opened.as_ref().is_some_and(is_other) {
+                let is_named_otherwise =
+                    |open: &Open| printed.as_ref().is_some_and(|name| !open.name.is_empty() && *name != open.name);
+                let begin = opened.as_ref().and_then(|open| open.ts);
+                // By how much the open function is older than the one that ends.
+                let older = begin.zip(dur).map_or(0, |(begin, dur)| line.ts.saturating_sub(begin).saturating_sub(dur));
+                if older > MAX_OLDER_NS || opened.as_ref().is_some_and(is_named_otherwise) {
                     rebuilt.tear(&event(line.ts), TornFact::Any, batch);
                     return Err(NOT_ITS_END);
+                }
+                if older > SURELY_SAME_NS {
+                    rebuilt.tear(&event(line.ts), TornFact::Request, batch);
                 }
                 match opened.map(|open| open.name).or(printed) {
                     Some(name) => rebuilt.end(&event(line.ts), &name, ret, batch),
