@@ -14,9 +14,10 @@ from pyarrow import parquet
 from syncline.inputs import Reading, opened
 from syncline.report.run import run_query, run_report
 
-from tests import known_truth
+from tests import known_truth, sqltools, test_neighbours
 from tests.coretools import ROOT, tables
 from tests.reference import bystanders
+from tests.sqltools import Run
 from tests.test_phases import Machine
 
 DATA = ROOT / "tests" / "data"
@@ -365,6 +366,32 @@ def test_processes_and_control_groups_are_those_of_the_recorder(tmp_path: Path) 
             assert pid == threads[tid]
             assert process == tasks["processes"].get(str(pid))
             assert cgroup == groups.get(pid)
+
+
+def test_short_commands_are_in_the_group_of_their_name(tmp_path: Path) -> None:
+    """Ahead of `db` are commands of one loop, two of which the recorder missed, and of two loops."""
+    run = Run()
+    own = test_neighbours.sync(run, "db", 1000, 9000)
+    test_neighbours.bio(run, "db", 1050, 8000, 8900, sync_id=own)
+    commands = [("dd", "/loop"), ("dd", None), ("dd", None)]
+    commands += [("cp", "/a"), ("cp", "/b"), ("cp", None)]
+    for number, (who, group) in enumerate(commands):
+        at = 2000 + 1000 * number
+        test_neighbours.bio(run, who, at, at, at + 200, cgroup=group)
+    # A flusher thread works for any group, so others of its name say nothing about it.
+    test_neighbours.bio(run, "kworker/u4:1", 1000, 1000, 1100, cgroup="/")
+    test_neighbours.bio(run, "kworker/u4:1", 1200, 1200, 1300, writers="dd", writers_cgroup=None)
+    rows = report(sqltools.write_parquet(run, tmp_path / "tables"), "duckdb")
+    assert report(sqltools.write_trace(run, tmp_path / "t.pftrace"), "embedded") == rows
+    found = {(row["comm"], row["cgroup"]): row["ahead_ns"] for row in rows if row["comm"]}
+    assert found == {
+        ("dd", "/loop"): 600,
+        ("cp", "/a"): 200,
+        ("cp", "/b"): 200,
+        ("cp", None): 200,
+        ("kworker/u4:1", None): 50,
+        ("kworker/u4:1", "/loop"): 100,
+    }
 
 
 @pytest.mark.parametrize("name", ["fsync", "exact", "a, b", 'näme \\"x\\"', "7"])

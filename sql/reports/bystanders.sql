@@ -41,7 +41,9 @@
 --   process    text   Name of its process.
 --   cgroup     text   Control group of the process. For a flusher thread, it
 --                     is the control group of the writers, if that is known.
---                     Null for a journal, which works for all groups.
+--                     Null for a journal, which works for all groups. A process
+--                     that the recorder missed is taken to be in the group of
+--                     the others of its name, if these share one.
 --   writers    text   Name of the process that made the data dirty that these
 --                     bios wrote, or several names; for bios of no request. It
 --                     is inferred from the file.
@@ -187,8 +189,9 @@ WITH
     LEFT JOIN commit_bio USING (run, sync_id, bio_id)
     WHERE own_bio.bio_id IS NULL AND commit_bio.bio_id IS NULL
   ),
-  -- The bios that were ahead, and whose they are.
-  bystander AS (
+  -- The bios that were ahead, and whose they are: `owner` is the name by which
+  -- a process is known whose group may be missing.
+  owned AS (
     SELECT
       of!(ahead, (run, bio_id)),
       CASE
@@ -199,14 +202,19 @@ WITH
       END AS kind,
       of!(bio, (comm, process)),
       CASE
-        WHEN bio.sync_id IS NOT NULL THEN bio.cgroup
+        WHEN bio.sync_id IS NOT NULL THEN COALESCE(bio.process, bio.comm, '')
         -- A journal commits for all groups.
         WHEN bio.direction IN ('write', 'flush')
         AND journal.tid IS NOT NULL THEN NULL
         -- A flusher thread works for the groups of the writers, and has another
         -- one itself.
-        WHEN bio.writers IS NOT NULL THEN bio.writers_cgroup
+        WHEN bio.writers IS NOT NULL THEN bio.writers
         WHEN bio.comm LIKE 'kworker/%' THEN NULL
+        ELSE COALESCE(bio.process, bio.comm, '')
+      END AS owner,
+      CASE
+        WHEN bio.sync_id IS NULL
+        AND bio.writers IS NOT NULL THEN bio.writers_cgroup
         ELSE bio.cgroup
       END AS cgroup,
       -- A request has its own thread and file.
@@ -219,6 +227,18 @@ WITH
       SELECT DISTINCT run, tid FROM syncline_journal WHERE kind = 'commit'
     ) AS journal USING (run, tid)
     LEFT JOIN syncline_sync AS sync USING (run, sync_id)
+  ),
+  bystander AS (
+    SELECT
+      of!(owned, (run, bio_id, kind, comm, process)),
+      CASE
+        WHEN owned.owner IS NOT NULL THEN COALESCE(owned.cgroup, alone.cgroup)
+      END AS cgroup,
+      of!(owned, (writers, path, file))
+    FROM owned
+    LEFT JOIN only_groups!() AS alone
+      ON alone.run = owned.run
+      AND alone.process = owned.owner
   ),
   -- When each bystander was ahead, and when requests waited for own bios.
   delay AS (

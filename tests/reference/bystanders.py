@@ -35,6 +35,7 @@ def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
     bios = [row for row in tables["bio"] if None not in (row["dev"], row["dur_ns"])]
     journals = {row["tid"] for row in tables["journal"] if row["kind"] == "commit"}
     paths = {row["sync_id"]: row["path"] for row in tables["sync"]}
+    only = _only_groups(tables)
     found = {}
     for sync in slowest(tables["sync"]) if bios else []:
         own = [bio for bio in bios if bio["sync_id"] == sync["sync_id"]]
@@ -46,7 +47,7 @@ def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
         others = defaultdict(list)
         for bio in bios:
             if bio["bio_id"] not in mine and devices & {bio["dev"], bio["below"]}:
-                others[_key(bio, journals, paths)].append(bio)
+                others[_key(bio, journals, paths, only)].append(bio)
         lengths: dict[Key, int] = {}
         for key, spans in (
             (("itself", *[None] * 5), _covered(itself)),
@@ -104,20 +105,37 @@ def _itself(sync: Row, tables: dict[str, list[Row]]) -> list[Waiting]:
     return waiting
 
 
-def _key(bio: Row, journals: set[int], paths: dict[int, str]) -> Key:
+def _only_groups(tables: dict[str, list[Row]]) -> dict[str, str]:
+    """Returns the control group of each name whose processes are in one group, as far as known."""
+    groups = defaultdict(set)
+    for row in (*tables["sync"], *tables["bio"]):
+        groups[_name(row)].add(row["cgroup"])
+    for row in tables["bio"]:
+        groups[row["writers"]].add(row["writers_cgroup"])
+    return {
+        name: min(known)
+        for name, found in groups.items()
+        if name is not None and len(known := found - {None}) == 1
+    }
+
+
+def _name(row: Row) -> str:
+    return row["process"] if row["process"] is not None else row["comm"] or ""
+
+
+def _key(bio: Row, journals: set[int], paths: dict[int, str], only: dict[str, str]) -> Key:
     thread = bio["comm"], bio["process"]
+    group = bio["cgroup"] or only.get(_name(bio))
     if bio["sync_id"] is not None:
-        return "sync", *thread, bio["cgroup"], None, paths[bio["sync_id"]]
-    if bio["direction"] not in ("write", "flush"):
-        return bio["direction"], *thread, bio["cgroup"], bio["writers"], None
-    if bio["tid"] in journals:
+        return "sync", *thread, group, None, paths[bio["sync_id"]]
+    if bio["direction"] in ("write", "flush") and bio["tid"] in journals:
         return "journal", *thread, None, bio["writers"], None
-    cgroup = bio["cgroup"]
     if bio["writers"] is not None:
-        cgroup = bio["writers_cgroup"]
+        group = bio["writers_cgroup"] or only.get(bio["writers"])
     elif (bio["comm"] or "").startswith("kworker/"):
-        cgroup = None
-    return "background", *thread, cgroup, bio["writers"], None
+        group = None
+    kind = "background" if bio["direction"] in ("write", "flush") else bio["direction"]
+    return kind, *thread, group, bio["writers"], None
 
 
 def _commit(
