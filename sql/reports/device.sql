@@ -73,6 +73,12 @@
 --   bio_id      id     That bio.
 --   run         text   Name of the run, if the input holds several.
 WITH
+  -- A number for each device, because a sort by the names of run and device
+  -- takes twice as long.
+  device AS (
+    SELECT run, dev, CAST(ROW_NUMBER() OVER () AS INTEGER) AS device
+    FROM (SELECT DISTINCT run, dev FROM syncline_bio WHERE dev IS NOT NULL)
+  ),
   -- Not kept, because each reader takes a few columns: 700,000 bios would take
   -- 0.9 GB instead of 0.6.
   bio AS NOT MATERIALIZED (
@@ -101,7 +107,8 @@ WITH
       -- Without an issue, nothing says that a bio was merged.
       CASE WHEN queue_ns IS NULL THEN bio_id END AS unmerged_id
     FROM syncline_bio
-    WHERE dev IS NOT NULL AND dur_ns IS NOT NULL
+    JOIN device USING (run, dev)
+    WHERE dur_ns IS NOT NULL
   ),
   -- A bio counts three times: for the whole device, for its flag and for its
   -- thread.
@@ -152,7 +159,7 @@ WITH
   -- one request are on one island of sectors.
   request AS (
     SELECT
-      run, dev,
+      device,
       CASE part.part WHEN 'flag' THEN flag ELSE part.part END AS part,
       CASE part.part WHEN 'thread' THEN comm END AS of_comm,
       issue_ns AS ts_ns,
@@ -161,42 +168,42 @@ WITH
       MAX(requeue_ns) AS requeue_ns
     FROM islands!(
       bio, sector, end_sector,
-      (run, dev, issue_ns, direction, request_end_ns, unmerged_id)
+      (device, issue_ns, direction, request_end_ns, unmerged_id)
     ) AS merged
     CROSS JOIN part
     -- By number, because the name `part` would be the column of the table part.
     GROUP BY
-      run, dev, 3, 4, issue_ns, direction, request_end_ns, unmerged_id, island
+      device, 2, 3, issue_ns, direction, request_end_ns, unmerged_id, island
   ),
   -- How many requests each part made, and how often they were requeued.
   request_sum AS (
     SELECT
-      run, dev, part, of_comm,
+      device, part, of_comm,
       COUNT(*) AS requests,
       COALESCE(SUM(requeues), 0) AS requeues,
       COALESCE(SUM(requeue_ns), 0) AS requeue_ns
     FROM request
-    GROUP BY run, dev, part, of_comm
+    GROUP BY device, part, of_comm
   ),
   -- What the device is busy with: requests, and the flushes before them.
   work AS (
-    SELECT run, dev, part, of_comm, ts_ns, dur_ns, 1 AS requests FROM request
+    SELECT device, part, of_comm, ts_ns, dur_ns, 1 AS requests FROM request
     UNION ALL
     -- Until its first issue: queue_ns reaches to the last one.
-    SELECT run, dev, part, of_comm, ts_ns, queue_ns - COALESCE(requeue_ns, 0), 0
+    SELECT device, part, of_comm, ts_ns, queue_ns - COALESCE(requeue_ns, 0), 0
     FROM part_bio
     WHERE has_preflush
   ),
   -- How long each part was at work, and with how many requests at once.
   busy AS (
     SELECT
-      run, dev, part, of_comm,
+      device, part, of_comm,
       SUM(CASE WHEN depth > 0 THEN dur_ns END) AS busy_ns,
       SUM(CASE WHEN weight > 0 THEN dur_ns END) AS any_request_ns,
       SUM(weight * dur_ns) AS all_requests_ns,
       MAX(weight) AS max_depth
-    FROM weighted_depth!(work, requests, (run, dev, part, of_comm))
-    GROUP BY run, dev, part, of_comm
+    FROM weighted_depth!(work, requests, (device, part, of_comm))
+    GROUP BY device, part, of_comm
   ),
   -- The length of each flush, on the device of its bio, or for the wait of a
   -- sync, on the device of its file system.
@@ -258,10 +265,15 @@ SELECT
   longest.bio_id AS bio_id,
   amount.run AS run
 FROM amount
+JOIN device USING (run, dev)
 JOIN amount AS whole ON whole.part = 'all' AND same!(whole, amount, (run, dev))
-JOIN request_sum ON same!(request_sum, amount, (run, dev, part, of_comm))
+JOIN request_sum
+  ON request_sum.device = device.device
+  AND same!(request_sum, amount, (part, of_comm))
 JOIN longest ON same!(longest, amount, (run, dev, part, of_comm))
-LEFT JOIN busy ON same!(busy, amount, (run, dev, part, of_comm))
+LEFT JOIN busy
+  ON busy.device = device.device
+  AND same!(busy, amount, (part, of_comm))
 LEFT JOIN syncline_meta AS device_on
   ON device_on.run = amount.run
   AND device_on.key = 'device_on.' || amount.dev
