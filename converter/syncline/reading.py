@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from syncline import _core, interruptible
 from syncline.errors import InputError
-from syncline.marks import Mark, complaint, read_marks
+from syncline.marks import MarksFile, read_marks
 from syncline.recordings import (
     Filter,
     InputHints,
@@ -54,9 +53,9 @@ class Reading:
     given: frozenset[str] = frozenset()
     warn: Warn = lambda message, hint: None
 
-    def mark_rows(self) -> list[Mark]:
+    def marks_file(self) -> MarksFile | None:
         """Reads the marks of `--marks`."""
-        return read_marks(Path(self.marks), self.time_unit) if self.marks else []
+        return read_marks(self.marks, self.time_unit) if self.marks else None
 
     def convert(
         self,
@@ -78,7 +77,7 @@ class Reading:
             raise InputError(
                 "--where selects runs of a dataset, and a log is one run", "leave --where out"
             )
-        marks = self.mark_rows()
+        marks = self.marks_file()
         recordings = [read_recording(one) if isinstance(one, str) else one for one in inputs]
         recording = join_recordings(recordings)
         options |= {
@@ -88,7 +87,8 @@ class Reading:
             "window_ns": self.window_ns,
             "hints": self._hints(recording, self._offset_of_file(recordings)),
             "max_loss": self.max_loss,
-            "marks": [mark[:3] for mark in marks],
+            "marks": marks.for_core() if marks else [],
+            "marks_are_times_of_day": marks is not None and marks.are_times_of_day,
             "filter": None
             if self.is_whole
             else self.filter.over(recording.filter).for_core(recording.cgroups),
@@ -112,7 +112,9 @@ class Reading:
             lambda report: _core.convert(recording.files, output, progress=report, **options),
             progress,
         )
-        self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
+        if marks:
+            span = summary["first_ts_ns"], summary["last_ts_ns"]
+            self.check_marks(marks, summary["marks"], span, summary["realtime_offset_ns"])
         for one in summary["inputs"]:
             if one["clock"] == _LINE_ORDER:
                 self.warn(
@@ -157,11 +159,18 @@ class Reading:
         paths = [recording.path for recording in recordings]
         return of_runs | {path: named[path] for path in paths if path in named}
 
-    def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
-        """Warns of marks outside the log, whose times may have another unit or clock."""
-        if not marks or first_ns is None or last_ns is None:
+    def check_marks(
+        self,
+        marks: MarksFile,
+        used: int,
+        span_ns: tuple[int | None, int | None],
+        realtime_offset_ns: int | None,
+    ) -> None:
+        """Warns of marks outside the recording, whose times may have another unit, clock or zone."""
+        first, last = span_ns
+        if first is None or last is None:
             return
-        wrong = complaint(marks, first_ns, last_ns, str(self.marks))
+        wrong = marks.complaint(used, first, last, realtime_offset_ns)
         if wrong:
             self.warn(*wrong)
 

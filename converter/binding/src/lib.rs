@@ -19,7 +19,7 @@ use syncline_core::input::order::arrange;
 use syncline_core::input_file::Input;
 use syncline_core::losses::max_loss::MaxLoss;
 use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
-use syncline_core::options::{Options, OutputFormat, Progress};
+use syncline_core::options::{MarksClock, Options, OutputFormat, Progress};
 use syncline_core::output::part::CreatedFolders;
 use syncline_core::output::path;
 use syncline_core::output::{self, Output};
@@ -221,7 +221,7 @@ fn hints_of(hints: HintsOf) -> InputHints {
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), predicted_writes=None, max_loss=None, weight="count", by="stack", csv_safe=false, device_names=BTreeMap::new(), devices_below=BTreeMap::new(), write_caches=BTreeMap::new(), limits=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), marks_are_times_of_day=false, predicted_writes=None, max_loss=None, weight="count", by="stack", csv_safe=false, device_names=BTreeMap::new(), devices_below=BTreeMap::new(), write_caches=BTreeMap::new(), limits=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), cgroups=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed=None, progress=None))]
 #[expect(
     clippy::fn_params_excessive_bools,
     clippy::needless_pass_by_value,
@@ -238,6 +238,7 @@ fn convert<'py>(
     window_ns: Option<i64>,
     hints: HashMap<String, HintsOf>,
     marks: Vec<(i64, String, Option<i64>)>,
+    marks_are_times_of_day: bool,
     predicted_writes: Option<PredictionOf>,
     max_loss: Option<&str>,
     weight: &str,
@@ -277,6 +278,7 @@ fn convert<'py>(
         window_ns: window_ns.unwrap_or(defaults.window_ns),
         hints: hints.into_iter().map(|(path, known)| (path, hints_of(known))).collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
+        marks_clock: if marks_are_times_of_day { MarksClock::Realtime } else { MarksClock::Log },
         prediction: predicted_writes.map_or_else(Prediction::default, prediction_of),
         max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
@@ -541,6 +543,8 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     dict.set_item("requests", summary.requests)?;
     dict.set_item("disjoint", &summary.disjoint)?;
     dict.set_item("predicted_writes", summary.predicted_writes)?;
+    dict.set_item("realtime_offset_ns", summary.realtime_offset_ns)?;
+    dict.set_item("marks", summary.marks)?;
     dict.set_item("left_out", summary.left_out)?;
     dict.set_item("filter", &summary.filter)?;
     Ok(dict)

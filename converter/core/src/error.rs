@@ -68,6 +68,8 @@ pub enum Error {
         "{first} and {second} disagree by {:.1} s on the time of day at which the clock {clock} was 0", *apart_ns as f64 / 1e9
     )]
     TimeOfDay { first: String, second: String, clock: String, apart_ns: u64 },
+    #[error("{path} does not say what time of day it was, so marks with times of day have no place in it")]
+    MarksTimeOfDay { path: String },
     #[error("{of_processes} records process ids and {of_threads} thread ids: their calls cannot be matched")]
     MixedIds { of_processes: String, of_threads: String, hint: String },
     #[error("{path}: its events name their threads, so --pid-is process is wrong for it")]
@@ -133,6 +135,7 @@ impl Error {
             | Self::Clocks { .. }
             | Self::Boots { .. }
             | Self::TimeOfDay { .. }
+            | Self::MarksTimeOfDay { .. }
             | Self::MixedIds { .. }
             | Self::TooManyLogs { .. }
             | Self::Twice { .. }
@@ -180,6 +183,10 @@ impl Error {
             Self::TimeOfDay { .. } => {
                 "if they are of different boots, convert each on its own; if the time of day was set between them, \
                  shift the times of one of them: `--offset FILE=0`"
+                    .into()
+            }
+            Self::MarksTimeOfDay { .. } => {
+                "`syncline record` and strace -ttt record the time of day; for this log, write the marks as CSV with its own times: time_ns,name"
                     .into()
             }
             Self::TooManyLogs { .. } => "convert the logs of different times in commands of their own".into(),

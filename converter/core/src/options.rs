@@ -31,6 +31,8 @@ pub struct Options {
     /// The caller's knowledge of inputs, by path.
     pub hints: HashMap<String, InputHints>,
     pub marks: Vec<Mark>,
+    /// The clock of `marks`.
+    pub marks_clock: MarksClock,
     /// Predicted writes, which a trace shows.
     pub prediction: Prediction,
     pub max_loss: Option<MaxLoss>,
@@ -74,6 +76,7 @@ impl Default for Options {
             window_ns: DEFAULT_WINDOW_NS,
             hints: HashMap::new(),
             marks: Vec::new(),
+            marks_clock: MarksClock::Log,
             prediction: Prediction::default(),
             max_loss: None,
             filter: Filter::default(),
@@ -95,6 +98,14 @@ impl Default for Options {
             max_idle_name_bytes: 2 << 20,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarksClock {
+    /// The clock of the result.
+    Log,
+    /// Times of day, in ns since 1970. Marks outside the log are then left out, because an application writes its log for days.
+    Realtime,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,6 +42,10 @@ pub struct Summary {
     pub disjoint: Vec<(String, String, i64)>,
     /// Number of predicted writes, which only a trace holds.
     pub predicted_writes: u64,
+    /// What to add to its times for ns since 1970, if known.
+    pub realtime_offset_ns: Option<i64>,
+    /// Number of marks that the output has.
+    pub marks: u64,
     /// Number of requests that the output format cannot hold.
     pub left_out: u64,
     /// Description of the filter; empty without one.

@@ -231,10 +231,10 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
             "--marks",
             type=FILE,
             metavar="FILE",
-            help="CSV file of application marks: time,name[,duration], in this order or in that of its"
-            " header. Times are on the clock of the log (nsecs of bpftrace) and in --time-unit, or in"
-            " the unit that the header names (time_ms). Where marks overlap, each counts the requests"
-            " in it.",
+            help="Application marks. Either its log (etcd, PostgreSQL, Redis, syslog, JSON, ...), whose lines are"
+            " marks at their times of day, in local time (TZ) if they name no zone. Or a CSV file: time,name[,duration],"
+            " in this order or in that of its header, on the clock of the log (nsecs of bpftrace), in --time-unit or in"
+            " the unit that the header names (time_ms). Where marks overlap, each counts the requests in it.",
         ),
         *filters(),
         click.option(

@@ -98,11 +98,9 @@ class Kind(Input):
         with ExitStack() as stack:
             opened = self._opened(how, stack)
             if reading.marks and not self.takes_marks:
-                from syncline.report.marks import replace_marks, span
+                from syncline.report.marks import use_marks
 
-                marks = reading.mark_rows()
-                replace_marks(opened, [mark[:3] for mark in marks])
-                reading.check_marks(marks, *span(opened))
+                use_marks(opened, reading)
             yield opened
 
     @abstractmethod

@@ -11,6 +11,8 @@ from . import stacks
 __all__ = ["KINDS", "Explanation", "Kind", "explained", "kind_of"]
 
 _RECORD = "sudo syncline record --for 30s --and-report"
+# Each line of the log is then a mark at its time in the recording.
+_RECORD_BESIDE = "sudo syncline record --for 30s -o run && syncline report run marks --marks LOG"
 _CALLS = "sudo strace -f -ttt -T -yy -p PID -o FILE"
 
 
@@ -120,21 +122,21 @@ KINDS = (
         "PostgreSQL's log of checkpoints",
         "how many files a checkpoint synced, and the longest, mean and total time",
         "which file was slow, or what its sync waited for",
-        _RECORD,
+        _RECORD_BESIDE,
         (r"\b(?:checkpoint|restartpoint) complete: wrote \d+ ",),
     ),
     Kind(
         "etcd's log of slow syncs",
         "when a sync of the WAL took longer than etcd expects, and how long",
         "how long the other syncs took, or what it waited for",
-        _RECORD,
+        _RECORD_BESIDE,
         (r'"slow fdatasync"', r"\bsync duration of \S+, expected less than "),
     ),
     Kind(
         "Redis' log of delayed syncs",
         "when a write to the append-only file had waited two seconds for its sync",
         "how long that sync took, or what it waited for",
-        _RECORD,
+        _RECORD_BESIDE,
         (r"\bAsynchronous AOF fsync is taking too long\b",),
     ),
     Kind(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::adopted::{Adopted, adopt};
 use super::beginning::Beginning;
-use super::run_facts::run_facts;
+use super::run_facts::{realtime_offset, run_facts};
 use super::{FinishedInputs, Pipeline};
 use crate::dedup::{Dedup, MAX_LOGS};
 use crate::error::{Error, Result};
@@ -205,7 +205,9 @@ impl Pipeline for PairingPipeline<'_> {
         }
         summary.predicted_writes = prediction.writes.len() as u64;
         let devices_below = self.pairing.pairer.devices_below();
-        let facts = run_facts(inputs, self.ids_are_processes, (marks, of_threads, devices_below), summary);
+        let facts = run_facts(inputs, self.ids_are_processes, (marks, of_threads, devices_below), summary)?;
+        summary.realtime_offset_ns = realtime_offset(&facts.meta);
+        summary.marks = facts.marks.len() as u64;
         let sink = &mut *self.pairing.sink;
         sink.finish(&facts, &summary.losses, &self.adopter.names)?;
         summary.left_out = sink.unweighted_requests();

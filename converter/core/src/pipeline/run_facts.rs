@@ -5,7 +5,9 @@ use std::path::Path;
 use super::FinishedInputs;
 use crate::SCHEMA_VERSION;
 use crate::block::devices_below::DevicesBelow;
+use crate::error::{Error, Result};
 use crate::event::Kind;
+use crate::options::MarksClock;
 use crate::sink::{Mark, RunFacts};
 use crate::summary::Summary;
 
@@ -14,14 +16,42 @@ pub(super) fn run_facts(
     ids_are_processes: bool,
     (marks, of_threads, devices_below): (Vec<Mark>, Vec<(String, String)>, &DevicesBelow),
     summary: &Summary,
-) -> RunFacts {
-    RunFacts {
+) -> Result<RunFacts> {
+    let meta = meta(inputs, (ids_are_processes, of_threads, devices_below), summary);
+    let marks = match inputs.options.marks_clock {
+        MarksClock::Realtime if !inputs.options.marks.is_empty() => {
+            let offset = realtime_offset(&meta)
+                .ok_or_else(|| Error::MarksTimeOfDay { path: inputs.options.inputs.join(", ") })?;
+            marks_of_day(marks, offset, summary)
+        }
+        _ => marks,
+    };
+    Ok(RunFacts {
         first_ts: summary.first_ts,
         last_ts: summary.last_ts,
-        meta: meta(inputs, (ids_are_processes, of_threads, devices_below), summary),
+        meta,
         marks: closed_marks(marks, summary.last_ts),
         prediction: inputs.options.prediction.clone(),
-    }
+    })
+}
+
+/// What to add to the times of the result for ns since 1970, if known.
+pub(super) fn realtime_offset(meta: &[(String, String)]) -> Option<i64> {
+    let value = |wanted| meta.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.as_str());
+    if value("clock") == Some("realtime") { Some(0) } else { value("realtime_offset_ns")?.parse().ok() }
+}
+
+/// Moves marks from the time of day to the clock of the result, and drops those outside it.
+fn marks_of_day(marks: Vec<Mark>, offset: i64, summary: &Summary) -> Vec<Mark> {
+    let (Some(first), Some(last)) = (summary.first_ts, summary.last_ts) else { return Vec::new() };
+    let moved = marks.into_iter().filter_map(|mark| {
+        let ts = mark.ts.saturating_sub(offset);
+        let is_inside = ts <= last && ts.saturating_add(mark.dur.unwrap_or(0)) >= first;
+        // What began before the machine booted has no time on its clock.
+        let cut = (-ts).max(0);
+        is_inside.then(|| Mark { ts: ts + cut, dur: mark.dur.map(|dur| dur - cut), ..mark })
+    });
+    moved.collect()
 }
 
 /// Keys and values of `syncline_meta`. A fact that an input records replaces the default for that key.
