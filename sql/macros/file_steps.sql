@@ -1,16 +1,16 @@
 -- What threads did to files, and the syncs, in one order.
 --
--- A call that returned an error changed nothing, so only failed syncs stay. A
--- thread makes one call after the other, so a call has ended when its thread
--- makes the next one, whatever the recorder measured.
+-- A call that returned an error changed nothing, so it has no row unless it is
+-- a sync. A thread makes one call after the other, so a call has ended when its
+-- thread makes the next one, whatever the recorder measured.
 --
 -- Result: a row a step, with the columns of syncline_file_op that say what was
 -- done, and
 --   seq       Number of the step, by its start.
 --   end_ns    When it had ended. Null if it has not, or if unknown.
 --   is_sync   1 for a sync of a file or of everything.
---   is_dirty  1 if data or a size changed that need a sync.
---   proc      Its process; the thread if that is not known.
+--   is_dirty  1 if it changed data or a size, so the file needs a sync.
+--   proc      Its process, or its thread if that is not known.
 --
 -- Example: SELECT path, COUNT(*)
 --   FROM file_steps!((SELECT * FROM file_order!()))
@@ -100,7 +100,7 @@ AS
     CAST(NULL AS INTEGER),
     CAST(NULL AS BIGINT),
     CAST(NULL AS BIGINT),
-    -- It has a request for each file system, and cannot fail.
+    -- sync() has a request for each file system, and cannot fail.
     CASE WHEN sync.op = 'sync' THEN COALESCE(sync.ret, 0) ELSE sync.ret END,
     sync.stack, 1, 0
   FROM syncline_sync AS sync

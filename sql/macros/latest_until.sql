@@ -1,8 +1,9 @@
--- What has happened until each of some moments: when the last fact was, and the
--- greatest value of all facts until then.
+-- For each moment: when the last fact until then was, and the greatest value of
+-- all facts until then.
 --
--- A flush is a fact at its end, with its begin as value. Then this finds the
--- latest begin of a flush that has ended when a sync ends.
+-- For example, let a fact be the end of a flush, with the begin of the flush as
+-- its value, and let a moment be the end of a sync. The macro then finds the
+-- latest begin among the flushes that had ended by then.
 --
 -- Result: a row a moment, with the columns of `groups` and `keys`, and
 --   at_ns     The moment.
@@ -95,7 +96,7 @@ AS
       LEFT JOIN (SELECT $groups, $keys FROM _moment LIMIT 0) AS _none ON TRUE
     ),
     _sorted AS (SELECT * FROM _point ORDER BY _base, at_ns, _is_moment),
-    -- Less than _least are only the times of earlier groups.
+    -- A maximum below _least is of an earlier group.
     _seen AS (
       SELECT
         *,

@@ -32,7 +32,7 @@ _ORDER = (
     *("needless", "fdatasync", "small-files", "rename-file", "rename-folder", "direct-io"),
     *("reads", "background", "neighbour", "unrecorded", "cpu", "rebuildable", "commit", "append"),
 )
-# The tables that several findings read, whose names their SQL has.
+# Tables that several findings read. Their SQL uses these names.
 DELAYS = "_syncline_delay"
 NEIGHBOURS = "_syncline_neighbour"
 OF_KERNEL = "_syncline_of_kernel"
@@ -51,11 +51,11 @@ class UnknownFinding(Exception):
 class Finding:
     """A finding: what it looks for, and the SQL of its evidence.
 
-    `seen`: what was seen, with the places `{syncs}`, `{of_syncs}` and `{where}`.
+    `seen`: what was seen, with the placeholders `{syncs}`, `{of_syncs}` and `{where}`.
     `cost`: how the cost is computed. `inferred`: what no event says; empty if all of it is recorded.
     `instead`: what people do about it.
     `needs`: what an input must hold: `TABLE.COLUMN` with a value, `phase:NAME` that it can show, or `fact:KEY` of `syncline_meta`.
-    `not_checked`: why the finding cannot be checked without, and which route records it.
+    `not_checked`: why the finding cannot be checked without what it needs, and which route records that.
     `report`: the evidence as a report.
     """
 
@@ -115,7 +115,7 @@ def load(name: str) -> Finding:
 
 
 def shared(table: str) -> str:
-    """Returns the SQL of a table of `SHARED`: the syncs of the kernel that are no evidence, those that bystanders delayed, or the report `neighbours`."""
+    """Returns the SQL of a table of `SHARED`: the kernel's syncs, which are no evidence; the bystanders that delayed syncs; or the report `neighbours`."""
     if table == NEIGHBOURS:
         return _body("neighbours")
     file = "of-kernel" if table == OF_KERNEL else "delays"
@@ -127,7 +127,7 @@ def _body(report: str) -> str:
 
 
 def _needs(description: str) -> tuple[str, ...]:
-    """Returns the needs: `sync.bios bio.tid`, `fact:page_reads`, and after `phase:` a name that may have blanks."""
+    """Parses the needs, such as `sync.bios`, `bio.tid`, `fact:page_reads` or `phase:commit wait`: the name of a phase may have blanks."""
     found = next(match[2] for match in _PARAGRAPH.finditer(description) if match[1] == "Needs")
     return tuple(
         re.findall(r"phase:[a-z ]+?(?= \w+\.|$)|fact:\w+|\w+\.\w+", " ".join(found.split()))
@@ -139,7 +139,7 @@ def _folder() -> Path:
 
 
 def _filled(sql: str) -> str:
-    """Fills in what SQL names: the report `bystanders`, and the rows of a .tsv file."""
+    """Fills in the placeholders of SQL: the report `bystanders`, the rows of a .tsv file, and the limits from which on something is a cause."""
     if "SELECT :bystanders" in sql:
         sql = sql.replace("SELECT :bystanders", _body("bystanders"))
     if ":patterns" in sql:

@@ -21,8 +21,9 @@ _MIN_SHARE = 0.02
 
 
 def contributors(comparison: Comparison) -> Iterator[Contributors]:
-    """Finds the groups that changed most for each of the worst regressions, one for each measure."""
+    """For each of the worst regressions, of which it takes one for each measure, finds the groups that changed most."""
     worst = [row for row in comparison.rows if row.verdict == "regression" and not row.kind]
+    # A change from 0, or one that is judged as an amount, has no relative size, so it comes first.
     worst.sort(key=lambda row: -abs(row.change or 0) if row.relative else -math.inf)
     seen: set[str] = set()
     for row in worst:
@@ -50,7 +51,7 @@ def changed_most(
 ) -> Iterator[tuple[str, float, float]]:
     """Yields up to three groups of a kind, the one that got worse by most first.
 
-    Each has its name and the sums of `column` per run, of base and of new. Nothing is yielded if there is one group.
+    Each has its name and the sums of `column` per run, of base and of new. If there is only one group, nothing is yielded.
 
     Args:
         worse: `higher` or `lower`; anything else ranks changes in both directions.
@@ -79,14 +80,14 @@ def changed_most(
 
 
 def _mean(kind: str, name: str, column: str, runs: list[Run]) -> float | None:
-    """Returns the mean of a sum over the runs; None if a baseline left the group out."""
+    """Returns the mean over the runs of a group's sum; None if a baseline left the group out."""
     if any(kind in run.truncated_kinds and name not in run.groups.get(kind, {}) for run in runs):
         return None
     return statistics.mean([summed(column, run.groups.get(kind, {}).get(name)) for run in runs])
 
 
 def _least_change(name: str, sums: dict[str, tuple[float, float]], others: list[str]) -> float:
-    """Returns the least change of a stack if any of the other stacks are the same call path."""
+    """Returns the change of a stack that is certain, whichever of the `others` are the same call path."""
     base, new = sums[name]
     if new < base:
         return min(0.0, new + sum(sums[one][1] for one in others) - base)

@@ -4,8 +4,11 @@ WITH
   placed AS (
     SELECT DISTINCT
       run,
+      -- Evidence without a sync is told apart by its time, which is negative so
+      -- that it equals no sync_id.
       COALESCE(sync_id, -ts_ns) AS sync_id,
       comm, path,
+      -- The path without what follows its last slash.
       RTRIM(path, REPLACE(path, '/', '')) AS folder
     FROM evidence
   ),

@@ -1,4 +1,4 @@
-//! Reads packets in packets.
+//! Unpacks the packets that a packet holds in compressed form.
 
 use libdeflater::{DecompressionError, Decompressor};
 

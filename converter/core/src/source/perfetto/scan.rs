@@ -1,7 +1,7 @@
 //! Goes through a trace once: finds its bundles of events, and what it says about itself.
 //!
-//! A bundle holds the events of one CPU. Bundles of other CPUs that follow it may be older, so they are sorted before they are parsed. What a
-//! bundle needs of those before it (which thread runs on its CPU) is found here, too.
+//! A bundle holds the events of one CPU. Bundles of other CPUs that follow it may be older, so they are sorted before they are parsed. The
+//! scan also finds what a bundle needs of those before it: which thread runs on its CPU.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -35,7 +35,7 @@ pub(super) struct Entry {
     /// Times of its first and its last event, on its clock.
     first: u64,
     last: u64,
-    /// No event of it is older, on CLOCK_BOOTTIME.
+    /// A time on CLOCK_BOOTTIME that none of its events precedes.
     pub(super) earliest: i64,
     /// The thread that ran on its CPU before it, if that is known.
     pub(super) running: Option<u32>,
@@ -50,7 +50,8 @@ pub(super) struct Unread {
     pub(super) why: &'static str,
 }
 
-/// Which clock a bundle has. `global` and `local` are related to others by its own sequence of packets.
+/// The clock of a bundle's times. `global` and `local` are kept for each sequence of packets, because its own bundles relate them to
+/// CLOCK_BOOTTIME.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ClockKey {
     Boot,
@@ -81,9 +82,9 @@ pub(super) struct Scan {
     clock_keys: Vec<ClockKey>,
     clock_by_key: Map<ClockKey, usize>,
     pub(super) unread: Vec<Unread>,
-    /// More of the same.
+    /// The number of further ones, which are not kept.
     pub(super) more_unread: u64,
-    /// By the number of their message.
+    /// Events that the trace describes, by the number of their message.
     pub(super) described: Map<u32, EventType>,
     /// The numbers of the messages that the trace has or describes.
     pub(super) messages: Map<u32, ()>,
@@ -99,7 +100,7 @@ pub(super) struct Scan {
     streams: Map<(u64, u32), Stream>,
     /// By sequence of packets: how often its service dropped packets of it.
     drops: Map<u64, u64>,
-    /// By CPU, at the begin and at the end.
+    /// Counts of lost events by CPU, at the begin and at the end of the trace.
     begin: Map<u64, CpuStats>,
     end: Map<u64, CpuStats>,
     machine_id: Option<u64>,
@@ -179,7 +180,8 @@ impl Scan {
         }
     }
 
-    /// Takes a packet at a byte of the file. `place` says where a bundle is: it gets its offset in the packet, and its bytes.
+    /// Takes a packet at a byte of the file. `place` returns where a bundle is, given the offset of the bundle in the packet, and its
+    /// bytes.
     fn packet(
         &mut self,
         packet: &[u8],
@@ -212,7 +214,7 @@ impl Scan {
         }
         match self.drops.get_mut(&sequence) {
             Some(drops) => *drops += u64::from(dropped),
-            // A sequence may begin with this flag.
+            // The first packet of a sequence may have this flag although nothing was dropped.
             None => {
                 self.drops.insert(sequence, 0);
             }
@@ -353,7 +355,7 @@ impl Scan {
     fn process_tree(&mut self, bytes: &[u8]) -> Result<(), Damaged> {
         const PROCESSES: u32 = 1;
         const THREADS: u32 = 2;
-        // Of both.
+        // The field of the id, in both messages.
         const ID: u32 = 1;
         const NAME: u32 = 2;
         const TGID: u32 = 3;
