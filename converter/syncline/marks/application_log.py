@@ -66,7 +66,7 @@ _LATE_NS = 10**6
 
 
 def read(path: Path) -> list[Mark] | None:
-    """Reads a log. Returns its marks in ns since 1970; None if the file is none, because few of its first lines have a time of day.
+    """Reads a log. Returns its marks in ns since 1970; None if few of the first lines have a time of day.
 
     A line that says how long something took was written after its end. So its mark begins before by that much, and by 1 ms or the resolution
     of the time, so that a sync that the line is about begins within the mark.

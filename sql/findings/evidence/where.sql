@@ -4,8 +4,8 @@ WITH
   placed AS (
     SELECT DISTINCT
       run,
-      -- Evidence without a sync is told apart by its time, which is negative so
-      -- that it equals no sync_id.
+      -- Evidence without a sync has its time instead, negative so that it
+      -- equals no sync_id.
       COALESCE(sync_id, -ts_ns) AS sync_id,
       comm, path,
       -- The path without what follows its last slash.
