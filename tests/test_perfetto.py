@@ -59,7 +59,7 @@ def told(rows: dict[str, Rows]) -> dict[str, Any]:
         ]
         for table, of_table in rows.items()
     }
-    names = ("source", "input", "kernel", "recorder", "clock", "lines")
+    names = ("source", "input", "kernel", "recorder", "clock", "lines", "realtime_offset_ns")
     kept["meta"] = [row for row in kept["meta"] if not row["key"].startswith(names)]
     return kept
 
@@ -226,6 +226,18 @@ def test_events_are_those_of_the_trace_processor(name: str, compact: bool, tmp_p
     """The engine that is embedded knows no descriptions of events, so the generic ones are legacy."""
     trace = tmp_path / "in.perfetto-trace"
     trace.write_bytes(to_bytes(packets(name, "legacy", compact)))
+    assert compared_with_the_trace_processor(trace, compact, tmp_path) > 10_000
+
+
+@pytest.mark.parametrize("fs", ["ext4", "xfs", "btrfs", "f2fs"])
+def test_events_of_real_traces_are_those_of_the_trace_processor(fs: str, tmp_path: Path) -> None:
+    trace = tmp_path / "in.perfetto-trace"
+    trace.write_bytes(recorded(fs))
+    assert compared_with_the_trace_processor(trace, True, tmp_path) > 5_000
+
+
+def compared_with_the_trace_processor(trace: Path, compact: bool, tmp_path: Path) -> int:
+    """Returns how many values of events are compared."""
     with open_trace(trace, engine="embedded") as engine:
         rows = engine.query(
             "SELECT f.id, f.ts, f.name, t.tid, a.key, coalesce(a.string_value, a.int_value) FROM ftrace_event f"
@@ -242,6 +254,12 @@ def test_events_are_those_of_the_trace_processor(name: str, compact: bool, tmp_p
         ours.setdefault((row["ts_ns"], event, row.get("tid")), []).append(row)
     compared = 0
     for place, values in theirs.values():
+        if place[1] in ("sys_enter", "sys_exit"):
+            # In our log, the call has its name, where the trace has a number.
+            calls = [(place[0], f"{place[1]}_{call}", place[2]) for call in ("fsync", "fdatasync")]
+            (named,) = [call for call in calls if ours.get(call)]
+            ours[named].pop(0)
+            continue
         row = ours[place].pop(0)
         for key, value in values.items():
             if {(place[1], key), (place[1].split("_")[0], key)} & RENAMED:
@@ -253,7 +271,6 @@ def test_events_are_those_of_the_trace_processor(name: str, compact: bool, tmp_p
             has = row.get(f"data_{key}", row.get(key))
             assert as_stored(has) == as_stored(value), (place, key, row)
             compared += 1
-    assert compared > 10_000
     # A switch of which nobody knows the thread that leaves is an event without a meaning.
     left = [
         row["event"]
@@ -265,6 +282,37 @@ def test_events_are_those_of_the_trace_processor(name: str, compact: bool, tmp_p
     assert not left or compact
     assert set(left) <= {"sched_switch", "sched_waking"}
     assert len(left) <= 4
+    return compared
+
+
+# ---------------------------------------------------------------- recorded by Perfetto
+
+
+def recorded(fs: str) -> bytes:
+    return gzip.decompress((DATA / "perfetto" / f"{fs}.perfetto-trace.gz").read_bytes())
+
+
+@pytest.mark.parametrize("fs", ["ext4", "xfs", "btrfs", "f2fs"])
+def test_the_syncs_are_those_that_the_program_made(fs: str, tmp_path: Path) -> None:
+    """Each sync is within the call that the program timed, of the same thread and kind, and takes nearly all of its time."""
+    truth = [line.split() for line in (DATA / "perfetto" / f"{fs}.truth").read_text().splitlines()]
+    rows = rows_of(tmp_path / "out", recorded(fs), "in.perfetto-trace")
+    syncs = sorted(rows["sync"], key=lambda row: (row["tid"], row["ts_ns"]))
+    assert len(syncs) == len(truth) == 18
+    calls = sorted((int(tid), int(begin), int(end), call) for tid, call, begin, end in truth)
+    for sync, (tid, begin, end, call) in zip(syncs, calls, strict=True):
+        assert (sync["tid"], sync["op"], sync["ret"]) == (tid, call, 0)
+        assert begin <= sync["ts_ns"] <= sync["ts_ns"] + sync["dur_ns"] <= end
+        assert sync["comm"] == "python3"
+    # Between its look at the clock and the call, a thread of Python may wait for the others.
+    timed = sum(end - begin for _, begin, end, _ in calls)
+    assert 0.9 * timed < sum(sync["dur_ns"] for sync in syncs) < timed
+    meta = {row["key"]: row["value"] for row in rows["meta"]}
+    # The traces are of 2026-11-29, within their first two minutes and a half.
+    begun = int(meta["first_ts_ns"]) + int(meta["realtime_offset_ns"])
+    # `date -u -d 2026-11-29T23:40Z +%s`, and ten minutes later
+    assert 1_795_995_600 < begun // 10**9 < 1_795_996_200
+    assert not [row for row in rows["loss"] if row["severity"] == "loss"]
 
 
 # ---------------------------------------------------------------- losses and bad traces

@@ -80,6 +80,9 @@ class Recording:
     # By buffer and CPU, in the order of time.
     records: dict[tuple[int, int], list[Record]] = field(default_factory=dict)
 
+# What a transcoded trace says that its clock lacks to ns since 1970.
+REALTIME_OFFSET_NS = 1_795_000_000_000_000_000
+
 
 class Bytes:
     """A position in little-endian bytes."""
@@ -464,8 +467,9 @@ def transcode(
         info.system_info.utsname.machine = words[-1]
     info.system_info.tracing_service_version = "Perfetto v0.0 (transcoded)"
     clocks = TracePacket(trusted_packet_sequence_id=1)
-    for clock in (1, 3, 5, 6):
+    for clock in (3, 5, 6):
         clocks.clock_snapshot.clocks.add(clock_id=clock, timestamp=1000)
+    clocks.clock_snapshot.clocks.add(clock_id=1, timestamp=REALTIME_OFFSET_NS + 1000)
     clocks.clock_snapshot.primary_trace_clock = 6
     tree = TracePacket(trusted_packet_sequence_id=2)
     for tid, comm in recording.comms.items():

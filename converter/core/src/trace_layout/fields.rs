@@ -31,6 +31,7 @@ pub(crate) mod clock {
     pub(crate) const PRIMARY_TRACE_CLOCK: u32 = 2;
     pub(crate) const CLOCK_ID: u32 = 1;
     pub(crate) const TIMESTAMP: u32 = 2;
+    pub(crate) const REALTIME: u64 = 1;
     pub(crate) const MONOTONIC_RAW: u64 = 5;
     pub(crate) const BOOTTIME: u64 = 6;
 }

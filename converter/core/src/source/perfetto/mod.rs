@@ -73,6 +73,8 @@ impl Source for Perfetto {
             )));
         }
         let mut facts = vec![("clock", scan.clock_name().to_owned())];
+        let offset = scan.realtime_offset_ns.filter(|_| scan.clock_name() == "boottime");
+        facts.extend(offset.map(|offset| ("realtime_offset_ns", offset.to_string())));
         facts.extend(scan.uname.clone().map(|uname| ("kernel", uname)));
         facts.extend(scan.recorder.take().map(|recorder| ("recorder", recorder)));
         let machine = Machine::of(&scan.machine).or_else(|| scan.uname.as_deref().and_then(Machine::of));

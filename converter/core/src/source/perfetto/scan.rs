@@ -103,6 +103,8 @@ pub(super) struct Scan {
     /// Counts of lost events by CPU, at the begin and at the end of the trace.
     begin: Map<u64, CpuStats>,
     end: Map<u64, CpuStats>,
+    /// What to add to CLOCK_BOOTTIME for ns since 1970, at the first snapshot of both.
+    pub(super) realtime_offset_ns: Option<i64>,
     machine_id: Option<u64>,
     /// Chunks of the trace that its service threw away.
     discarded: bool,
@@ -328,7 +330,7 @@ impl Scan {
     }
 
     fn clock_snapshot(&mut self, bytes: &[u8]) -> Result<(), Damaged> {
-        let (mut raw, mut boot) = (None, None);
+        let (mut raw, mut boot, mut real) = (None, None, None);
         for field in Fields(bytes) {
             let (clock::CLOCKS, one) = field? else { continue };
             let (mut id, mut time) = (0, None);
@@ -342,12 +344,16 @@ impl Scan {
             match id {
                 clock::MONOTONIC_RAW => raw = time,
                 clock::BOOTTIME => boot = time,
+                clock::REALTIME => real = time,
                 _ => {}
             }
         }
         if let (Some(raw), Some(boot)) = (raw, boot) {
             let clock = self.clock(ClockKey::MonotonicRaw);
             self.clocks[clock].add((raw, boot));
+        }
+        if let (Some(real), Some(boot)) = (real, boot) {
+            self.realtime_offset_ns.get_or_insert_with(|| real.wrapping_sub(boot).cast_signed());
         }
         Ok(())
     }
