@@ -16,7 +16,12 @@ import pytest
 from google.protobuf import text_format
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TraceConfig, TracePacket
 from syncline import _core
+from syncline.cli.open import _trace_of
 from syncline.engine import open_trace
+from syncline.inputs import opened
+from syncline.kinds import resolve
+from syncline.reading import Reading
+from syncline.report import run_query
 
 from tests.coretools import Rows, convert, tables
 from tests.reference import perfettotrace, tracedat
@@ -480,6 +485,28 @@ def test_commands_read_a_system_trace(tmp_path: Path) -> None:
     both.write_bytes(trace.read_bytes() + out.read_bytes())
     assert not _core.is_system_trace(str(both))
     assert _core.is_system_trace(str(trace))
+
+
+@pytest.mark.parametrize("packing", ["plain", "gzip"])
+def test_open_shows_the_system_trace_on_the_same_timeline(packing: str, tmp_path: Path) -> None:
+    trace = tmp_path / "in.perfetto-trace"
+    data = (DATA / "perfetto" / "ext4.perfetto-trace.gz").read_bytes()
+    trace.write_bytes(recorded("ext4") if packing == "plain" else data)
+    query = """
+        SELECT
+          (SELECT COUNT(*) FROM sched) AS sched,
+          (SELECT COUNT(*) FROM syncline_sync) AS syncs,
+          (SELECT COUNT(*) FROM thread WHERE name = 'python3') AS threads,
+          (SELECT SUM(value) FROM stats WHERE name GLOB 'sorter*') AS unsorted
+    """
+    with _trace_of(resolve(str(trace), None), Reading()) as (shown, name):
+        assert name == "in.pftrace"
+        with opened(str(shown), Reading(), engine="embedded", perfetto=True) as engine:
+            ((sched, syncs, threads, unsorted),) = run_query(engine, query).rows
+    assert unsorted == 0
+    # The program and its three threads are the same in both traces.
+    assert (syncs, threads) == (18, 4)
+    assert sched > 2000
 
 
 def test_the_documented_configuration_is_one() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import getpass
+import gzip
 import os
 import shlex
+import shutil
 import sys
 import time
 import webbrowser
@@ -41,8 +43,10 @@ _LARGE_BYTES = 100_000_000
 # How the core ends its message about a trace that is not one of Syncline.
 _OF_OTHERS = "it holds what Syncline does not write"
 
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
 # Endings of logs, which are not part of the name of a trace.
-_LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
+_LOG_ENDINGS = (".gz", ".zst", ".perfetto-trace", ".log", ".txt", ".events.jsonl", ".jsonl")
 
 
 @click.command(
@@ -176,7 +180,26 @@ def _trace_of(input: Input, reading: Reading) -> Iterator[tuple[Path, str]]:
             summary = input.convert(str(trace), reading, progress)
         for line in conversion.warnings(summary):
             say(f"warning: {line}")
+        if reading.filter == Filter() and Path(path).is_file() and _core.is_system_trace(path):
+            _add_system_trace(trace, Path(path))
         yield trace, _trace_name(path)
+
+
+def _add_system_trace(trace: Path, system: Path) -> None:
+    """Adds a system trace of Perfetto to the trace that was made of it, so that both are on one timeline.
+
+    It comes last: the trace processor sorts what is before the flushes of a system trace, and takes nothing older after them.
+    """
+    with system.open("rb") as plain:
+        head = plain.read(4)
+    if head == _ZSTD:
+        # Python cannot unpack it, and neither can the UI.
+        return
+    with (
+        gzip.open(system) if head[:2] == _GZIP else system.open("rb") as source,
+        trace.open("ab") as out,
+    ):
+        shutil.copyfileobj(source, out)
 
 
 @contextmanager
