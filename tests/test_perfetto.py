@@ -16,7 +16,7 @@ import pytest
 from google.protobuf import text_format
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TraceConfig, TracePacket
 from syncline import _core
-from syncline.cli.open import _trace_of
+from syncline.cli.open import _add_system_trace, _first_of, _trace_of
 from syncline.engine import open_trace
 from syncline.inputs import opened
 from syncline.kinds import resolve
@@ -501,6 +501,8 @@ def test_open_shows_the_system_trace_on_the_same_timeline(packing: str, tmp_path
     """
     with _trace_of(resolve(str(trace), None), Reading()) as (shown, name):
         assert name == "in.pftrace"
+        assert _first_of(shown, None) is not None
+        _add_system_trace(trace, shown)
         with opened(str(shown), Reading(), engine="embedded", perfetto=True) as engine:
             ((sched, syncs, threads, unsorted),) = run_query(engine, query).rows
     assert unsorted == 0

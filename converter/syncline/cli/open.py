@@ -125,6 +125,8 @@ def command(
                 + ("" if reading.filter == Filter() else " and passes the filter"),
                 f'list them: syncline query {shlex.quote(input)} "SELECT sync_id, path, dur_ns FROM syncline_sync_call"',
             )
+        if reading.filter == Filter():
+            _add_system_trace(Path(resolved.path), trace)
         try:
             if offline:
                 server = OfflineServer(trace, name, _web_dist(), port or 0, shown)
@@ -180,16 +182,16 @@ def _trace_of(input: Input, reading: Reading) -> Iterator[tuple[Path, str]]:
             summary = input.convert(str(trace), reading, progress)
         for line in conversion.warnings(summary):
             say(f"warning: {line}")
-        if reading.filter == Filter() and Path(path).is_file() and _core.is_system_trace(path):
-            _add_system_trace(trace, Path(path))
         yield trace, _trace_name(path)
 
 
-def _add_system_trace(trace: Path, system: Path) -> None:
-    """Adds a system trace of Perfetto to the trace that was made of it, so that both are on one timeline.
+def _add_system_trace(system: Path, trace: Path) -> None:
+    """Adds the input to the trace that was made of it, if it is a system trace of Perfetto, so that both are on one timeline.
 
     It comes last: the trace processor sorts what is before the flushes of a system trace, and takes nothing older after them.
     """
+    if not system.is_file() or not _core.is_system_trace(str(system)):
+        return
     with system.open("rb") as plain:
         head = plain.read(4)
     if head == _ZSTD:
