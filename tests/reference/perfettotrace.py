@@ -80,6 +80,7 @@ class Recording:
     # By buffer and CPU, in the order of time.
     records: dict[tuple[int, int], list[Record]] = field(default_factory=dict)
 
+
 # What a transcoded trace says that its clock lacks to ns since 1970.
 REALTIME_OFFSET_NS = 1_795_000_000_000_000_000
 

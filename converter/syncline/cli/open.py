@@ -186,7 +186,7 @@ def _trace_of(input: Input, reading: Reading) -> Iterator[tuple[Path, str]]:
 
 
 def _add_system_trace(system: Path, trace: Path) -> None:
-    """Adds the input to the trace that was made of it, if it is a system trace of Perfetto, so that both are on one timeline.
+    """Adds a system trace of Perfetto to the trace of its syncs, so that both are on one timeline. Another input adds nothing.
 
     It comes last: the trace processor sorts what is before the flushes of a system trace, and takes nothing older after them.
     """
