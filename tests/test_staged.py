@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
+import pyarrow.parquet as pq
 import pytest
-from syncline.engine import SqlError, open_trace
+from syncline.engine import SqlError, columns, open_trace
 from syncline.engine.columns import ColumnsEngine, open_columns
 from syncline.engine.expanded import expanded
 from syncline.engine.staged import Staged, staged, staged_for_memory
@@ -64,6 +67,9 @@ def test_no_step_is_a_copy_of_a_copy() -> None:
         # The rows would be too many: an empty table stands for each step.
         for step in steps.before.split(";\n")[:-1]:
             name = step.split()[2]
+            if step.startswith("DROP"):
+                db.execute(step)
+                continue
             assert len(db.execute(f"EXPLAIN {step}").fetchall()) < 1000
             db.execute(f"CREATE TABLE {name}(n)")
         assert len(db.execute(f"EXPLAIN {steps.query}").fetchall()) < 1000
@@ -135,6 +141,31 @@ def test_duckdb_keeps_what_is_materialized() -> None:
     steps = staged_for_memory(KEPT)
     assert steps.before.count("CREATE") == steps.after.count("DROP") == 2
     assert staged_for_memory(chain()) == Staged("", chain(), "")
+
+
+def test_a_step_is_removed_after_its_last_use() -> None:
+    """`a` is read by `b`, and by `d` by way of `c`, which is no step; `b` only by the query."""
+    sql = """WITH a AS MATERIALIZED (SELECT 1 AS n), b AS MATERIALIZED (SELECT n + 1 AS n FROM a),
+c AS (SELECT n + 2 AS n FROM a), d AS MATERIALIZED (SELECT n FROM c), e AS MATERIALIZED (SELECT 5 AS n)
+SELECT b.n, d.n, e.n FROM b, d, e;"""
+    steps = staged_for_memory(sql)
+    done = re.findall(r"(CREATE|DROP)[A-Z ]* _syncline_step_(\w)", steps.before)
+    assert done == [
+        *(("CREATE", "a"), ("CREATE", "b")),
+        *(("CREATE", "d"), ("DROP", "a"), ("CREATE", "e")),
+    ]
+    with duckdb.connect() as db:
+        assert db.execute(steps.before + steps.query).fetchall() == [(2, 3, 5)]
+
+
+def test_tables_are_large_by_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million of them may be half a megabyte."""
+    Reading().convert([str(FULL)], f"{tmp_path}/run/")
+    counts = [pq.read_metadata(file).num_rows for file in (tmp_path / "run").glob("*.parquet")]
+    for most, is_large in ((sum(counts), False), (sum(counts) - 1, True)):
+        monkeypatch.setattr(columns, "_LARGE_ROWS", most)
+        with open_columns(tmp_path / "run", sql=sql_root() / "tables" / "duckdb") as engine:
+            assert engine.is_large == is_large
 
 
 @pytest.fixture

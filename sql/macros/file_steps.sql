@@ -12,18 +12,17 @@
 --   is_dirty  1 if it changed data or a size, so the file needs a sync.
 --   proc      Its process, or its thread if that is not known.
 --
--- Example: SELECT path, COUNT(*)
---   FROM file_steps!((SELECT * FROM file_order!()))
---   WHERE is_dirty = 1 GROUP BY path
+-- Example: WITH place AS (SELECT * FROM file_order!())
+--   SELECT path, COUNT(*) FROM file_steps!(place) WHERE is_dirty = 1
+--   GROUP BY path
 CREATE PERFETTO MACRO file_steps(
-  -- The rows of file_order, as a table or a subquery.
+  -- The rows of file_order, as a table or a table of WITH.
   places TableOrSubquery
 )
 RETURNS TableOrSubquery
 AS
 (
   WITH
-    _place AS MATERIALIZED (SELECT * FROM $places),
     -- Writes that are durable when they return.
     _durable AS (
       SELECT DISTINCT run, tid, ts_ns
@@ -65,7 +64,7 @@ AS
       ELSE 0
     END AS is_dirty
   FROM syncline_file_op AS file
-  JOIN _place AS place
+  JOIN $places AS place
     ON place.is_sync = 0
     AND place.run = file.run
     AND place.id = file.op_id
@@ -104,7 +103,7 @@ AS
     CASE WHEN sync.op = 'sync' THEN COALESCE(sync.ret, 0) ELSE sync.ret END,
     sync.stack, 1, 0
   FROM syncline_sync AS sync
-  JOIN _place AS place
+  JOIN $places AS place
     ON place.is_sync = 1
     AND place.run = sync.run
     AND place.id = sync.sync_id

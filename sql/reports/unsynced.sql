@@ -41,16 +41,15 @@
 --   at_ns           time   When the last change began.
 --   run             text   Name of the run, if the input holds several.
 WITH
-  step AS (SELECT * FROM file_steps!((SELECT * FROM file_order!()))),
-  -- The names of files by which steps know them. A pipe is `pipe:[INODE]`.
-  name AS (
+  ordered AS MATERIALIZED (SELECT * FROM file_order!()),
+  known_path AS MATERIALIZED (SELECT * FROM known_paths!()),
+  file_path AS (SELECT * FROM known_path WHERE is_file = 1),
+  step AS MATERIALIZED (SELECT * FROM numbered_steps!(ordered, known_path)),
+  -- The names of files by which steps know them.
+  name AS MATERIALIZED (
     SELECT *
     FROM file_names!(step)
-    WHERE
-      path NOT LIKE '%:[%'
-      AND path NOT LIKE '/memfd:%'
-      AND SUBSTR(path, 1, 5) NOT IN ('/dev/', '/sys/')
-      AND SUBSTR(path, 1, 6) <> '/proc/'
+    WHERE path IN (SELECT path_id FROM file_path)
   ),
   -- The names that a file had before: one rename back, two, and four.
   renamed AS (SELECT * FROM renamed_names!(name)),
@@ -58,7 +57,7 @@ WITH
   first_name AS (SELECT * FROM earlier_names!(renamed_twice)),
   -- The steps of each file by all names, the new one of a rename included. A
   -- step with `is_taken` takes this name away from the file.
-  of_file AS (
+  of_file AS MATERIALIZED (
     SELECT
       of!(step, (run, seq, ts_ns, end_ns, op, bytes, ret, is_sync, is_dirty)),
       of!(name, (path, is_to)),
@@ -69,15 +68,20 @@ WITH
       END AS is_taken,
       CASE
         WHEN step.op IN ('write', 'truncate', 'allocate') THEN step.seq
-      END AS change_seq,
-      -- Above 0 if the two names of a step do not lead back to one file, as
-      -- after more renames than these.
-      MAX(COALESCE(first_name.file_id, name.name_id)) OVER _step
-      - MIN(COALESCE(first_name.file_id, name.name_id)) OVER _step AS gap
+      END AS change_seq
     FROM step
     JOIN name ON name.seq = step.seq
     LEFT JOIN first_name ON first_name.name_id = name.name_id
-    WINDOW _step AS (PARTITION BY step.seq)
+  ),
+  -- Files with a step whose two names do not lead back to one file, as after
+  -- more renames than these.
+  doubtful_file AS (
+    SELECT one.run AS run, one.file_id AS file_id
+    FROM of_file AS one
+    JOIN of_file AS other
+      ON other.seq = one.seq
+      AND other.file_id <> one.file_id
+    GROUP BY one.run, one.file_id
   ),
   -- Syncs that returned without an error. sync() is one of every file.
   durable_sync AS (
@@ -106,7 +110,7 @@ WITH
   -- What happened to each file. Some writes are durable when they return, and
   -- are not dirty. `dirty_ns` is when the last change that needs a sync ended,
   -- and `is_unfinished` is 1 if one of these had not ended.
-  changed AS (
+  changed AS MATERIALIZED (
     SELECT
       of!(of_file, (run, file_id)),
       COUNT(change_seq) AS writes,
@@ -133,8 +137,7 @@ WITH
       MAX(CASE
         WHEN is_sync = 1 AND ret < 0 THEN of_file.ts_ns
       END) AS failed_ns,
-      MAX(CASE op WHEN 'map' THEN 1 ELSE 0 END) AS is_mapped,
-      MAX(gap) AS gap
+      MAX(CASE op WHEN 'map' THEN 1 ELSE 0 END) AS is_mapped
     FROM of_file
     LEFT JOIN last_sync
       ON last_sync.run = of_file.run
@@ -160,7 +163,7 @@ WITH
     FROM name_use
   ),
   -- The names of each file, those that it still has first.
-  file_name AS (
+  file_name AS MATERIALIZED (
     SELECT
       run, file_id, path, is_gone,
       ROW_NUMBER() OVER (
@@ -171,34 +174,30 @@ WITH
   ),
   -- Folders that were renamed: the names below them changed too.
   moved AS (
-    SELECT DISTINCT step.run AS run, step.path || '/' AS beginning
-    FROM step
-    JOIN (SELECT DISTINCT run, folder_of!(path) AS path FROM name) AS folder
-      ON folder.run = step.run
-      AND folder.path = step.path
-    WHERE step.op = 'rename' AND step.path <> ''
+    SELECT run, path || '/' AS beginning
+    FROM renamed_folders!(step, known_path)
   ),
   lossy AS (
     SELECT DISTINCT run FROM syncline_loss WHERE severity = 'loss' AND count > 0
   ),
-  state AS (
+  state AS MATERIALIZED (
     SELECT
       changed.*,
-      file_name.path AS path,
+      file_path.path AS path,
       CASE
         -- If the name is not sure, neither is that the file is gone.
-        WHEN changed.gap > 0 THEN 'unknown'
+        WHEN doubtful_file.run IS NOT NULL THEN 'unknown'
         WHEN file_name.is_gone = 1 THEN 'removed'
         WHEN lossy.run IS NOT NULL
         OR changed.is_mapped = 1
-        OR SUBSTR(file_name.path, 1, 1) <> '/'
+        OR SUBSTR(file_path.path, 1, 1) <> '/'
         OR EXISTS (
           SELECT 1
           FROM moved
           WHERE
             moved.run = changed.run
             AND moved.beginning
-            = SUBSTR(file_name.path, 1, LENGTH(moved.beginning))
+            = SUBSTR(file_path.path, 1, LENGTH(moved.beginning))
         ) THEN 'unknown'
         -- Each of its changes was durable by itself.
         WHEN changed.dirty_ns IS NULL THEN 'synced'
@@ -213,13 +212,17 @@ WITH
       ON file_name.run = changed.run
       AND file_name.file_id = changed.file_id
       AND file_name.place = 1
+    JOIN file_path ON file_path.path_id = file_name.path
+    LEFT JOIN doubtful_file
+      ON doubtful_file.run = changed.run
+      AND doubtful_file.file_id = changed.file_id
     LEFT JOIN doubtful_sync ON doubtful_sync.run = changed.run
     LEFT JOIN lossy ON lossy.run = changed.run
     WHERE changed.writes > 0
   ),
   -- When the last change became durable: by the first sync after it, or else by
   -- the last bio that the kernel wrote of the file on its own.
-  safe AS (
+  safe AS MATERIALIZED (
     SELECT state.run, state.file_id, MIN(durable_sync.end_ns) AS end_ns
     FROM state
     JOIN durable_sync
@@ -259,7 +262,7 @@ WITH
       AND written_back.file_id = state.file_id
   ),
   -- Files without a name are one row.
-  changed_file AS (
+  changed_file AS MATERIALIZED (
     SELECT
       run, path, state, writes, written_bytes, unsynced_bytes, syncs, risk_ns,
       last_seq

@@ -26,7 +26,7 @@
 --   folder     text   The folder, or the other file, that is to be synced.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  given AS (
+  given AS MATERIALIZED (
     SELECT
       of!(op, (run, seq, ts_ns, end_ns, proc, to_path, file_id)),
       folder_of!(op.to_path) AS parent
@@ -53,7 +53,7 @@ WITH
       AND (op.flags GLOB '*O_CREAT*' OR op.flags GLOB '*O_TRUNC*')
       AND op.seq < given.seq
   ),
-  data AS (
+  data AS MATERIALIZED (
     SELECT *
     FROM sync_state!(
       (SELECT run, file_id, ts_ns AS at_ns, seq FROM given),
@@ -70,7 +70,7 @@ WITH
       LEAD(ts_ns) OVER (PARTITION BY run, to_path ORDER BY seq) AS next_ns
     FROM given
   ),
-  of_folder AS (
+  of_folder AS MATERIALIZED (
     SELECT * FROM synced_after!(named, _syncline_check_step, (seq, next_ns))
   )
 SELECT

@@ -110,7 +110,10 @@ def _prepare(engine: SqlEngine) -> None:
     """Builds the tables that all rules read."""
     for table in _TABLES:
         keep(engine, _PREFIX + table, _sql(table))
-        if table == "renamed":
+        if table == "step":
+            # The largest of the tables that no rule reads.
+            engine.query(f"DROP TABLE {_PREFIX}order")
+        elif table == "renamed":
             _follow_renames(engine)
 
 

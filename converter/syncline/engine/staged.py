@@ -19,6 +19,8 @@ from .macros import SPAN
 __all__ = ["Staged", "staged", "staged_for_memory"]
 
 _PREFIX = "_syncline_step_"
+# What follows the tables of WITH.
+_REST = ""
 # A table is created if it is used more than once and stands for at least so many selects, because creating one takes about as long as
 # planning these.
 _MOST_COPIED = 12
@@ -84,9 +86,17 @@ def staged_for_memory(sql: str) -> Staged:
 
 
 def _in_steps(sql: str, tables: list[_With], rest: str, created: set[str], kind: str) -> Staged:
-    """Returns the query after a step for each table in `created`; without any, the query alone."""
+    """Returns the query after a step for each table in `created`; without any, the query alone. A table is removed after its last use."""
     if not created:
         return Staged("", sql, "")
+    # The tables whose steps each text reads, those of tables that are copied into it included.
+    reads: dict[str, set[str]] = {}
+    texts = [(table.name, table.words) for table in tables] + [(_REST, _words(rest))]
+    for name, words in texts:
+        used = [one for one in reads if one in words]
+        reads[name] = {one for one in used if one in created}
+        reads[name] |= {one for other in used if other not in created for one in reads[other]}
+    ends = [name for name, _ in texts if name in created or name == _REST]
     # The definition of each table in the WITH of later steps.
     defined: dict[str, str] = {}
     before, after = [], []
@@ -99,6 +109,12 @@ def _in_steps(sql: str, tables: list[_With], rest: str, created: set[str], kind:
             )
             after.append(f"DROP TABLE IF EXISTS {step};\n")
             defined[table.name] = f"{table.name} AS (SELECT * FROM {step})"
+            later = set().union(*(reads[name] for name in ends[ends.index(table.name) + 1 :]))
+            for gone in sorted((created & defined.keys()) - later - {table.name}):
+                before.append(f"DROP TABLE {_PREFIX}{gone};\n")
+                # With what reads it, and is read no more either.
+                for name in [one for one in defined if one == gone or (one not in created and gone in reads[one])]:  # fmt: skip
+                    del defined[name]
     return Staged("".join(before), f"{_with(defined)}\n{rest}", "".join(after))
 
 
