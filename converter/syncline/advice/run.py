@@ -39,6 +39,8 @@ _MOSTLY = 0.5
 _OF_FILES = "SELECT 1 FROM syncline_sync_call WHERE COALESCE(what, '') NOT LIKE '%whole%' LIMIT 1"
 _LENGTHS = "SELECT COUNT(*), COUNT(dur_ns) FROM syncline_sync"
 _FACTS = "SELECT key, value FROM syncline_meta"
+# The finding of writes that read their page first, which a recording of calls shows only as slow writes.
+_READS = "reads"
 # The findings that the answer of `report` begins with.
 _OF_ANSWER = {_UNRECORDED, "neighbour", "cpu"}
 # The part of the wall time from which on a finding is worth a sentence of the answer.
@@ -102,8 +104,12 @@ class Advice:
         )
 
 
-def advise(engine: SqlEngine, wanted: Iterable[str] | None = None) -> list[Advice]:
+def advise(
+    engine: SqlEngine, wanted: Iterable[str] | None = None, *, explains: bool = True
+) -> list[Advice]:
     """Checks all findings, or those with the names `wanted`: those with evidence first, then the others.
+
+    With `explains`, the reason why one was not checked also says what makes it likely, which reads more of the input.
 
     What the answer of `report` says first comes first here too, in its order, and then the costliest first. If bios waited for something that is not recorded most of the time, that comes first: whether another change helps depends on it.
 
@@ -118,6 +124,8 @@ def advise(engine: SqlEngine, wanted: Iterable[str] | None = None) -> list[Advic
     _keep_shared(engine, checkable)
     ((of_syncs,),) = run_query(engine, catalogue.read_sql("findings/evidence", "of-syncs")).rows
     found = [_one(engine, finding, held, lacking, of_syncs) for finding in findings]
+    if explains:
+        found = [_explained(engine, one) for one in found]
     order = {"found": 0, "none": 1, "not checked": 2}
     worst = _causes(engine, found, checkable)
     place = {name: number for number, name in enumerate(worst)}
@@ -148,7 +156,7 @@ def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
         return answer
     worth = [
         one
-        for one in advise(engine, _of_programs())
+        for one in advise(engine, _of_programs(), explains=False)
         if one.status == "found" and (one.share or 0) >= _WORTH
     ]
     if not worth:
@@ -226,6 +234,22 @@ def why_not(engine: SqlEngine, finding: Finding) -> str | None:
     """Returns why a finding cannot be checked, as a clause; None if the input holds what it needs."""
     held = _held(engine, finding.needs)
     return None if _is_checkable(finding, held) else _not_checked(finding, held)
+
+
+def _explained(engine: SqlEngine, advice: Advice) -> Advice:
+    """Adds to the reason why reads were not checked that writes are as slow as if they waited for some."""
+    if advice.finding.name != _READS or advice.status != "not checked":
+        return advice
+    rows = run_query(engine, catalogue.read_sql("findings/evidence", "slow-parts")).rows
+    if not rows:
+        return advice
+    (path, writes, dur_ns), more = rows[0], len(rows) - 1
+    others = f" (and of {more:,} more files)" if more else ""
+    said = (
+        f"{writes:,} writes of parts of pages of {path} took a millisecond or longer each, {dur_ns / 1e6:,.0f} ms together{others};"
+        " whether they read the page first, waited for a lock, or for something else, is not recorded"
+    )
+    return replace(advice, reason=f"{advice.reason}; {said}")
 
 
 def _not_checked(finding: Finding, held: set[str]) -> str:
