@@ -121,6 +121,27 @@ def test_each_operation_has_its_names_and_its_result(tmp_path: Path) -> None:
     ]
 
 
+def test_the_end_of_an_open_file_is_a_close_without_a_duration(tmp_path: Path) -> None:
+    """It comes after the call that closes the last descriptor, in the next call at the earliest, and ends none."""
+    found = rows(
+        tmp_path,
+        (1, 7, "file_close", at("a/t", fmode=2)),
+        (2, 7, "file_write", at("a/g", offset=5, ki_flags=0, file_size=9)),
+        (3, 7, "file_close", at("a/u", fmode=3)),
+        (4, 7, "file_write_end", {"ret": 100}),
+        (5, 7, "file_exit", {}),
+        (6, 7, "file_close", at("a/v", fmode=2)),
+    )
+    columns = ("ret", "dur_ns", "incomplete", "confidence")
+    assert [facts(row, *columns) for row in found] == [
+        ("close", "/data/a/t", None, None, None, None, None, "exact"),
+        ("close", "/data/a/u", None, None, None, None, None, "exact"),
+        ("write", "/data/a/g", None, None, 100, 2 * MS, None, "exact"),
+        ("exit", None, None, None, None, None, None, "exact"),
+        ("close", "/data/a/v", None, None, None, None, None, "exact"),
+    ]
+
+
 def test_a_path_that_is_not_known_from_its_root_is_unknown(tmp_path: Path) -> None:
     """The file is deeper than the names that an event has, so its last parts may be those of another file."""
     deep = {"dev": DEV} | {f"n{n}": f"f{n}" for n in range(8)}

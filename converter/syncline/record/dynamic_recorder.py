@@ -7,17 +7,25 @@ import time
 from pathlib import Path
 from typing import Any
 
-from syncline.record import dynamic_events, effects, ring_buffer, seen_events
+from syncline.record import (
+    dynamic_events,
+    effects,
+    file_filter,
+    mounts,
+    ring_buffer,
+    seen_events,
+)
 from syncline.record.errors import RecordError
 from syncline.record.file_paths import FILE, FilePaths
 from syncline.record.kernel_facts import completion_symbols
 from syncline.record.mounts import MountWatch
 from syncline.record.probe_group import ProbeGroup
 from syncline.record.processes import Tasks
-from syncline.record.ring_buffer import Buffer, RingBuffer
+from syncline.record.ring_buffer import RingBuffer
 from syncline.record.thread_states import ThreadStates
 from syncline.record.writers import FILE as WRITERS
 from syncline.record.writers import Writers
+from syncline.recordings import Filter
 
 # Interval at which new files, threads and mounts are looked for.
 _LOOK_EVERY_S = 0.25
@@ -28,6 +36,7 @@ _WRITTEN_BACK = "writepages"
 # The event of a bio that reads. It names a file if the bio reads (REQ_OP_READ) one into page cache (S_IFREG).
 _READ = "read"
 _NAMES_FILE = "!(opf & 255) && mode & 32768"
+_NO_FILTER = "0"
 # How many events are looked at for probes without effect: at the end, and while recording.
 _LOOK_AT = 200_000
 _LOOK_AT_MEANWHILE = 5_000
@@ -49,17 +58,21 @@ class DynamicRecorder:
         has_writes: bool = False,
         has_reads: bool = True,
         has_files: bool = False,
+        wanted: Filter | None = None,
     ) -> None:
         """Defines the probes.
 
         With `has_writes`, also those of each write; with `has_reads`, those of bios that read; with `has_files`, those
-        of operations on files.
+        of operations on files, of which the kernel leaves out what `wanted` does not keep, where it can.
 
         Raises:
             RecordError: the kernel does not let it. Nothing is left.
         """
         self._folder = folder
         self._has_files = has_files
+        self._wanted = wanted or Filter()
+        # Whether the path that is wanted was mounted, or something below it.
+        self._is_mounted_below = False
         self.group = ProbeGroup(
             tracefs, has_writes=has_writes, has_reads=has_reads, has_files=has_files
         )
@@ -76,9 +89,14 @@ class DynamicRecorder:
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
         self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
+        # That of operations on files.
+        self._of_files = self.ring.main
         try:
+            if has_files and self._wanted.pid is not None:
+                of_process = file_filter.buffer_of_process(self.ring, self._wanted.pid, buffer_kb)
+                self._of_files = of_process or self.ring.main
             events = self.group.define(self._mounts.types())
-            self._enable(self.ring.main, events)
+            self._enable(events)
             recorded = self.group.tracepoints.recorded(has_reads=has_reads)
             for event, condition in recorded:
                 self.ring.main.keep_only(event, condition)
@@ -170,17 +188,42 @@ class DynamicRecorder:
         if self._look.is_alive():
             self._look.join()
 
-    def _enable(self, buffer: Buffer, events: list[str]) -> None:
-        recorded = [event for event in events if not self.group.is_counted(event)]
-        for event in recorded:
-            buffer.keep_only(event, self.group.filter_of(event))
-        enabled = set(buffer.events)
-        buffer.enable(recorded)
-        # On newer kernels (seen on 7.2), an fprobe that is added to an event has no effect until the event is enabled the next time.
-        for event in self.group.added_to & enabled:
-            buffer.instance.write(f"events/{event}/enable", "0")
-            buffer.instance.write(f"events/{event}/enable", "1")
+    def _enable(self, events: list[str]) -> None:
+        of_files = [event for event in events if self.group.is_of_files(event)]
+        others = [event for event in events if event not in of_files and not self.group.is_counted(event)]  # fmt: skip
+        for event in others:
+            self.ring.main.keep_only(event, self.group.filter_of(event))
+        self._keep_wanted(of_files)
+        for buffer, recorded in ((self.ring.main, others), (self._of_files, of_files)):
+            enabled = set(buffer.events)
+            buffer.enable(recorded)
+            # On newer kernels (seen on 7.2), an fprobe that is added to an event has no effect until the event is enabled the next time.
+            for event in self.group.added_to & enabled:
+                buffer.instance.write(f"events/{event}/enable", "0")
+                buffer.instance.write(f"events/{event}/enable", "1")
         self.group.added_to.clear()
+
+    def _keep_wanted(self, of_files: list[str]) -> None:
+        """Leaves out operations on files that are not wanted, as far as events say so."""
+        mounted = mounts.own()
+        for event in of_files:
+            condition = self.group.filter_of(event)
+            fields = self.group.fields_of(event)
+            wanted = file_filter.narrowed(condition, self._wanted, fields, mounted)
+            self._of_files.keep_only(event, wanted, condition or _NO_FILTER)
+
+    def _keep_below_new_mounts(self) -> None:
+        """Leaves out no path any more, once a file system is mounted where its files do not have the name by which the kernel keeps them."""
+        path = self._wanted.path
+        if not self._has_files or path is None or self._is_mounted_below:
+            return
+        self._is_mounted_below = file_filter.has_mount_below(mounts.own(), path)
+        if self._is_mounted_below:
+            events = [*filter(self.group.is_of_files, self._of_files.events)]
+            self._keep_wanted(events)
+            self.problems.append(
+                f"operations on files that were mounted at {path} meanwhile: recorded only from {_now_s()} s on"
+            )
 
     def _count_files(self) -> None:
         try:
@@ -242,15 +285,15 @@ class DynamicRecorder:
         """Defines the probes of file systems that have been mounted since."""
         if not self._mounts.changed():
             return
+        self._keep_below_new_mounts()
         before, gaps = self.group.functions_probed, self.group.report.gap_texts()
         try:
-            self._enable(self.ring.main, self.group.define(self._mounts.types()))
+            self._enable(self.group.define(self._mounts.types()))
         except RecordError as error:
             self.problems.append(f"no probes for what was mounted meanwhile: {error.message}")
         if new := sorted(self.group.functions_probed - before):
-            now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             self.problems.append(
-                f"{', '.join(new)}: recorded only from {now / 1e9:.3f} s on, because no file system that"
+                f"{', '.join(new)}: recorded only from {_now_s()} s on, because no file system that"
                 " calls them was mounted before"
             )
         self.problems += [text for text in self.group.report.gap_texts() if text not in gaps]
@@ -275,7 +318,11 @@ class DynamicRecorder:
             self._missing_before[event] = missing[event]
             before = self.group.functions_of(event)
             if new := self.group.define_others(event):
-                self._enable(self.ring.main, [])
+                self._enable([])
                 self.problems.append(
                     f"{event}: no effect by {', '.join(before)}; by {', '.join(new)} from {now_ns / 1e9:.3f} s on"
                 )
+
+
+def _now_s() -> str:
+    return f"{time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1e9:.3f}"

@@ -59,6 +59,13 @@ def parse(mountinfo: str) -> list[Mount]:
     return found
 
 
+def own() -> list[Mount]:
+    """Returns the mounts that this process sees."""
+    with contextlib.suppress(OSError):
+        return parse(Path(_MOUNTINFO).read_text(errors="surrogateescape"))
+    return []
+
+
 def _plain(text: str) -> str:
     """Returns a path without the escapes of mountinfo."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)

@@ -223,6 +223,18 @@ class ProbeGroup:
         name = event.rpartition("/")[2]
         return any(probe.event == name and probe.counted for probe in self.probes)
 
+    def is_of_files(self, event: str) -> bool:
+        """Returns whether an event of this group is of an operation on files."""
+        name = event.rpartition("/")[2]
+        return any(probe.event == name and probe.of_files for probe in self.probes)
+
+    def fields_of(self, event: str) -> list[str]:
+        """Returns the fields of an event of this group on this kernel."""
+        name = event.rpartition("/")[2]
+        missing = self.report.missing_fields.get(name, {})
+        (arguments,) = (probe.arguments for probe in self.probes if probe.event == name)
+        return [field for field, _ in arguments if field not in missing]
+
     def filter_of(self, event: str) -> str:
         """Returns the filter of an event of this group on this kernel; empty without one."""
         return self._filters.get(event.rpartition("/")[2], "")

@@ -81,6 +81,7 @@ class Recorders:
                     has_writes=has_writes,
                     has_reads=has_reads,
                     has_files=has_files,
+                    wanted=request,
                 )
             else:
                 self.kernel = PatchedRecorder(

@@ -74,11 +74,12 @@ class Buffer:
         """Enables those of the events (`system/name`) that this kernel has."""
         self.events += self.instance.enable(events)
 
-    def keep_only(self, event: str, condition: str) -> None:
-        """Records only the events that meet a condition, if the kernel accepts it. Else they are recorded more often than needed."""
-        if condition:
+    def keep_only(self, event: str, *conditions: str) -> None:
+        """Records only the events that meet the first condition that the kernel accepts. Else they are recorded more often than needed."""
+        for condition in filter(None, conditions):
             with contextlib.suppress(RecordError):
                 self.instance.set_filter(event, condition)
+                return
 
     def fetch(self) -> None:
         """Copies all full pages."""
@@ -145,6 +146,11 @@ class RingBuffer:
         buffer = Buffer(self.instance.tracefs, self.folder, buffer_kb, name, is_written)
         self.buffers.append(buffer)
         return buffer
+
+    def remove(self, buffer: Buffer) -> None:
+        """Removes a buffer that was added. Not after `start`."""
+        self.buffers.remove(buffer)
+        buffer.close()
 
     @property
     def _written(self) -> list[Buffer]:

@@ -8,8 +8,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_file_op (
   -- When the call began. Its return, less its duration, if the begin is
   -- missing.
   ts_ns TIMESTAMP,
-  -- Duration of the call. Null for `exit`, if an end of the call is missing,
-  -- and if the log shows no durations (`strace -T`).
+  -- Duration of the call. Null for `exit`, for a `close` of `record --files`,
+  -- if an end of the call is missing, and if the log shows no durations
+  -- (`strace -T`).
   dur_ns DURATION,
   -- Thread that called. Null if unknown.
   tid LONG,
@@ -49,7 +50,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_file_op (
   -- operations.
   bytes LONG,
   -- What the call returned, or a negative errno. Null if it did not return, as
-  -- `exit` never does, and if the return is missing.
+  -- `exit` never does, if the return is missing, and for a `close` of `record
+  -- --files`.
   ret LONG,
   -- User stack of the call, innermost frame last, as in `syncline_call`. Null
   -- if it is not recorded (`strace -k`).
@@ -60,7 +62,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_file_op (
   confidence STRING,
   -- What is missing of the call: `start` or `end`. A call that `exit` or a
   -- signal has cut off has no end either. Null if nothing is missing, and for
-  -- `exit`.
+  -- `exit` and a `close` of `record --files`, which have one event.
   incomplete STRING,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.

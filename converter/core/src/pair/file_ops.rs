@@ -56,6 +56,11 @@ impl Pairer {
         let (path, to_path) = (known, to_known);
         let (creates, fd, stack) = (Creates::NotAsked, NO_FD, NameId::NONE);
         let call = FileCall { op, creates, naming, fd, path, to_path, flags, stack, offset, len };
+        if op == FileOpKind::Close {
+            // The last descriptor is gone, after the call that closed it has returned.
+            let close = OpenOp { call, start: e.ts, pid: e.pid, comm: e.comm };
+            return self.emit_file_op(e.tid, &close, None, None, out);
+        }
         self.file_call(e, call, out)
     }
 
