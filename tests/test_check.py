@@ -209,6 +209,18 @@ def test_a_failed_sync_covers_nothing(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, lines(OPEN, WRITE, failed, SYNC), rules) == ("violated", [("t", "retried")])  # fmt: skip
 
 
+def test_sync_of_everything_says_nothing_after_a_sync_has_failed(tmp_path: Path) -> None:
+    """It returns no error, although the journal may have failed for good."""
+    every, other = "sync() = 0", SYNC.replace("/d/t", "/d/x").replace("= 0", "= -1 EROFS (x)")
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, every, RENAME, FOLDER)) == ("ok", [])
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, every, other, RENAME, FOLDER)) == ("ok", [])
+    doubtful = lines(OPEN, WRITE, other, every, RENAME, FOLDER)
+    assert verdict_of(tmp_path, doubtful)[0] == "cannot tell"
+    # An error of the call says nothing about the device.
+    wrong = other.replace("EROFS", "EINVAL")
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, wrong, every, RENAME, FOLDER)) == ("ok", [])
+
+
 def test_the_command_says_what_to_mend(tmp_path: Path) -> None:
     log = log_of("alice-no-folder-sync")
     done = run("check", log, "--rules", "atomic-replace", "-o", tmp_path / "x.xml", "-o", tmp_path / "x.json", "-o", tmp_path / "x.md")  # fmt: skip

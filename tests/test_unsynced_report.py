@@ -124,3 +124,23 @@ def test_what_is_no_file_is_left_out_and_what_has_no_name_is_counted(tmp_path: P
 def test_a_recording_without_writes_says_how_to_record_them() -> None:
     said = ok("report", ROOT / "tests/data/thesis/small4.log", "unsynced")
     assert "no write to a file is recorded" in said
+
+
+@pytest.mark.parametrize(
+    ("failed", "state"),
+    [
+        ("-1 EIO (Input/output error)", "unknown"),
+        ("-1 EROFS (Read-only file system)", "unknown"),
+        # An error of the call, which says nothing of a device or a journal.
+        ("-1 EINVAL (Invalid argument)", "synced"),
+        ("0", "synced"),
+    ],
+)
+def test_sync_of_everything_is_not_trusted_after_a_sync_has_failed(
+    failed: str, state: str, tmp_path: Path
+) -> None:
+    """It returns no error, even if the journal has failed for good."""
+    other = f"fsync(4</d/b>) = {failed} <0.005000>"
+    every = "sync() = 0 <0.005000>"
+    assert states(tmp_path, OPEN, WRITE, other, every) == [("/d/a", state)]
+    assert states(tmp_path, OPEN, WRITE, every, other) == [("/d/a", "synced")]

@@ -62,10 +62,7 @@ WITH
       of!(step, (run, seq, ts_ns, end_ns, op, bytes, ret, is_sync, is_dirty)),
       of!(name, (path, is_to)),
       COALESCE(first_name.file_id, name.name_id) AS file_id,
-      CASE
-        WHEN name.is_change = 1 AND name.is_to = 0 THEN 1
-        ELSE 0
-      END AS is_taken,
+      name.is_change * (1 - name.is_to) AS is_taken,
       CASE
         WHEN step.op IN ('write', 'truncate', 'allocate') THEN step.seq
       END AS change_seq
@@ -83,6 +80,9 @@ WITH
       AND other.file_id <> one.file_id
     GROUP BY one.run, one.file_id
   ),
+  -- Syncs that may be of any file.
+  doubtful AS (SELECT * FROM doubtful_syncs!(step)),
+  last_doubt AS (SELECT run, MAX(ts_ns) AS ts_ns FROM doubtful GROUP BY run),
   -- Syncs that returned without an error. sync() is one of every file.
   durable_sync AS (
     SELECT run, file_id, ts_ns, end_ns
@@ -93,19 +93,16 @@ WITH
     FROM step
     JOIN (SELECT DISTINCT run, file_id FROM of_file) AS file
       ON file.run = step.run
-    WHERE step.op = 'sync' AND step.ret >= 0 AND step.end_ns IS NOT NULL
+    WHERE
+      step.op = 'sync'
+      AND step.ret >= 0
+      AND step.end_ns IS NOT NULL
+      AND step.seq NOT IN (SELECT seq FROM doubtful)
   ),
   last_sync AS (
     SELECT run, file_id, MAX(ts_ns) AS ts_ns
     FROM durable_sync
     GROUP BY run, file_id
-  ),
-  -- Syncs of a file system, or of a file without a name, may be of any file.
-  doubtful_sync AS (
-    SELECT run, MAX(ts_ns) AS ts_ns
-    FROM step
-    WHERE is_sync = 1 AND ret >= 0 AND (op = 'syncfs' OR path IS NULL)
-    GROUP BY run
   ),
   -- What happened to each file. Some writes are durable when they return, and
   -- are not dirty. `dirty_ns` is when the last change that needs a sync ended,
@@ -204,7 +201,7 @@ WITH
         WHEN changed.failed_ns >= changed.dirty_ns THEN 'failed'
         WHEN changed.is_unfinished = 0
         AND changed.synced_ns >= changed.dirty_ns THEN 'synced'
-        WHEN doubtful_sync.ts_ns >= changed.dirty_ns THEN 'unknown'
+        WHEN last_doubt.ts_ns >= changed.dirty_ns THEN 'unknown'
         ELSE 'unsynced'
       END AS state
     FROM changed
@@ -216,7 +213,7 @@ WITH
     LEFT JOIN doubtful_file
       ON doubtful_file.run = changed.run
       AND doubtful_file.file_id = changed.file_id
-    LEFT JOIN doubtful_sync ON doubtful_sync.run = changed.run
+    LEFT JOIN last_doubt ON last_doubt.run = changed.run
     LEFT JOIN lossy ON lossy.run = changed.run
     WHERE changed.writes > 0
   ),
@@ -238,6 +235,7 @@ WITH
     WHERE
       bio.direction = 'write'
       AND bio.origin = 'background'
+      AND COALESCE(bio.error, 0) >= 0
       AND bio.ts_ns >= state.dirty_ns
     GROUP BY state.run, state.file_id
   ),

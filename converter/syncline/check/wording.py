@@ -60,6 +60,10 @@ _DOUBTS = {
         "the {doubt} at {doubt_at} is of a file that is not known, which may be this one",
         "record with strace -y, which prints the file of each descriptor",
     ),
+    "refused": (
+        "a sync had failed before the {doubt} at {doubt_at}, which reports no error of a device or a journal",
+        "sync each file with fsync, whose result says whether it failed",
+    ),
     "mapped": (
         "the file was mapped for writing at {doubt_at}, and stores to memory are no calls",
         "check it without a mapping, or by hand: msync before the step",

@@ -35,6 +35,12 @@ FROM _syncline_check_step
 WHERE is_sync = 1 AND op <> 'sync' AND path IS NULL AND COALESCE(ret, 0) >= 0
 GROUP BY run
 UNION ALL
+-- sync() returns no error when a device or a journal fails.
+SELECT run, CAST(NULL AS TEXT), 1, 0, 'refused', MIN(seq), COUNT(*)
+FROM doubtful_syncs!(_syncline_check_step)
+WHERE seq IN (SELECT seq FROM _syncline_check_step WHERE op = 'sync')
+GROUP BY run
+UNION ALL
 -- A mapping is of the file, whatever name it has before or after.
 SELECT name.run, name.path, 1, 0, 'mapped', MIN(op.seq), COUNT(*)
 FROM _syncline_check_op AS op
