@@ -49,6 +49,8 @@ class Run:
     file_op: list[Row] = field(default_factory=list)
     loss: list[Row] = field(default_factory=list)
     mark: list[Row] = field(default_factory=list)
+    # Columns of phases, by sync and start.
+    cpu_users: dict[tuple[int, int | None], Row] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=lambda: {"schema_version": "1"})
 
     def rows(self, table: str) -> list[Row]:
@@ -57,15 +59,16 @@ class Run:
         if table == "phase":
             return [
                 {"sync_id": sync_id, "number": number, "phase": name, "ts_ns": ts, "dur_ns": length}
+                | self.cpu_users.get((sync_id, ts), {})
                 for sync_id, found in self.phases().items()
-                for number, (name, ts, length) in enumerate(found, 1)
+                for number, (name, ts, length, _) in enumerate(found, 1)
             ]
         if table == "bio":
             # Nothing else is said of most: they are bios that write.
             return [{"direction": "write", "is_request": False} | row for row in self.bio]
         return getattr(self, table)
 
-    def phases(self) -> dict[int, list[tuple[str, int | None, int]]]:
+    def phases(self) -> dict[int, list[phases.Phase]]:
         """The phases that follow from the bios and waits of each complete request."""
         tables = {
             table: [{name: row.get(name) for name in FILES[table]} for row in self.rows(table)]
@@ -185,11 +188,13 @@ def write_trace(run: Run, path: Path) -> Path:
         tracks[threads[wait["sync_id"]]].append(_Slice(*span, wait["wait"], "syncline.wait", args))
     for sync_id, found in run.phases().items():
         waits = [wait for wait in run.wait if wait["sync_id"] == sync_id]
-        for name, ts, length in found:
+        for name, ts, length, _ in found:
             # A wait is the phase itself where nothing else is inside of it.
             around = [w for w in waits if w["wait"] == name and w["ts_ns"] <= (ts or 0)]
             if name != "residue" and not any(ts < w["ts_ns"] + w["dur_ns"] for w in around):
-                phase = _Slice(ts, ts + length, name, "syncline.phase", {})
+                phase = _Slice(
+                    ts, ts + length, name, "syncline.phase", run.cpu_users.get((sync_id, ts), {})
+                )
                 tracks[threads[sync_id]].append(phase)
     for commit in run.journal:
         args = {key: value for key, value in commit.items() if key not in _NOT_ARGS["journal"]}

@@ -240,10 +240,11 @@ def test_is_kernel_thread(tmp_path: Path) -> None:
         *("kworker/u8:2-flush-254:16", "jbd2/sda1-8", "ext4lazyinit", "xfsaild/dm-0", "xfs-cil/sda"),
         *("btrfs-transacti", "f2fs_ckpt-254:16", "dmcrypt_write/254:3", "dm-io/1", "loop0", "md127_raid5"),
         *("drbd_w_r0", "nfsd", "kswapd0", "kthreadd", "<idle>"),
+        *("ksoftirqd/0", "irq/33-nvme0q1", "migration/0", "rcu_sched", "rcu_preempt", "khugepaged", "kcompactd0"),
     ]  # fmt: skip
     programs = [
         *("postgres", "my/app", "Kworker/1", "ext4lazyinit2", "xfs-fsr", "dm-tool", "looper", "mdadm", "nfsdcld"),
-        *("f2fs", "iou-wrk-12", "", "kswapd", None),
+        *("f2fs", "iou-wrk-12", "", "kswapd", "kcompactd", "irq", "rcu_tests", None),
     ]  # fmt: skip
     names = table(*((name,) for name in kernel + programs), columns="name")
     found = rows(tmp_path, f"SELECT name, is_kernel_thread!(name) FROM {names}")

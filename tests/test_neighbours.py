@@ -13,6 +13,7 @@ from syncline.report import run_query, run_report
 
 from tests import sqltools
 from tests.coretools import ROOT
+from tests.reference import phases
 from tests.sqltools import Run
 from tests.test_commands import ok
 
@@ -439,9 +440,9 @@ class Phased(Run):
     given: tuple[tuple[str, int, int], ...] = ()
     which = 1
 
-    def phases(self) -> dict[int, list[tuple[str, int | None, int]]]:
+    def phases(self) -> dict[int, list[phases.Phase]]:
         return super().phases() | {
-            self.which: [(name, start, end - start) for name, start, end in self.given]
+            self.which: [(name, start, end - start, None) for name, start, end in self.given]
         }
 
 
@@ -665,3 +666,80 @@ def test_the_cost_of_a_neighbour_is_that_of_the_comparison_with_a_run_without_it
         # It is the worst one.
         others = [one for one in rows if one["cgroup"] != "/wal" and one is not row]
         assert all(one["cost_ns"] < row["cost_ns"] for one in others)
+
+
+def on_cpu(who: str | None, confidence: str = "exact", **columns: Any) -> Row:
+    """The columns of a wait for a CPU that a process has, in a control group of the same name; nobody if it is None."""
+    if who is None:
+        return {"cpu_tid": 0, "cpu_comm": "<idle>", "cpu_confidence": "inferred"}
+    names = {"cpu_comm": who, "cpu_process": who, "cpu_cgroup": f"/{who}"}
+    return {"cpu_tid": 300, "cpu_pid": 300, "cpu_confidence": confidence, **names, **columns}
+
+
+def waits_for_cpu(run: Phased, *users: Row) -> None:
+    """`db` syncs from 1000 to 2000. From 1100 on it waits for a CPU that each of these has for 100."""
+    sync(run, "db", 1000, 2000, pid=7)
+    bio(run, "db", 1800, 1810, 1900, sync_id=1)
+    starts = range(1100, 1100 + 100 * len(users), 100)
+    waits = [("cpu wait", start, start + 100) for start in starts]
+    run.given = (*waits, ("device", 1810, 1900))
+    run.cpu_users = {(1, start): user for start, user in zip(starts, users, strict=True)}
+
+
+def test_who_has_the_cpu_is_a_neighbour(tmp_path: Path) -> None:
+    run = Phased()
+    waits_for_cpu(
+        run,
+        on_cpu("burn"),
+        # Its control group is that of the others of this name.
+        on_cpu("burn", confidence="inferred", cpu_cgroup=None),
+        # A worker may work for anybody, an idle CPU for nobody, and a program does not delay itself.
+        on_cpu("kworker/0:1", cpu_cgroup="/"),
+        on_cpu(None),
+        on_cpu("db", cpu_tid=2),
+        on_cpu("helper", cpu_pid=7),
+        on_cpu("top", confidence="inferred"),
+    )
+    rows = reported(run, tmp_path)
+    assert [
+        (row["kind"], row["process"], row["cgroup"], row["cpu_ns"], row["cost_ns"], row["low_ns"])
+        for row in rows.values()
+    ] == [
+        ("computes", "burn", "/burn", 200, 200, 100),
+        ("computes", "top", "/top", 100, 100, 0),
+    ]
+    # The device works for nobody but the sync from 1810 to 1900.
+    assert [(row["high_ns"], row["syncs"], row["sync_id"]) for row in rows.values()] == [(910, 1, 1)] * 2  # fmt: skip
+
+
+def test_nobody_is_to_blame_for_a_limit(tmp_path: Path) -> None:
+    """While cpu.max holds `db` back, somebody else has the CPU, but that may be no reason of the wait."""
+    run = Phased()
+    run.meta["limits.1"] = "/db\tcpu.max of /db: 20000 100000"
+    run.meta["limits.2"] = "/d\tcpu.max of /d: 20000 100000"
+    waits_for_cpu(run, on_cpu("burn"))
+    row = reported(run, tmp_path)["burn", "/burn"]
+    assert (row["cost_ns"], row["low_ns"], row["high_ns"], row["syncs"]) == (0, 0, 910, 0)
+    # Others' limits say nothing of `db`.
+    del run.meta["limits.1"]
+    assert reported(run, tmp_path / "free")["burn", "/burn"]["cost_ns"] == 100
+
+
+def test_who_uses_the_device_has_its_wait_for_the_cpu_too(tmp_path: Path) -> None:
+    """Its syncs show when it was active, so the bounds do not need the CPU."""
+    run = Phased()
+    waits_for_cpu(run, on_cpu("dd"), on_cpu("kworker/0:1", cpu_cgroup="/"))
+    bio(run, "dd", 900, 950, 1250)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    # The worker has the CPU from 1200 on, and the device works for `dd` until 1250.
+    assert (row["kind"], row["cpu_ns"], row["low_ns"]) == ("writes", 100 + 50, 0)
+
+
+def test_a_program_that_computes_does_not_hide_when_others_were_quiet(tmp_path: Path) -> None:
+    """It has a CPU in each sync, so none would be left to compare with."""
+    run = Phased()
+    quiet_and_busy(run, 20)
+    without = reported(run, tmp_path)["dd", "/dd"]
+    run.given, run.which = (("cpu wait", S // 100, S // 100 + 10),), 1
+    run.cpu_users = {(1, S // 100): on_cpu("top")}
+    assert reported(run, tmp_path / "both")["dd", "/dd"] == without

@@ -35,7 +35,7 @@ OTHERS = [
 ]
 INPUTS = {name: ALL_DATA / name for name in OTHERS} | {name: DATA / name for name in RECORDINGS}
 
-Phases = dict[int, list[tuple[str, int | None, int]]]
+Phases = dict[int, list[phases.Phase]]
 
 
 def converted(source: Path, folder: Path) -> tuple[dict[str, Rows], Rows]:
@@ -47,10 +47,18 @@ def converted(source: Path, folder: Path) -> tuple[dict[str, Rows], Rows]:
     return tables(folder / "tables"), sorted(events, key=lambda event: event["ts_ns"])
 
 
+def user(row: dict[str, Any]) -> phases.User | None:
+    if row["cpu_tid"] is None:
+        return None
+    return row["cpu_tid"], row["cpu_comm"], row["cpu_confidence"]
+
+
 def by_request(rows: Rows) -> Phases:
     found: Phases = {}
     for row in sorted(rows, key=lambda row: (row["sync_id"], row["number"])):
-        found.setdefault(row["sync_id"], []).append((row["phase"], row["ts_ns"], row["dur_ns"]))
+        found.setdefault(row["sync_id"], []).append(
+            (row["phase"], row["ts_ns"], row["dur_ns"], user(row))
+        )
         assert row["number"] == len(found[row["sync_id"]])
     return found
 

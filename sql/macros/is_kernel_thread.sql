@@ -1,5 +1,5 @@
--- Whether a name is that of a thread of the kernel that submits bios, or syncs
--- for others.
+-- Whether a name is that of a thread of the kernel that submits bios, syncs for
+-- others, or takes a CPU for a moment.
 --
 -- Recordings have no other sign of such a thread. A program may have a `/` in
 -- the name of a thread, so that is no sign either. Upper and lower case differ,
@@ -43,7 +43,14 @@ AS
     OR (SUBSTR($comm, 1, 6) = 'kswapd'
     AND SUBSTR($comm, 7, 1) BETWEEN '0' AND '9')
     -- The parent of such threads, and a CPU without a task.
-    OR $comm IN ('kthreadd', '<idle>'),
+    OR $comm IN ('kthreadd', '<idle>')
+    -- Soft interrupts, interrupts with a thread, the scheduler, RCU, memory.
+    OR SUBSTR($comm, 1, 10) = 'ksoftirqd/'
+    OR SUBSTR($comm, 1, 4) = 'irq/'
+    OR SUBSTR($comm, 1, 10) = 'migration/'
+    OR $comm IN ('rcu_sched', 'rcu_preempt', 'khugepaged')
+    OR (SUBSTR($comm, 1, 9) = 'kcompactd'
+    AND SUBSTR($comm, 10, 1) BETWEEN '0' AND '9'),
     FALSE
   )
 );

@@ -23,6 +23,10 @@ AS
     SELECT run, cgroup, COALESCE(process, comm, '') FROM syncline_bio
     UNION ALL
     SELECT run, writers_cgroup, writers FROM syncline_bio
+    UNION ALL
+    SELECT run, cpu_cgroup, COALESCE(cpu_process, cpu_comm, '')
+    FROM syncline_phase
+    WHERE cpu_tid > 0
   ) AS _deed
   WHERE cgroup IS NOT NULL
   GROUP BY run, process

@@ -1,24 +1,28 @@
--- Who uses devices and journals: the owners of bios and syncs, numbered.
+-- Who uses devices, journals and CPUs: the owners of bios and syncs, and of
+-- CPUs that syncs waited for, numbered.
 --
 -- Result: a row for each owner of a run, with
---   run, owner  As in the two tables.
+--   run, owner  As in the tables.
 --   party       Its number, from 1 on. No other owner of any run has it.
 --   process     Name of the process.
 --   cgroup      Its control group. Null if it is not known.
---   kind        What is known of it: syncs, kernel, reads, discards, metadata,
---               or else writes. The report neighbours explains them.
+--   kind        What is known of it: syncs, computes, kernel, reads, discards,
+--               metadata, or else writes. The report neighbours explains them.
 --   bios        Number of its bios.
 --   bytes       Their size. Null if it has none.
 --   syncs       Number of its syncs that are meant, each call once.
 --   ns          The sum of the lengths of these.
 --
--- Example: SELECT kind, process, bytes FROM parties!(owned_bios!(), owned_sync)
+-- Example: SELECT kind, process, bytes
+--   FROM parties!(owned_bios!(), owned_sync, cpu_users!())
 CREATE PERFETTO MACRO parties(
   -- Table of bios with the columns of owned_bios!.
   bios TableOrSubquery,
   -- Table of syncs with `run`, `owner`, `process`, `cgroup`, `call_sync_id`,
   -- `dur_ns`, and `is_meant`: 1 if `syncs` and `ns` count it, else 0.
-  syncs TableOrSubquery
+  syncs TableOrSubquery,
+  -- Table with the columns of cpu_users!.
+  users TableOrSubquery
 )
 RETURNS TableOrSubquery
 AS
@@ -30,6 +34,7 @@ AS
     MIN(cgroup) AS cgroup,
     CASE
       WHEN COUNT(is_meant) > 0 THEN 'syncs'
+      WHEN COUNT(part) = 0 THEN 'computes'
       WHEN MIN(part = 'kernel') THEN 'kernel'
       WHEN MIN(direction IS NOT DISTINCT FROM 'read') THEN 'reads'
       WHEN MIN(direction IN ('discard', 'zeroes')) THEN 'discards'
@@ -52,6 +57,10 @@ AS
       run, owner, process, cgroup, NULL, NULL, NULL, NULL, is_meant, dur_ns,
       call_sync_id
     FROM $syncs
+    UNION ALL
+    SELECT run, owner, process, cgroup, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM $users
+    WHERE owner IS NOT NULL
   ) AS _deed
   GROUP BY run, owner
 );

@@ -1,8 +1,10 @@
--- Neighbours: who else used the device or the journal, and what that cost.
+-- Neighbours: who else used the device, the journal or the CPU, and what that
+-- cost.
 --
--- A row is a process in a control group, as a neighbour of all others: its
--- cost is the time in which syncs of the others waited while the device worked
--- for it, or while the journal made an earlier commit that it had started.
+-- A row is a process in a control group, as a neighbour of all others. Its cost
+-- is the time in which syncs of the others waited while the device worked for
+-- it, while the journal made an earlier commit that it had started, or while it
+-- had the CPU that they waited for.
 --
 -- At each instant, a device works for one owner. If it has several bios, it
 -- works for the owner of the bio that was issued last, because a large bio is
@@ -28,6 +30,14 @@
 -- device, the owner of such data holds the threads and the commits, which
 -- counts for waits for a commit, a lock or a CPU.
 --
+-- Where switches of threads are recorded, it is known who had the CPU while a
+-- thread that syncs was ready, or while the thread was ready that then woke it,
+-- such as that of the journal. Not to blame are threads of the kernel, which
+-- may work for anybody, the own process, and an idle CPU. Nobody is to blame
+-- either while the device works for the sync or for a commit, because the
+-- thread would only wait longer for that, and in a control group whose CPU time
+-- is limited (cpu.max), because the limit may hold its threads back.
+--
 -- The cost is an estimate, because it takes for granted that a sync would have
 -- been shorter by what the device did for somebody else. low_ns and high_ns
 -- are bounds:
@@ -35,7 +45,9 @@
 -- * low_ns has only time in which the device worked for nobody but the
 --   neighbour while a bio of the sync was queued, or while the sync waited for
 --   a journal that had a bio in the queue. Such time counts too while the
---   journal wrote the data of the commit. All time counts in which a sync
+--   journal wrote the data of the commit, and time in which a program that
+--   only computes had the CPU, by a recorded switch, while the device worked
+--   for nobody. All time counts in which a sync
 --   waited for an earlier commit that the neighbour's sync started. Time in
 --   which the journal waited until handles were closed does not count, because
 --   whose handles these were is only inferred.
@@ -49,8 +61,9 @@
 -- if their bytes, and their bios, have as many digits, and if both or none of
 -- them wait for a commit.
 --
--- A sync has met the neighbour if that had a bio or a sync within a second, so
--- what it cost while it only computed or changed metadata is in neither bound.
+-- A sync has met the neighbour if that had a bio or a sync within a second, or,
+-- without any, the CPU of a sync. The bounds have nothing of what it cost while
+-- it only changed metadata, or, if it has bios, only computed.
 -- Both need the right owner of each bio, and take for granted that a device
 -- works for nobody who has no recorded bio there. Reads that are not recorded,
 -- or the cleaning up of a device after earlier writes, may therefore cost more
@@ -78,6 +91,8 @@
 --   discards    It only discards or zeroes.
 --   metadata    Its bios are of metadata or flushes. Its changes are not
 --               recorded, but makes commits of others longer.
+--   computes    It has neither bios nor syncs, and had the CPU that syncs
+--               waited for.
 --   kernel      A thread of the kernel, for an unknown program.
 --   unrecorded  Nothing recorded.
 --
@@ -118,9 +133,10 @@
 --                     worked for its data or its commits; or for a lock, or
 --                     for an earlier commit that its sync started.
 --   cache_flush_ns  ns   Way: the others waited for a cache flush.
---   cpu_ns     ns     Way: the others waited for a CPU, or for a worker of the
---                     file system. It is inferred that these were busy for the
---                     owner for whom the device works.
+--   cpu_ns     ns     Way: the others waited for a CPU that it had. Where the
+--                     kernel had it, or nobody knows who, and while they
+--                     waited for a worker, it is inferred that these were busy
+--                     for the owner for whom the device works.
 --   bios       count  Number of its bios.
 --   bytes      bytes  Their size.
 --   sync_id    id     The sync that it delayed most.
@@ -152,24 +168,28 @@ WITH
       CAST(LENGTH(CAST(bytes AS TEXT)) AS TEXT) || ' '
       || CAST(LENGTH(CAST(bios AS TEXT)) AS TEXT)
       || CASE WHEN committed.sync_id IS NULL THEN '' ELSE ' commit' END AS work,
-      CASE WHEN meant.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_meant
+      CASE WHEN meant.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_meant,
+      CASE WHEN limited.cgroup IS NULL THEN 1 ELSE 0 END AS is_unlimited
     FROM syncline_sync AS sync
     LEFT JOIN meant ON same!(meant, sync, (run, sync_id))
     LEFT JOIN place_of_file_system!() AS home ON same!(home, sync, (run, dev))
     LEFT JOIN committed ON same!(committed, sync, (run, sync_id))
+    LEFT JOIN limited_groups!() AS limited
+      ON same!(limited, sync, (run, cgroup))
     LEFT JOIN only_groups!() AS alone
       ON alone.run = sync.run
       AND alone.process = COALESCE(sync.process, comm, '')
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
   owned AS (SELECT * FROM owned_bios!()),
-  -- Each process in a control group that has a bio or a sync.
-  party AS MATERIALIZED (SELECT * FROM parties!(owned, victim)),
+  cpu_user AS (SELECT * FROM cpu_users!()),
+  -- Each process in a control group that has a bio or a sync, or had a CPU.
+  party AS MATERIALIZED (SELECT * FROM parties!(owned, victim, cpu_user)),
   -- Syncs by the number of their party.
   sync AS MATERIALIZED (
     SELECT
-      of!(victim, (run, place, sync_id, op, fs, ts_ns, dur_ns, is_meant)),
-      of!(victim, (work, call_sync_id)),
+      of!(victim, (run, place, sync_id, op, fs, ts_ns, dur_ns, is_meant, work)),
+      of!(victim, (call_sync_id, is_unlimited)),
       party.party AS party
     FROM victim
     JOIN party USING (run, owner)
@@ -188,10 +208,16 @@ WITH
   ),
   -- For which party each device works, or whom it waits for, over time.
   hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
+  -- Who had a CPU while syncs of others waited for it.
+  competitor AS MATERIALIZED (
+    SELECT of!(sync, (place, is_meant, call_sync_id, is_unlimited)), found.*
+    FROM cpu_costs!(cpu_user, sync, party, hold) AS found
+    JOIN sync USING (run, sync_id)
+  ),
   earlier AS MATERIALIZED (SELECT * FROM earlier_commits!()),
-  -- What a sync waits for. Left out are waits for an earlier commit of a known
-  -- starter: whose they are does not follow from what the device does, so they
-  -- go to `delay` without it.
+  -- What a sync waits for. Left out are waits for a CPU that somebody is known
+  -- to have had, and for an earlier commit of a known starter: whose they are
+  -- does not follow from what the device does, so they go to `delay` without.
   piece AS (
     SELECT
       of!(sync, (run, place, sync_id)),
@@ -202,9 +228,15 @@ WITH
     LEFT JOIN earlier
       ON span.phase = 'earlier commit'
       AND same!(earlier, span, (run, sync_id, ts_ns))
+    LEFT JOIN competitor ON same!(competitor, span, (run, sync_id, ts_ns))
+    LEFT JOIN cpu_user
+      ON span.phase = 'cpu wait'
+      AND same!(cpu_user, span, (run, sync_id, ts_ns))
     WHERE
-      is_meant = 1
+      sync.is_meant = 1
       AND earlier.run IS NULL
+      AND competitor.run IS NULL
+      AND cpu_user.run IS NULL
       AND span.dur_ns > 0
       AND way_of_phase!(span.phase) IS NOT NULL
       AND (span.phase <> 'before submit' OR span.dur_ns >= 1000000)
@@ -225,16 +257,6 @@ WITH
     ) AS found
     JOIN sync USING (run, place, sync_id)
   ),
-  -- btrfs may write each block of metadata twice, for a sync and once more. If
-  -- the copies are not recorded, the device looks idle while it has them.
-  uncopied AS (
-    SELECT run, place
-    FROM bio
-    GROUP BY run, place
-    HAVING
-      SUM(CASE WHEN part = 'process' THEN is_metadata ELSE 0 END)
-      < SUM(CASE WHEN part = 'sync' THEN is_metadata ELSE 0 END)
-  ),
   -- A party delays others. While the device works for nobody else, its own
   -- bios there are delayed by nobody. If a bio of its syncs waits and nothing
   -- recorded holds the device, the reason is unrecorded: party 0. While data of
@@ -254,7 +276,7 @@ WITH
         WHEN way IN ('lock', 'commit') THEN ns * is_awaited
       END AS sure_ns
     FROM held
-    LEFT JOIN uncopied USING (run, place)
+    LEFT JOIN places_without_copies!(bio) AS uncopied USING (run, place)
     WHERE
       CASE state
         WHEN 'stalled' THEN party = waiter
@@ -276,9 +298,22 @@ WITH
       AND starter.sync_id = earlier.starter_id
     WHERE sync.is_meant = 1 AND starter.party <> sync.party
     UNION ALL
-    -- Who used the device of syncs of others has a row even if it delayed none.
+    -- A limit holds a thread back whoever else has the CPU. The bounds of a
+    -- party with bios are about syncs that met these.
+    SELECT
+      run, sync_id, call_sync_id, 'cpu', cost_ns, party,
+      CASE kind WHEN 'computes' THEN sure_ns END
+    FROM competitor
+    WHERE is_meant = 1 AND is_unlimited = 1
+    UNION ALL
+    -- Who used the device or the CPU of syncs of others has a row even if it
+    -- delayed none.
     SELECT run, NULL, NULL, 'none', 0, used.party, 0
-    FROM (SELECT DISTINCT run, place, party FROM hold) AS used
+    FROM (
+      SELECT run, place, party FROM hold
+      UNION
+      SELECT run, place, party FROM competitor
+    ) AS used
     JOIN sync USING (run, place)
     WHERE used.party <> sync.party AND is_meant = 1
     GROUP BY run, used.party
@@ -335,6 +370,10 @@ WITH
         SELECT run, place, party, is_kernel, ts_ns, dur_ns FROM bio
         UNION ALL
         SELECT run, NULL, party, 0, ts_ns, dur_ns FROM sync
+        UNION ALL
+        SELECT run, place, party, 1, ts_ns, dur_ns
+        FROM competitor
+        WHERE kind = 'computes'
       )
     ) AS found
     JOIN sync USING (run, sync_id)
@@ -342,48 +381,8 @@ WITH
     -- How long it served nothing but what a sync needed of its own commit.
     LEFT JOIN own_commit_time!() AS own_commit USING (run, sync_id)
   ),
-  -- Without the party, a sync takes as long as the fastest one like it that met
-  -- nobody, or longer. Of two lengths, later! is the longer one, and earlier!
-  -- the shorter one; null, where too few met nobody, does not count.
-  met AS (
-    SELECT
-      party, is_active, is_met, waiter, op, dur_ns, dur_ns
-      - later!(
-        own_ns,
-        CASE
-          WHEN COUNT(quiet_ns) OVER alike >= 20 THEN earlier!(
-            dur_ns,
-            MIN(quiet_ns) OVER alike
-          )
-        END
-      ) AS most_ns
-    FROM next_to
-    WINDOW alike AS (PARTITION BY party, place, waiter, op, work)
-  ),
-  -- What a party cost at most, and what it cost by comparison. All syncs of one
-  -- waiter and call have the error of one difference, so it is multiplied by
-  -- their number, and its variance by the square of that.
-  compared AS (
-    SELECT
-      amount.party AS party,
-      CAST(SUM(most_ns) AS BIGINT) AS most_ns,
-      SUM(syncs * difference) AS ns,
-      2 * SQRT(SUM(CAST(syncs AS DOUBLE) * syncs * variance)) AS error_ns
-    FROM (
-      SELECT
-        party, waiter, op,
-        SUM(is_active) AS syncs,
-        SUM(is_active * most_ns) AS most_ns
-      FROM met
-      GROUP BY party, waiter, op
-    ) AS amount
-    LEFT JOIN mean_difference!(met, dur_ns, is_met, (party, waiter, op)) AS mean
-      ON with_rows >= 20
-      AND without_rows >= 20
-      AND same!(mean, amount, (party, waiter, op))
-    GROUP BY amount.party
-  ),
-  -- How many syncs show what it is like without anybody else.
+  compared AS (SELECT * FROM compared_costs!(next_to)),
+  -- How many show what it is like without anybody else.
   quiet AS (
     SELECT party, COUNT(DISTINCT call_sync_id) AS syncs
     FROM next_to

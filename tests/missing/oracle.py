@@ -221,6 +221,7 @@ class Comparison:
 
         self._waits(claimed)
         self._phases(claimed)
+        self._cpu_users(claimed)
         self._conservation()
 
     def _sync(self, sync_id: int | None) -> int | None:
@@ -356,6 +357,23 @@ class Comparison:
                 most = before[phase] + sum(before[part] - left[sync_id][part] for part in finer)
                 if phase != "residue" and length > most:
                     self.add(f"phase.{phase}", most, length, self._place(sync))
+
+    def _cpu_users(self, claimed: dict[int, Row]) -> None:
+        """Nobody is certain to have had the CPU of a sync for longer than it had that."""
+        had: dict[int, Counter[int]] = defaultdict(Counter)
+        for row in self.whole["phase"]:
+            if row["cpu_tid"] is not None:
+                had[row["sync_id"]][row["cpu_tid"]] += row["dur_ns"]
+        left: dict[int, Counter[int]] = defaultdict(Counter)
+        for row in self.part["phase"]:
+            if row["cpu_confidence"] == "exact":
+                left[row["sync_id"]][row["cpu_tid"]] += row["dur_ns"]
+        for sync_id, sync in claimed.items():
+            expected = self.syncs.get(sync_id)
+            for tid, length in left[sync_id].items() if expected is not None else ():
+                most = had[expected["sync_id"]][tid]
+                if length > most:
+                    self.add("phase.cpu_tid", most, length, self._place(sync))
 
     def _conservation(self) -> None:
         part = self.part

@@ -303,6 +303,15 @@ _KERNEL = (
     "kswapd[0-9]*",
     "kthreadd",
     "<idle>",
+    *(
+        "ksoftirqd/*",
+        "irq/*",
+        "migration/*",
+        "rcu_sched",
+        "rcu_preempt",
+        "khugepaged",
+        "kcompactd[0-9]*",
+    ),
 )
 
 

@@ -7,6 +7,7 @@ each answer: slow on purpose, so that it is easy to check by eye.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import re
@@ -15,11 +16,24 @@ from typing import Any
 
 Row = dict[str, Any]
 Span = tuple[int, int]
+# Thread, name, and `exact` or `inferred`.
+User = tuple[int, str | None, str]
+# Name, start, length, and who had the CPU.
+Phase = tuple[str, int | None, int, User | None]
 
 STEPS = {
     "jbd2_commit_locking": "commit locking",
     "jbd2_commit_flushing": "commit flushing",
     "jbd2_commit_logging": "commit logging",
+}
+# Phases in which a thread waits for the work of another one.
+BY_OTHERS = {
+    *STEPS.values(),
+    "earlier commit",
+    "commit start",
+    "commit wait",
+    "fast commit wait",
+    "completion",
 }
 MAX_WAY_OUT_NS = 1_000_000
 MAX_SPIN_NS = 1_000_000
@@ -32,6 +46,10 @@ class Thread:
     """What was recorded of a thread."""
 
     runnable: list[Span] = field(default_factory=list)
+    # Who had the CPU in these, in parts.
+    users: list[tuple[Span, User]] = field(default_factory=list)
+    # Who had the CPU for which the thread waited that then woke this one.
+    behind: list[tuple[Span, User]] = field(default_factory=list)
     # What it did is not known, because an event was lost.
     unseen: list[Span] = field(default_factory=list)
     blocked: list[Span] = field(default_factory=list)
@@ -54,6 +72,90 @@ class Commit:
         return Commit(self.transaction, {name: at for name, at in self.times.items() if at <= end})
 
 
+class Cpus:
+    """The switches of a recording. A CPU is known by the thread that has it."""
+
+    def __init__(self, log: list[Row]) -> None:
+        of_switches = {"prev_pid", "next_pid"}
+        self.log = [one for one in log if of_switches <= one.keys() or "data_pid" in one]
+        self.switches = [event for event in self.log if of_switches <= event.keys()]
+        # The waits of each thread for a CPU.
+        self.waits: dict[int, list[tuple[Span, User]]] = {}
+        self.places: dict[int, list[int]] = {}
+        for at, event in enumerate(self.switches):
+            for tid in {event["prev_pid"], event["next_pid"]}:
+                self.places.setdefault(tid, []).append(at)
+        # When one of these showed that a switch before it is missing.
+        self.gaps = [event["ts_ns"] for at, event in enumerate(self.switches) if self.is_gap(at)]
+
+    def last_before(self, at: int, tid: int) -> int | None:
+        """The last switch before one that is from this thread, or to it."""
+        places = self.places.get(tid, [])
+        before = bisect.bisect_left(places, at)
+        return places[before - 1] if before else None
+
+    def got_it(self, at: int, tid: int) -> int | None:
+        """The switch that gave a thread the CPU that it has at a switch. None if that is not recorded; each CPU is idle on its own."""
+        before = self.last_before(at, tid)
+        if tid == 0 or before is None or self.switches[before]["next_pid"] != tid:
+            return None
+        return before
+
+    def is_gap(self, at: int) -> bool:
+        left, got = self.switches[at]["prev_pid"], self.switches[at]["next_pid"]
+        has_left_unseen = left != 0 and self.got_it(at, left) is None
+        has_it_already = got not in (0, left) and self.got_it(at, got) is not None
+        return has_left_unseen or has_it_already
+
+    def users(self, event: Row, since: int) -> list[tuple[Span, User]]:
+        """Who had, from a time on, the CPU that a switch gives to somebody, the last one first."""
+        at: int | None = next(at for at, one in enumerate(self.switches) if one is event)
+        until = event["ts_ns"]
+        gap = max((time for time in self.gaps if time <= until), default=-math.inf)
+        found: list[tuple[Span, User]] = []
+        while at is not None and since < until:
+            switch = self.switches[at]
+            tid = switch["prev_pid"]
+            at = self.got_it(at, tid)
+            begin = since if at is None else max(since, self.switches[at]["ts_ns"])
+            is_exact = at is not None and self.switches[at]["ts_ns"] >= gap
+            name = switch.get("comm") if switch.get("tid") == tid else None
+            if begin < until:
+                found.append(((begin, until), (tid, name, "exact" if is_exact else "inferred")))
+            until = begin
+        return found
+
+    def waits_within(self, tid: int, since: int, until: int) -> list[tuple[Span, User]]:
+        """When a thread waited for a CPU between two times, and who had it."""
+        if tid not in self.waits:
+            # In an interrupt of an idle CPU, nobody wakes the thread.
+            self.waits[tid] = self._waits_of(tid) if tid else []
+        parts = [
+            ((max(begin, since), min(end, until)), user) for (begin, end), user in self.waits[tid]
+        ]
+        return [(span, user) for span, user in parts if span[0] < span[1]]
+
+    def _waits_of(self, tid: int) -> list[tuple[Span, User]]:
+        found: list[tuple[Span, User]] = []
+        ready: int | None = None
+        runs = False
+        for event in self.log:
+            if event["event"] == "sched_waking" and event.get("tid") == tid:
+                # It runs, though the switch to it is not recorded.
+                ready = None
+            if event.get("data_pid") == tid and event["event"] == "sched_waking":
+                if ready is None and not runs:
+                    ready = event["ts_ns"]
+            elif event.get("prev_pid") == tid:
+                runs = False
+                ready = event["ts_ns"] if is_runnable(event["prev_state"]) else None
+            elif event.get("next_pid") == tid:
+                if ready is not None:
+                    found += self.users(event, ready)
+                ready, runs = None, True
+        return found
+
+
 class Events:
     """The events of a recording, by thread and by journal. `spans` are those of the requests of each thread, and `first` is when its first
     sync call or request began."""
@@ -61,6 +163,7 @@ class Events:
     def __init__(self, log: list[Row], spans: dict[int, list[Span]], first: dict[int, int]) -> None:
         self.log = [switch_of_report(event) for event in log]
         self.first = first
+        self.cpus = Cpus(self.log)
         # From when on the log has shown that it records switches to a thread that syncs, and that such a thread is woken.
         self.switches_in = self.wakes = math.inf
         self._find_kinds(spans)
@@ -121,6 +224,7 @@ class Events:
                     thread.unseen.append((since, at))
                 elif state == "runnable":
                     thread.runnable.append((since, at))
+                    thread.users += self.cpus.users(event, since)
                 else:
                     unwoken.append((since, at))
                 state, since, doubtful = "running", at, False
@@ -129,6 +233,7 @@ class Events:
                     woken = at
                 elif state == "blocked":
                     thread.blocked.append((since, at))
+                    thread.behind += self.cpus.waits_within(event["tid"], since, at)
                     state, since = "runnable", at
             elif event.get("tid") != tid:
                 continue
@@ -246,6 +351,7 @@ class Request:
             found |= {wait["ts_ns"], wait["end"]}
         for spans in (
             self.thread.runnable,
+            [span for span, _ in self.thread.users + self.thread.behind],
             self.thread.unseen,
             self.thread.blocked,
             self.thread.locks,
@@ -299,6 +405,16 @@ class Request:
             or self.of_edges(at)
             or "residue"
         )
+
+    def user(self, name: str, at: int) -> User | None:
+        """Who had the CPU for which the thread, or the one that it waits for, waited in a phase at a moment."""
+        users = self.thread.users
+        if name in BY_OTHERS:
+            is_unseen = any(covers(span, at) for span in self.thread.unseen)
+            users = self.thread.behind if self.knows_state and not is_unseen else []
+        elif name != "cpu wait":
+            users = []
+        return next((user for span, user in users if covers(span, at)), None)
 
     def wait(self, at: int) -> str | None:
         """The wait that the thread is in, as a whole."""
@@ -434,31 +550,30 @@ def of_bio(bio: Row, at: int) -> str:
     return "queue" if at < bio["ts_ns"] + bio["queue_ns"] else "device"
 
 
-def phases(request: Request) -> list[tuple[str, int | None, int]]:
-    """Name, start and length of each phase, and the residue last. A phase ends where a wait begins or ends."""
+def phases(request: Request) -> list[Phase]:
+    """Each phase, and the residue last. A phase ends where a wait begins or ends, or where somebody else gets the CPU."""
     borders = {time for wait in request.waits for time in (wait["ts_ns"], wait["end"])}
     found: list[list[Any]] = []
     moments = request.moments()
     for at, until in itertools.pairwise(moments):
         name = request.phase(at)
+        user = request.user(name, at)
         if (
             found
-            and found[-1][0] == name
+            and (found[-1][0], found[-1][3]) == (name, user)
             and (name == "residue" or at not in borders)
             and found[-1][2] == at
         ):
             found[-1][2] = until
         else:
-            found.append([name, at, until])
-    named = [(name, at, until - at) for name, at, until in found if name != "residue"]
-    rest = [(at, until) for name, at, until in found if name == "residue"]
+            found.append([name, at, until, user])
+    named = [(name, at, until - at, user) for name, at, until, user in found if name != "residue"]
+    rest = [(at, until) for name, at, until, _ in found if name == "residue"]
     length = sum(until - at for at, until in rest)
-    return [*named, ("residue", rest[0][0] if len(rest) == 1 else None, length)]
+    return [*named, ("residue", rest[0][0] if len(rest) == 1 else None, length, None)]
 
 
-def of_tables(
-    tables: dict[str, list[Row]], log: list[Row]
-) -> dict[int, list[tuple[str, int | None, int]]]:
+def of_tables(tables: dict[str, list[Row]], log: list[Row]) -> dict[int, list[Phase]]:
     """The phases of each complete request, by its sync_id."""
     complete = [
         row for row in tables["sync"] if row["start_ns"] is not None and row["dur_ns"] is not None

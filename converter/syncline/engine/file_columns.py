@@ -109,6 +109,12 @@ FILE_COLUMNS = {
         "phase": "VARCHAR",
         "ts_ns": "BIGINT",
         "dur_ns": "BIGINT",
+        "cpu_tid": "BIGINT",
+        "cpu_pid": "BIGINT",
+        "cpu_comm": "VARCHAR",
+        "cpu_process": "VARCHAR",
+        "cpu_cgroup": "VARCHAR",
+        "cpu_confidence": "VARCHAR",
     },
     "journal": {
         "commit_id": "BIGINT",

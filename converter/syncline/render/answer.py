@@ -89,6 +89,7 @@ _DOES = {
     "writes": "which writes",
     "reads": "which reads",
     "discards": "which discards",
+    "computes": "which computes",
     "metadata": "whose changes of metadata are not recorded",
 }
 # What a bio does, where its direction is no noun.
@@ -361,7 +362,7 @@ def _without_neighbour(answer: Answer, whole: int) -> str:
             " Nobody else who is recorded had a quarter of it."
         )
     most = max(
-        (row for row in rows if row["kind"] in _DOES),
+        (row for row in rows if row["kind"] in _DOES and row["kind"] != "computes"),
         key=lambda row: row["high_ns"] or 0,
         default=None,
     )
@@ -413,9 +414,9 @@ def _inside(answer: Answer) -> str:
 def _is_possible(row: Row, whole: int) -> bool:
     """Whether a neighbour may have cost a large part of the time, though the estimate is small: a device that has two bios serves one first.
 
-    Of two that sync, each would be the other's.
+    Of two that sync, each would be the other's, and one that computes now and then meets all syncs.
     """
-    is_other = row["kind"] in _DOES and row["kind"] != "syncs"
+    is_other = row["kind"] in _DOES and row["kind"] not in ("syncs", "computes")
     return is_other and (row["share"] or 0) < CAUSE_SHARE <= (row["high_ns"] or 0) / whole
 
 
@@ -895,12 +896,13 @@ def _neighbours(answer: Answer) -> str:
 
 def _nobody(neighbours: Sequence[Row], whole: int) -> str:
     """Says that no neighbour had a part of the time that is worth a line, and what one may have had all the same."""
-    said = "nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time"
-    # A thread of the kernel meets many syncs that it works for.
+    said = "nobody who is recorded delayed these syncs at the device, in the journal or by taking their CPU by 1 % of their time"
+    # A thread of the kernel meets many syncs that it works for, and so does a program that only now and then computes.
     worth = [
         row
         for row in neighbours
-        if (row["high_ns"] or 0) >= (_SHARE if row["kind"] in _DOES else _GAP) * whole
+        if row["kind"] != "computes"
+        and (row["high_ns"] or 0) >= (_SHARE if row["kind"] in _DOES else _GAP) * whole
     ]
     if not worth:
         return f"{said}."

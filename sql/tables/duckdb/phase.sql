@@ -3,4 +3,7 @@
 -- tools.columns`.
 
 CREATE OR REPLACE VIEW syncline_phase AS
-SELECT sync_id, number, phase, ts_ns, dur_ns, run FROM _syncline_file_phase;
+SELECT
+  sync_id, number, phase, ts_ns, dur_ns, cpu_tid, cpu_pid, cpu_comm,
+  cpu_process, cpu_cgroup, cpu_confidence, run
+FROM _syncline_file_phase;

@@ -26,6 +26,24 @@ CREATE OR REPLACE PERFETTO TABLE syncline_phase (
   -- Duration of the phase. The durations of the phases of a request add up to
   -- the time from its `sync_start` to its `sync_end`.
   dur_ns DURATION,
+  -- In `cpu wait`, the thread that had the CPU which the thread of the request
+  -- got next. In a wait for a commit and in `completion`, the one that had the
+  -- CPU for which that thread waited which woke the thread of the request. 0 if
+  -- the CPU was idle. Null for other phases, if no CPU was waited for, and if
+  -- it is not known.
+  cpu_tid LONG,
+  -- Process of that thread. Null likewise, and if the process is not known.
+  cpu_pid LONG,
+  -- Name of that thread. Null likewise, and if the name is not known.
+  cpu_comm STRING,
+  -- Name of that process. Null likewise, and if the name is not known.
+  cpu_process STRING,
+  -- Control group of that process. Null likewise, and if the group is not
+  -- known.
+  cpu_cgroup STRING,
+  -- Confidence in that thread: `exact` if the switch to it is recorded,
+  -- `inferred` if only the one from it is. Null where `cpu_tid` is.
+  cpu_confidence STRING,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.
   run STRING
@@ -65,7 +83,7 @@ WITH
       outer_slice.name AS outer_name,
       outer_slice.ts AS outer_ts,
       iif(slice.category = 'syncline.phase', slice.name, NULL) AS name,
-      slice.ts,
+      slice.arg_set_id, slice.ts,
       slice.ts + slice.dur AS end_ts
     FROM slice
     JOIN outer_slice ON outer_slice.id = slice.parent_id
@@ -73,7 +91,7 @@ WITH
       slice.category IN ('syncline.phase', 'syncline.wait')
       AND outer_slice.id NOT IN (SELECT id FROM other_layout)
     UNION ALL
-    SELECT id, sync_id, name, ts, NULL, end_ts, end_ts FROM outer_slice
+    SELECT id, sync_id, name, ts, NULL, NULL, end_ts, end_ts FROM outer_slice
   ),
   -- What is left before each inner slice, and before the end of the outer one.
   gap AS MATERIALIZED (
@@ -87,18 +105,25 @@ WITH
     FROM inner_slice
   ),
   phase AS (
-    SELECT sync_id, 0 AS is_last, name AS phase, ts, end_ts - ts AS dur
+    SELECT
+      sync_id,
+      0 AS is_last,
+      name AS phase,
+      ts,
+      end_ts - ts AS dur,
+      arg_set_id
     FROM inner_slice
     WHERE name <> 'residue'
     UNION ALL
-    SELECT sync_id, 0, outer_name, ts, end_ts - ts
+    SELECT sync_id, 0, outer_name, ts, end_ts - ts, NULL
     FROM gap
     WHERE outer_name IS NOT NULL AND end_ts > ts
     UNION ALL
     SELECT
       sync_id, 1, 'residue',
       iif(MAX(end_ts) - MIN(ts) = SUM(end_ts - ts), MIN(ts), NULL),
-      SUM(end_ts - ts)
+      SUM(end_ts - ts),
+      NULL
     FROM (
       SELECT
         sync_id,
@@ -117,6 +142,12 @@ SELECT
   phase,
   ts AS ts_ns,
   COALESCE(dur, 0) AS dur_ns,
+  extract_arg(arg_set_id, 'debug.cpu_tid') AS cpu_tid,
+  extract_arg(arg_set_id, 'debug.cpu_pid') AS cpu_pid,
+  extract_arg(arg_set_id, 'debug.cpu_comm') AS cpu_comm,
+  extract_arg(arg_set_id, 'debug.cpu_process') AS cpu_process,
+  extract_arg(arg_set_id, 'debug.cpu_cgroup') AS cpu_cgroup,
+  extract_arg(arg_set_id, 'debug.cpu_confidence') AS cpu_confidence,
   '' AS run
 FROM phase
 ORDER BY sync_id, number;

@@ -7,7 +7,7 @@ use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
 use crate::rows::file_op::FileOp;
-use crate::rows::{Bio, Call, Commit, PhaseKind, Request, Row, Type, Value, WaitInterval, WriteWait};
+use crate::rows::{Bio, Call, Commit, Phase, PhaseKind, Request, Row, Type, Value, WaitInterval, WriteWait};
 use crate::trace_layout::fields::{descriptor, interned};
 use crate::trace_layout::wire::{Damaged, Fields, Wire};
 use crate::trace_layout::{CATEGORIES, Category};
@@ -36,7 +36,7 @@ pub(super) enum Single {
     Unused,
 }
 
-const TABLES: usize = 7;
+const TABLES: usize = 8;
 
 /// A table whose rows are slices.
 pub(super) trait Table: Row {
@@ -71,6 +71,10 @@ impl Table for FileOp {
     const NUMBER: usize = 6;
 }
 
+impl Table for Phase {
+    const NUMBER: usize = 7;
+}
+
 /// The type of the values of a column.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
@@ -93,7 +97,8 @@ fn column<R: Row>(name: &str) -> Option<(u8, Content)> {
         (Type::Text, "bio") => Content::Address,
         (
             Type::Text,
-            "op" | "wait" | "rwbs" | "confidence" | "incomplete" | "kind" | "started_by" | "status" | "reason",
+            "op" | "wait" | "rwbs" | "confidence" | "cpu_confidence" | "incomplete" | "kind" | "started_by" | "status"
+            | "reason",
         ) => Content::Word,
         (Type::Text, _) => Content::Text,
         _ => Content::Number,
@@ -123,6 +128,7 @@ impl AnnotationName {
             column::<Commit>(name),
             column::<WriteWait>(name),
             column::<FileOp>(name),
+            column::<Phase>(name),
         ];
         Self { columns, single }
     }

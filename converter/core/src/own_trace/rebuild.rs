@@ -10,8 +10,8 @@ use crate::names::NameId;
 use crate::rows::derived::column;
 use crate::rows::file_op::FileOp;
 use crate::rows::{
-    Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Process, Request, Row, StartedBy,
-    Value, WaitInterval, WriteWait, columns, values,
+    Bio, Call, CallOf, Commit, CommitKind, Confidence, CpuUser, Extent, Missing, Phase, PhaseSpan, Process, Request,
+    Row, StartedBy, Value, WaitInterval, WriteWait, columns, values,
 };
 use crate::trace_layout::sync_of_flow;
 
@@ -302,6 +302,23 @@ pub(super) fn wait<const N: usize>(v: &[Value; N]) -> Option<WaitInterval> {
         confidence: named(v[at!(WaitInterval, "confidence")], &Confidence::ALL, Confidence::name)?,
     };
     checked(row, v)
+}
+
+/// Who had the CPU in a phase.
+pub(super) fn cpu_user(v: &[Value; columns::PHASE.len()]) -> Option<CpuUser> {
+    let user = CpuUser {
+        tid: task(v[at!(Phase, "cpu_tid")]),
+        pid: task(v[at!(Phase, "cpu_pid")]),
+        comm: name(v[at!(Phase, "cpu_comm")]),
+        process: name(v[at!(Phase, "cpu_process")]),
+        cgroup: name(v[at!(Phase, "cpu_cgroup")]),
+        ..CpuUser::UNKNOWN
+    };
+    if !user.is_known() {
+        return Some(CpuUser::UNKNOWN);
+    }
+    let confidence = named(v[at!(Phase, "cpu_confidence")], &Confidence::ALL, Confidence::name)?;
+    Some(CpuUser { confidence, ..user })
 }
 
 pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64, flows: &[u64]) -> Option<Commit> {

@@ -13,8 +13,8 @@ use crate::rows::derived::{
 };
 use crate::rows::file_op::FileOp;
 use crate::rows::{
-    Bio, Call, CallOf, Commit, CommitKind, Confidence, PhaseKind, PhaseSpan, Process, Request, Value, WaitInterval,
-    WriteWait, columns, direction_of,
+    Bio, Call, CallOf, Commit, CommitKind, Confidence, CpuUser, Phase, PhaseKind, PhaseSpan, Process, Request, Value,
+    WaitInterval, WriteWait, columns, direction_of,
 };
 use crate::sink::{Group, GroupRequest, Mark, PredictedWrite};
 use crate::trace_layout::fields::{annotation, event};
@@ -85,6 +85,7 @@ pub(super) enum Open {
     Phase {
         phase: PhaseKind,
         ts: i64,
+        cpu: CpuUser,
     },
 }
 
@@ -124,6 +125,13 @@ pub(super) struct OpenRequest {
     at_start: Counters,
 }
 
+impl OpenRequest {
+    fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        visit_names(&self.values, f);
+        self.phases.iter().for_each(|phase| phase.cpu.visit_names(f));
+    }
+}
+
 struct EndedRequest {
     request: Box<OpenRequest>,
     end: i64,
@@ -137,9 +145,9 @@ impl Open {
         match self {
             Self::Call(call) => {
                 visit_names(&call.values, f);
-                call.requests.iter().for_each(|ended| visit_names(&ended.request.values, f));
+                call.requests.iter().for_each(|ended| ended.request.visit_names(f));
             }
-            Self::Request(request) => visit_names(&request.values, f),
+            Self::Request(request) => request.visit_names(f),
             Self::Wait(wait) => visit_names(&wait.values, f),
             Self::Bio(bio) => {
                 visit_names(&bio.values, f);
@@ -147,11 +155,8 @@ impl Open {
             }
             Self::Commit { values, .. } | Self::FileOp { values, .. } => visit_names(&**values, f),
             Self::WriteWait { values, .. } => visit_names(&**values, f),
-            Self::Mark { .. }
-            | Self::PredictedWrite(_)
-            | Self::PageCacheState
-            | Self::Phase { .. }
-            | Self::CommitStep => {}
+            Self::Phase { cpu, .. } => cpu.visit_names(f),
+            Self::Mark { .. } | Self::PredictedWrite(_) | Self::PageCacheState | Self::CommitStep => {}
         }
     }
 }
@@ -184,7 +189,7 @@ struct RequestRead {
 impl Reader<'_> {
     pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
         let &Event { ts, track, category, name, is_instant, data, .. } = begin;
-        if matches!(category, Category::Phase | Category::CommitStep | Category::PageCacheState) {
+        if matches!(category, Category::CommitStep | Category::PageCacheState) {
             // Their values follow from other slices, but traces that hold all values have them as arguments too.
             only_arguments(data)?;
         }
@@ -253,7 +258,9 @@ impl Reader<'_> {
             Category::Phase => {
                 let phase = self.interned.phase(name)?;
                 self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
-                Open::Phase { phase, ts }
+                let (values, _) = self.arguments::<Phase, { columns::PHASE.len() }>(data)?;
+                let cpu = rebuild::cpu_user(&values).ok_or(NOT_REBUILT)?;
+                Open::Phase { phase, ts, cpu }
             }
             Category::Track if is_instant => return self.thread_track(data),
             Category::Loss if is_instant => return self.loss(ts, name, data),
@@ -337,9 +344,9 @@ impl Reader<'_> {
                 self.marks.push((mark_id, mark));
                 Ok(())
             }
-            Open::Phase { phase, ts } => {
+            Open::Phase { phase, ts, cpu } => {
                 duration(ts, end)?;
-                self.tracks.get(track)?.add_phase(PhaseSpan { phase, start: ts, end })
+                self.tracks.get(track)?.add_phase(PhaseSpan { cpu, ..PhaseSpan::new(phase, ts, end) })
             }
         }
     }
@@ -451,7 +458,7 @@ impl Reader<'_> {
         let wait = rebuild::wait(&values).ok_or(NOT_REBUILT)?;
         let track = self.tracks.get(track)?;
         let is_in_phase = matches!(track.open.last(), Some(Open::Phase { .. })) && ts < end;
-        track.add_phase(PhaseSpan { phase: PhaseKind::Wait(kind), start: reached, end })?;
+        track.add_phase(PhaseSpan::new(PhaseKind::Wait(kind), reached, end))?;
         let request = track.open_request()?;
         request.is_of_other_layout |= is_in_phase;
         if request.values[at!(Request, "sync_id")] != Value::Int(wait.sync_id as i64) {
@@ -617,7 +624,7 @@ impl Track<Open> {
     fn end_phase_of_wait(&mut self, ts: i64, derives: bool) -> Result<(), Stop> {
         match self.open.last_mut() {
             Some(Open::Wait(wait)) => {
-                let phase = PhaseSpan { phase: PhaseKind::Wait(wait.wait), start: wait.reached, end: ts };
+                let phase = PhaseSpan::new(PhaseKind::Wait(wait.wait), wait.reached, ts);
                 wait.reached = ts;
                 self.add_phase(phase)
             }

@@ -64,6 +64,7 @@ use self::stores::bios::Bios;
 use self::stores::block_layer::LastSubmit;
 use self::stores::block_requests::BlockRequests;
 use self::stores::commits::Commits;
+use self::stores::cpus::{CpuBefore, Cpus};
 use self::stores::damaged::HeldEvent;
 use self::stores::ends::Ends;
 use self::stores::file_ops::FileOps;
@@ -80,7 +81,7 @@ use self::stores::requests::Requests;
 use self::stores::seen::Seen;
 use self::stores::slots::{BioSlot, RequestSlot};
 use self::stores::tasks::{Exits, Tasks};
-use self::stores::threads::{CpuBefore, FileCompletions, PhasesSeen};
+use self::stores::threads::{FileCompletions, PhasesSeen};
 use self::stores::torn::TornLines;
 use self::stores::write_waits::WriteWaits;
 use crate::block::devices_below::DevicesBelow;
@@ -140,6 +141,7 @@ pub struct Pairer {
     files: Files,
     seen: Seen,
     phases_seen: PhasesSeen,
+    cpus: Cpus,
     cpu_before: CpuBefore,
     probes: Probes,
     write_waits: WriteWaits,
@@ -209,6 +211,7 @@ impl Pairer {
             files,
             seen: Seen::default(),
             phases_seen: PhasesSeen::default(),
+            cpus: Cpus::default(),
             cpu_before: CpuBefore::default(),
             probes: Probes::default(),
             write_waits: WriteWaits::default(),

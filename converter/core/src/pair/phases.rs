@@ -39,8 +39,11 @@ pub(super) struct FolioWait {
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) bios: Vec<BioTimes>,
-    pub(super) runnable: Vec<(i64, i64)>,
+    /// When it was ready, in pieces by who had the CPU.
+    pub(super) runnable: Vec<PhaseSpan>,
     pub(super) blocked: Vec<Blocked>,
+    /// When the thread that woke it waited for a CPU itself, in pieces by who had that.
+    pub(super) behind: Vec<PhaseSpan>,
     pub(super) lock_waits: Vec<(i64, i64)>,
     pub(super) folio_waits: Vec<FolioWait>,
     /// When it was in a function that writes page cache back and waits for that, if its functions were traced.
@@ -63,6 +66,7 @@ impl Evidence {
             bios,
             runnable,
             blocked,
+            behind,
             lock_waits,
             folio_waits,
             data_waits,
@@ -75,6 +79,7 @@ impl Evidence {
         bios.clear();
         runnable.clear();
         blocked.clear();
+        behind.clear();
         lock_waits.clear();
         folio_waits.clear();
         data_waits.clear();
@@ -115,12 +120,16 @@ pub(super) struct Frame {
 
 /// Appends a span, or extends the last one.
 fn push(spans: &mut Vec<PhaseSpan>, phase: PhaseKind, start: i64, end: i64) {
-    if start >= end {
+    push_span(spans, PhaseSpan::new(phase, start, end));
+}
+
+fn push_span(spans: &mut Vec<PhaseSpan>, span: PhaseSpan) {
+    if span.start >= span.end {
         return;
     }
     match spans.last_mut() {
-        Some(last) if last.phase == phase && last.end == start => last.end = end,
-        _ => spans.push(PhaseSpan { phase, start, end }),
+        Some(last) if (last.phase, last.end, last.cpu) == (span.phase, span.start, span.cpu) => last.end = span.end,
+        _ => spans.push(span),
     }
 }
 
@@ -157,9 +166,10 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     }
     let idle =
         if frame.knows_state { idle_of_known(evidence, &gaps, frame.knows_bios) } else { idle_of_unknown(evidence) };
-    let of = |spans: &[(i64, i64)], phase| spans.iter().map(|&(start, end)| PhaseSpan { phase, start, end }).collect();
+    let of =
+        |spans: &[(i64, i64)], phase| spans.iter().map(|&(start, end)| PhaseSpan::new(phase, start, end)).collect();
     let first = [
-        of(&evidence.runnable, PhaseKind::CpuWait),
+        std::mem::take(&mut evidence.runnable),
         of(&evidence.lock_waits, PhaseKind::LockWait),
         of(&evidence.flushes, PhaseKind::Wait(WaitKind::Flush)),
     ];
@@ -168,9 +178,11 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     let mut last = [data, idle, ends].map(|spans| Layer::new(spans, frame));
     let unknown = [&evidence.unseen, &evidence.torn].map(|spans| of(spans, PhaseKind::Residue));
     let [mut unseen, mut torn] = unknown.map(|spans| Layer::new(spans, frame));
+    let mut behind =
+        Layer::new(if frame.knows_state { std::mem::take(&mut evidence.behind) } else { Vec::new() }, frame);
     let mut waits = ActiveWaits::new(waits);
-    for (from, to) in pieces(first.iter().chain([&parts, &unseen, &torn]).chain(&last), &waits, frame) {
-        let part = parts.at(from);
+    for (from, to) in pieces(first.iter().chain([&parts, &unseen, &torn, &behind]).chain(&last), &waits, frame) {
+        let part = parts.at(from).map(|span| span.phase);
         let (is_unseen, is_torn) = (unseen.at(from).is_some(), torn.at(from).is_some());
         let wait = waits.at(from);
         let is_commit_over = part == Some(PhaseKind::Residue) && wait == Some(WaitKind::CommitWait);
@@ -186,12 +198,16 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
         if is_commit_over && !frame.knows_state && of_state.is_none() {
             continue;
         }
-        let Some(phase) = of_state.or(of_wait).or_else(of_data) else { continue };
+        let of_wait = of_wait.map(|phase| PhaseSpan::new(phase, from, to));
+        let Some(found) = of_state.or(of_wait).or_else(of_data) else { continue };
+        let its = behind.at(from).filter(|_| !is_unseen && found.phase.needs_other_thread());
+        let cpu = its.map_or(found.cpu, |span| span.cpu);
+        let span = PhaseSpan { start: from, end: to, cpu, ..found };
         // A trace draws a phase inside of a wait, so it must not cross the border of one.
         if waits.borders.binary_search(&from).is_ok() {
-            phases.push(PhaseSpan { phase, start: from, end: to });
+            phases.push(span);
         } else {
-            push(phases, phase, from, to);
+            push_span(phases, span);
         }
     }
 }
@@ -225,12 +241,12 @@ impl Layer {
         Self { spans, next: 0 }
     }
 
-    /// The phase at a time that is not before those that were asked for.
-    fn at(&mut self, ts: i64) -> Option<PhaseKind> {
+    /// The span at a time that is not before those that were asked for.
+    fn at(&mut self, ts: i64) -> Option<PhaseSpan> {
         while self.spans.get(self.next)?.end <= ts {
             self.next += 1;
         }
-        self.spans.get(self.next).filter(|span| span.start <= ts).map(|span| span.phase)
+        self.spans.get(self.next).copied().filter(|span| span.start <= ts)
     }
 }
 
@@ -358,7 +374,7 @@ impl Walk {
 
     fn add(&mut self, phase: PhaseKind, start: i64, end: i64) {
         if start < end {
-            self.spans.push(PhaseSpan { phase, start, end });
+            self.spans.push(PhaseSpan::new(phase, start, end));
         }
     }
 }
@@ -459,6 +475,10 @@ mod tests {
         }
     }
 
+    fn ready<const N: usize>(spans: [(i64, i64); N]) -> Vec<PhaseSpan> {
+        spans.map(|(start, end)| PhaseSpan::new(PhaseKind::CpuWait, start, end)).to_vec()
+    }
+
     fn blocked(from: i64, to: i64) -> Blocked {
         Blocked { from, to, is_woken: true, other_complete: None }
     }
@@ -488,7 +508,7 @@ mod tests {
         assert_eq!(phases(Evidence { bios: bios.clone(), ..Evidence::default() }, &[]), expected);
         // The thread ran until it was blocked at 155, so it was filling the third bio.
         let evidence =
-            Evidence { bios, blocked: vec![blocked(155, 610)], runnable: vec![(610, 640)], ..Evidence::default() };
+            Evidence { bios, blocked: vec![blocked(155, 610)], runnable: ready([(610, 640)]), ..Evidence::default() };
         let expected = [
             ("before submit", 0, 100),
             ("submit", 100, 150),
@@ -522,10 +542,10 @@ mod tests {
 
     #[test]
     fn a_wait_is_split_at_the_steps_of_its_commit_and_ends_where_the_thread_could_run() {
-        let part = |phase, start, end| PhaseSpan { phase, start, end };
+        let part = |phase, start, end| PhaseSpan::new(phase, start, end);
         let evidence = Evidence {
             bios: vec![bio(50, 60, 200)],
-            runnable: vec![(200, 220), (800, 850)],
+            runnable: ready([(200, 220), (800, 850)]),
             commit_parts: vec![
                 part(PhaseKind::EarlierCommit, 300, 400),
                 part(PhaseKind::CommitStart, 400, 410),
@@ -617,7 +637,7 @@ mod tests {
                 FolioWait { from: 0, to: 200, other_complete: Some(150) },
                 FolioWait { from: 250, to: 400, other_complete: None },
             ],
-            commit_parts: commit_parts.map(|(phase, start, end)| PhaseSpan { phase, start, end }).to_vec(),
+            commit_parts: commit_parts.map(|(phase, start, end)| PhaseSpan::new(phase, start, end)).to_vec(),
             ..Evidence::default()
         };
         let waits = [wait(WaitKind::CommitWait, 400, 900)];
@@ -632,7 +652,7 @@ mod tests {
         assert_eq!(of(evidence, frame), unknown);
         // A thread that is not ready, although the commit is over, has yet to be woken.
         frame.knows_state = true;
-        let parts = commit_parts.map(|(phase, start, end)| PhaseSpan { phase, start, end }).to_vec();
+        let parts = commit_parts.map(|(phase, start, end)| PhaseSpan::new(phase, start, end)).to_vec();
         let known = [("commit logging", 400, 600), ("commit wait", 600, 900), ("after completion", 900, 1000)];
         assert_eq!(of(Evidence { commit_parts: parts, ..Evidence::default() }, frame), known);
     }
@@ -644,6 +664,6 @@ mod tests {
         let frame = Frame { start: 0, end: 1000, begun: None, done: None, knows_state: false, knows_bios: true };
         let mut found = Vec::new();
         find(&mut evidence, &[], frame, &mut found);
-        assert_eq!(found, [PhaseSpan { phase: PhaseKind::Writeback, start: 300, end: 1000 }]);
+        assert_eq!(found, [PhaseSpan::new(PhaseKind::Writeback, 300, 1000)]);
     }
 }

@@ -2,12 +2,13 @@
 
 use super::Pairer;
 use super::phases::{Blocked, Evidence, FolioWait};
+use super::stores::cpus::CpuBefore;
 use super::stores::journals::STEPS;
 use super::stores::slots::RequestSlot;
-use super::stores::threads::{CpuBefore, State, add};
+use super::stores::threads::{State, add};
 use crate::event::{Event, ThreadEvent, WaitKind};
-use crate::names::{NameId, Names};
-use crate::rows::PhaseKind;
+use crate::names::Names;
+use crate::rows::{CpuUser, PhaseKind};
 
 /// Names of threads that the input is said to have.
 const SAID_NAMES: usize = 3;
@@ -20,11 +21,13 @@ impl Pairer {
         match thread {
             ThreadEvent::Switch { from, is_runnable, to } => {
                 self.phases_seen.states = true;
+                let user = self.cpu_user(e, from);
+                self.cpus.switch(e.ts, user, is_runnable, to);
                 if let Some(slot) = self.tasks.watched(from, e.ts) {
                     self.requests[slot].watch.has_switched = true;
                     let next = if is_runnable { State::Runnable } else { State::Blocked };
                     if self.requests[slot].watch.state == State::Running {
-                        self.leave_state(slot, e.ts, next);
+                        _ = self.leave_state(slot, e.ts, next);
                     } else if self.phases_seen.switches_in {
                         self.requests[slot].lose_state(e.ts, next);
                     } else {
@@ -38,25 +41,28 @@ impl Pairer {
                     if watch.state == State::Blocked && watch.was_woken_before() {
                         watch.state = State::Runnable;
                     }
-                    let since = watch.since.filter(|_| watch.state == State::Runnable && !watch.is_doubtful);
-                    if let Some(since) = since {
-                        let name = if self.tasks.id_of(e) == from { e.comm } else { NameId::NONE };
-                        self.cpu_before.add(from, name, e.ts - since);
-                    }
                     if self.requests[slot].watch.state == State::Running || self.requests[slot].watch.is_doubtful {
                         self.requests[slot].lose_state(e.ts, State::Running);
                     } else {
-                        self.leave_state(slot, e.ts, State::Running);
+                        _ = self.leave_state(slot, e.ts, State::Running);
                     }
                 }
             }
             ThreadEvent::Wake { thread } => {
+                let waker = self.tasks.id_of(e);
+                self.cpus.runs(waker);
+                self.cpus.wake(e.ts, thread);
                 if let Some(slot) = self.tasks.open_request(thread) {
                     self.phases_seen.wakes = true;
                     match self.requests[slot].watch.state {
                         State::Running => self.requests[slot].watch.woken = Some(e.ts),
                         State::Runnable => {}
-                        State::Blocked => self.leave_state(slot, e.ts, State::Runnable),
+                        State::Blocked => {
+                            let since = self.leave_state(slot, e.ts, State::Runnable);
+                            for wait in self.cpus.waits_within(waker, since, e.ts) {
+                                add(&mut self.requests[slot].evidence.behind, wait);
+                            }
+                        }
                     }
                 }
             }
@@ -78,14 +84,28 @@ impl Pairer {
         }
     }
 
-    /// A thread passes to another state.
-    fn leave_state(&mut self, slot: RequestSlot, ts: i64, next: State) {
+    /// Who leaves a CPU at a switch. Some formats report it as an event of another thread, which does not say its name.
+    fn cpu_user(&self, e: &Event, tid: u32) -> CpuUser {
+        if self.tasks.id_of(e) != tid {
+            return CpuUser { tid, ..CpuUser::UNKNOWN };
+        }
+        let process = self.process(e.pid);
+        CpuUser { tid, pid: e.pid, comm: e.comm, process: process.name, cgroup: process.cgroup, ..CpuUser::UNKNOWN }
+    }
+
+    /// A thread passes to another state. Returns since when it had that before.
+    fn leave_state(&mut self, slot: RequestSlot, ts: i64, next: State) -> i64 {
         let open = &mut self.requests[slot];
         let start = open.row.start.unwrap_or(open.row.first_event);
         let (before, since) = open.watch.change_state(ts, next, start);
         match before {
             State::Running => {}
-            State::Runnable => add(&mut open.evidence.runnable, (since, ts)),
+            State::Runnable => {
+                for wait in self.cpus.wait_of(open.task, since, ts) {
+                    self.cpu_before.add(&wait);
+                    add(&mut open.evidence.runnable, wait);
+                }
+            }
             State::Blocked => {
                 let file = (open.row.dev, open.row.ino);
                 let other_complete = self.file_completions.of_others(file, open.row.sync_id, since);
@@ -93,6 +113,7 @@ impl Pairer {
                 add(&mut open.evidence.blocked, Blocked { from: since, to: ts, is_woken, other_complete });
             }
         }
+        since
     }
 
     /// A request ends, so its thread runs. If the log has recorded no event of a kind until now, it does not record that kind, and has lost none.

@@ -111,6 +111,12 @@ pub const PHASE: &[(&str, Type)] = &[
     ("phase", Type::Text),
     ("ts_ns", Type::Int),
     ("dur_ns", Type::Int),
+    ("cpu_tid", Type::Int),
+    ("cpu_pid", Type::Int),
+    ("cpu_comm", Type::Text),
+    ("cpu_process", Type::Text),
+    ("cpu_cgroup", Type::Text),
+    ("cpu_confidence", Type::Text),
 ];
 
 pub const JOURNAL: &[(&str, Type)] = &[

@@ -309,6 +309,15 @@ impl PhaseKind {
         Self::Residue,
     ];
 
+    /// Whether the thread waits for the work of another thread, which needs a CPU for it.
+    pub(crate) fn needs_other_thread(self) -> bool {
+        match self {
+            Self::EarlierCommit | Self::CommitStart | Self::CommitStep(_) | Self::Completion => true,
+            Self::Wait(wait) => matches!(wait, WaitKind::CommitWait | WaitKind::FastCommitWait),
+            _ => false,
+        }
+    }
+
     /// Returns the phase of a name.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         let of_waits = WaitKind::ALL.into_iter().map(Self::Wait);
@@ -338,12 +347,61 @@ impl PhaseKind {
     }
 }
 
+/// A thread that had a CPU while the thread of a request waited for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuUser {
+    /// 0: nobody, although the thread could run.
+    pub tid: u32,
+    pub pid: u32,
+    pub comm: NameId,
+    pub process: NameId,
+    pub cgroup: NameId,
+    /// The switch to it is recorded, and not only the one from it.
+    pub confidence: Confidence,
+}
+
+impl CpuUser {
+    pub const UNKNOWN: Self = Self {
+        tid: UNKNOWN_TASK,
+        pid: UNKNOWN_TASK,
+        comm: NameId::NONE,
+        process: NameId::NONE,
+        cgroup: NameId::NONE,
+        confidence: Confidence::Exact,
+    };
+
+    pub fn is_known(&self) -> bool {
+        self.tid != UNKNOWN_TASK
+    }
+
+    pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        [self.comm, self.process, self.cgroup].into_iter().for_each(f);
+    }
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("cpu_tid", Value::task(self.tid));
+        f("cpu_pid", Value::task(self.pid));
+        f("cpu_comm", Value::name(self.comm));
+        f("cpu_process", Value::name(self.process));
+        f("cpu_cgroup", Value::name(self.cgroup));
+        f("cpu_confidence", if self.is_known() { Value::Word(self.confidence.name()) } else { Value::Null });
+    }
+}
+
 /// A part of a request that one phase explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSpan {
     pub phase: PhaseKind,
     pub start: i64,
     pub end: i64,
+    /// Who had the CPU in a wait for one.
+    pub cpu: CpuUser,
+}
+
+impl PhaseSpan {
+    pub const fn new(phase: PhaseKind, start: i64, end: i64) -> Self {
+        Self { phase, start, end, cpu: CpuUser::UNKNOWN }
+    }
 }
 
 /// A phase of a request. The residue is one of them, and the last one; it may consist of several pieces.
@@ -356,6 +414,14 @@ pub struct Phase {
     /// `None` for a residue in several pieces, and for one of length 0.
     pub start: Option<i64>,
     pub dur: i64,
+    pub cpu: CpuUser,
+}
+
+impl Phase {
+    pub fn of(sync_id: u64, number: u64, span: &PhaseSpan) -> Self {
+        let PhaseSpan { phase, start, end, cpu } = *span;
+        Self { sync_id, number, phase, start: Some(start), dur: end - start, cpu }
+    }
 }
 
 /// One pass through a file system's sync function.
@@ -472,13 +538,7 @@ impl Request {
     /// Its phases, whose lengths add up to the time from its start to its end. None if one of these is missing.
     pub fn phase_rows(&self) -> impl Iterator<Item = Phase> {
         let sync_id = self.sync_id;
-        let spans = self.phases.iter().zip(1..).map(move |(span, number)| Phase {
-            sync_id,
-            number,
-            phase: span.phase,
-            start: Some(span.start),
-            dur: span.end - span.start,
-        });
+        let spans = self.phases.iter().zip(1..).map(move |(span, number)| Phase::of(sync_id, number, span));
         spans.chain(self.phase_bounds().map(|bounds| self.residue_phase(bounds)))
     }
 
@@ -499,6 +559,7 @@ impl Request {
             phase: PhaseKind::Residue,
             start: one,
             dur,
+            cpu: CpuUser::UNKNOWN,
         }
     }
 
@@ -702,6 +763,7 @@ impl Row for Phase {
         f("phase", Value::Word(self.phase.name()));
         f("ts_ns", Value::int(self.start));
         f("dur_ns", Value::Int(self.dur));
+        self.cpu.visit(f);
     }
 }
 

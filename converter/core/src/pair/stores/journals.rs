@@ -114,7 +114,7 @@ impl Journals {
         let mut add = |phase, from: i64, to: i64| {
             let (start, end) = (from.max(wait.start), to.min(wait.end));
             if start < end {
-                parts.push(PhaseSpan { phase, start, end });
+                parts.push(PhaseSpan::new(phase, start, end));
             }
         };
         // Until when the time before the commit is explained, and the transaction whose commit may come next.
@@ -151,11 +151,11 @@ impl Commit {
             let &[Some(begin), Some(end)] = pair else { continue };
             let (from, to) = (begin.max(wait.start), end.min(wait.end));
             if from < to {
-                parts.push(PhaseSpan { phase: PhaseKind::CommitStep(*step), start: from, end: to });
+                parts.push(PhaseSpan::new(PhaseKind::CommitStep(*step), from, to));
             }
         }
         if let Some(start) = self.end.map(|end| end.max(wait.start)).filter(|&start| start < wait.end) {
-            parts.push(PhaseSpan { phase: PhaseKind::Residue, start, end: wait.end });
+            parts.push(PhaseSpan::new(PhaseKind::Residue, start, wait.end));
         }
     }
 }

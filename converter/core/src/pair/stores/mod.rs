@@ -5,6 +5,7 @@ pub(super) mod bios;
 pub(super) mod block_layer;
 pub(super) mod block_requests;
 pub(super) mod commits;
+pub(super) mod cpus;
 pub(super) mod damaged;
 pub(super) mod ends;
 pub(super) mod file_ops;

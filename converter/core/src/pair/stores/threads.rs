@@ -2,7 +2,6 @@
 
 use crate::collections::Map;
 use crate::event::Dev;
-use crate::names::NameId;
 
 /// Spans of one kind that are kept of a request. It loses the further ones, which become residue.
 const MAX_SPANS: usize = 1 << 16;
@@ -91,27 +90,6 @@ impl FileCompletions {
     pub(in crate::pair) fn of_others(&self, file: (Dev, u64), sync_id: u64, since: i64) -> Option<i64> {
         let &(ts, owner) = self.0.get(&file)?;
         (ts > since && owner != Some(sync_id)).then_some(ts)
-    }
-}
-
-/// Names of threads whose time is kept.
-const MAX_NAMES: usize = 1 << 12;
-
-/// Who had the CPU on which a thread that syncs ran next, while that thread was ready to run.
-#[derive(Debug, Default)]
-pub(in crate::pair) struct CpuBefore {
-    pub(in crate::pair) by_name: Map<NameId, i64>,
-    /// Nobody: the thread was held back although a CPU was free.
-    pub(in crate::pair) idle_ns: i64,
-}
-
-impl CpuBefore {
-    pub(in crate::pair) fn add(&mut self, from: u32, name: NameId, ns: i64) {
-        if from == 0 {
-            self.idle_ns += ns;
-        } else if self.by_name.len() < MAX_NAMES || self.by_name.contains_key(&name) {
-            *self.by_name.entry(name).or_default() += ns;
-        }
     }
 }
 

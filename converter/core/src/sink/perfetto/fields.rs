@@ -21,6 +21,8 @@ pub(super) struct AnnotationNames {
     pub(super) wait: Columns,
     pub(super) commit: Columns,
     pub(super) write_wait: Columns,
+    /// Interned when the first phase appears that has some.
+    pub(super) phase: Option<Columns>,
     /// Interned when the first operation on files appears.
     pub(super) file_op: Option<Columns>,
     pub(super) call_ts: u64,
@@ -72,6 +74,7 @@ impl AnnotationNames {
             wait,
             commit,
             write_wait,
+            phase: None,
             file_op: None,
             call_ts: single,
             open: single + 1,

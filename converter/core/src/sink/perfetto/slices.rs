@@ -2,7 +2,7 @@
 
 use super::bios::file_of;
 use super::fields::{
-    colour, coloured_head, counters, failed, flows, head, row, row_values, string_value, text_value, value,
+    Columns, colour, coloured_head, counters, failed, flows, head, row, row_values, string_value, text_value, value,
 };
 use super::proto::{fixed64, uint};
 use super::{PerfettoTrace, human};
@@ -11,7 +11,7 @@ use crate::event::{NO_ID, Op, WaitKind};
 use crate::names::{NameId, Names};
 use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
 use crate::rows::{
-    Call, Confidence, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns, values,
+    Call, Confidence, Missing, Phase, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns, values,
 };
 use crate::sink::{Group, GroupRequest};
 use crate::trace_layout::fields::event;
@@ -317,9 +317,17 @@ impl PerfettoTrace {
         if waits.show(span) {
             return Ok(());
         }
+        let columns = match self.names.phase {
+            _ if !span.cpu.is_known() => Columns::default(),
+            Some(columns) => columns,
+            None => *self.names.phase.insert(Columns::of::<Phase>(&mut self.interner, &["sync_id", "number", "phase"])),
+        };
         self.event(span.start, track, event::SLICE_BEGIN, |b, interner, _| {
             coloured_head(b, Category::Phase, span.phase.name(), interner);
             flows(b, arrows);
+            if span.cpu.is_known() {
+                row(b, &Phase::of(0, 0, span), columns, interner, names);
+            }
         })?;
         self.end(span.end, track, &[])
     }
@@ -426,7 +434,7 @@ fn residue_of_waits(request: &Request) -> Vec<PhaseSpan> {
                 break;
             }
             if open > 0 {
-                pieces.push(PhaseSpan { phase: PhaseKind::Residue, start: reached, end: until });
+                pieces.push(PhaseSpan::new(PhaseKind::Residue, reached, until));
             }
             reached = until;
         }

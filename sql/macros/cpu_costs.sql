@@ -1,0 +1,64 @@
+-- What waits for a CPU cost syncs.
+--
+-- While the device works for the sync or for a commit, a thread that gets its
+-- CPU sooner may only wait longer for the device, so that time costs nothing.
+--
+-- Result: a row for each such wait of a sync for the CPU of another party, with
+--   run, sync_id, ts_ns, dur_ns  Of the wait.
+--   party, kind  Who had the CPU.
+--   cost_ns      The rest of the time.
+--   sure_ns      That of it in which the device worked for nobody. 0 if it is
+--                only inferred who had the CPU.
+--
+-- Example: SELECT party, SUM(cost_ns)
+--   FROM cpu_costs!(cpu_users!(), sync, party, use) GROUP BY party
+CREATE PERFETTO MACRO cpu_costs(
+  -- Table with the columns of cpu_users!.
+  users TableOrSubquery,
+  -- Table of syncs with `run`, `sync_id`, `place`, `party`.
+  syncs TableOrSubquery,
+  -- Table with the columns of parties!.
+  parties TableOrSubquery,
+  -- Table with the columns of device_use!, with `run` and `place`.
+  uses TableOrSubquery
+)
+RETURNS TableOrSubquery
+AS
+(
+  WITH
+    _wait AS MATERIALIZED (
+      SELECT
+        of!(_sync, (run, place, sync_id)),
+        of!(_user, (ts_ns, dur_ns, is_exact)),
+        of!(_party, (party, kind)),
+        _user.ts_ns AS _at_ns,
+        _sync.party AS _waiter
+      FROM $users AS _user
+      JOIN $syncs AS _sync USING (run, sync_id)
+      JOIN $parties AS _party USING (run, owner)
+      WHERE _party.party <> _sync.party
+    ),
+    _used AS (
+      SELECT
+        run, sync_id, _at_ns,
+        SUM(common_ns) AS _all_ns,
+        SUM(CASE
+          WHEN party = _waiter OR of_log = 1 THEN common_ns
+          ELSE 0
+        END) AS _own_ns
+      FROM common_time!(
+        _wait,
+        (SELECT * FROM $uses WHERE state = 'working'),
+        (sync_id, _waiter, _at_ns),
+        (party, of_log),
+        (run, place)
+      ) AS _common
+      GROUP BY run, sync_id, _at_ns
+    )
+  SELECT
+    of!(_wait, (run, sync_id, ts_ns, dur_ns, party, kind)),
+    _wait.dur_ns - COALESCE(_own_ns, 0) AS cost_ns,
+    is_exact * (_wait.dur_ns - COALESCE(_all_ns, 0)) AS sure_ns
+  FROM _wait
+  LEFT JOIN _used USING (run, sync_id, _at_ns)
+);
