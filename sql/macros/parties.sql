@@ -60,7 +60,6 @@ AS
     UNION ALL
     SELECT run, owner, process, cgroup, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM $users
-    WHERE owner IS NOT NULL
   ) AS _deed
   GROUP BY run, owner
 );

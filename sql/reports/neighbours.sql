@@ -30,13 +30,14 @@
 -- device, the owner of such data holds the threads and the commits, which
 -- counts for waits for a commit, a lock or a CPU.
 --
--- Where switches of threads are recorded, it is known who had the CPU while a
--- thread that syncs was ready, or while the thread was ready that then woke it,
--- such as that of the journal. Not to blame are threads of the kernel, which
--- may work for anybody, the own process, and an idle CPU. Nobody is to blame
--- either while the device works for the sync or for a commit, because the
--- thread would only wait longer for that, and in a control group whose CPU time
--- is limited (cpu.max), because the limit may hold its threads back.
+-- Where switches of threads are recorded, it is known which program had the
+-- CPU while a thread that syncs was ready, or while the thread was ready that
+-- then woke it, such as that of the journal. Nobody is to blame while the
+-- device works for the sync or for a commit, because the thread would only wait
+-- longer for that. Nor is anybody in a control group whose CPU time is limited
+-- (cpu.max), because the limit may hold its threads back. Where the switch to
+-- the program is not recorded, only time counts in which the device does
+-- nothing.
 --
 -- The cost is an estimate, because it takes for granted that a sync would have
 -- been shorter by what the device did for somebody else. low_ns and high_ns
@@ -133,10 +134,10 @@
 --                     worked for its data or its commits; or for a lock, or
 --                     for an earlier commit that its sync started.
 --   cache_flush_ns  ns   Way: the others waited for a cache flush.
---   cpu_ns     ns     Way: the others waited for a CPU that it had. Where the
---                     kernel had it, or nobody knows who, and while they
---                     waited for a worker, it is inferred that these were busy
---                     for the owner for whom the device works.
+--   cpu_ns     ns     Way: the others waited for a CPU that it had. Where a
+--                     thread of the kernel had it, or one of their own, and
+--                     while they waited for a worker of the file system, it is
+--                     inferred that this was for whom the device works.
 --   bios       count  Number of its bios.
 --   bytes      bytes  Their size.
 --   sync_id    id     The sync that it delayed most.
@@ -228,15 +229,13 @@ WITH
     LEFT JOIN earlier
       ON span.phase = 'earlier commit'
       AND same!(earlier, span, (run, sync_id, ts_ns))
-    LEFT JOIN competitor ON same!(competitor, span, (run, sync_id, ts_ns))
-    LEFT JOIN cpu_user
-      ON span.phase = 'cpu wait'
-      AND same!(cpu_user, span, (run, sync_id, ts_ns))
+    LEFT JOIN competitor
+      ON is_exact = 1
+      AND same!(competitor, span, (run, sync_id, ts_ns))
     WHERE
       sync.is_meant = 1
       AND earlier.run IS NULL
       AND competitor.run IS NULL
-      AND cpu_user.run IS NULL
       AND span.dur_ns > 0
       AND way_of_phase!(span.phase) IS NOT NULL
       AND (span.phase <> 'before submit' OR span.dur_ns >= 1000000)

@@ -896,7 +896,7 @@ def _neighbours(answer: Answer) -> str:
 
 def _nobody(neighbours: Sequence[Row], whole: int) -> str:
     """Says that no neighbour had a part of the time that is worth a line, and what one may have had all the same."""
-    said = "nobody who is recorded delayed these syncs at the device, in the journal or by taking their CPU by 1 % of their time"
+    said = "nobody who is recorded delayed these syncs at the device or in the journal by 1 % of their time"
     # A thread of the kernel meets many syncs that it works for, and so does a program that only now and then computes.
     worth = [
         row

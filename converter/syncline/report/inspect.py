@@ -121,6 +121,7 @@ INSTEAD = {
     ("files", "path"): "ino",
     ("files", "pid"): "tid",
     ("neighbours", "cgroup"): "comm",
+    ("neighbours", "pid"): "comm",
     ("neighbours", "process"): "comm",
     ("parallel", "dev"): "path",
     ("parallel", "ino"): "path",
