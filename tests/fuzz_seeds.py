@@ -97,6 +97,8 @@ FORMATS = (
     "ftrace",
     "perf",
     "perf-trace",
+    "slower",
+    "syncsnoop",
     "strace",
     "blkparse",
     "bpftrace",
@@ -313,6 +315,60 @@ def perf_traces() -> dict[str, bytes]:
     return seeds
 
 
+def slowers() -> dict[str, bytes]:
+    """Recordings of the tables of slow calls, and a line of each kind."""
+    lines = [
+        "Tracing ext4 operations slower than 10 ms... Hit Ctrl-C to end.",
+        "TIME     COMM             PID     T BYTES   OFF_KB   LAT(ms) FILENAME",
+        "23:59:59 Web Content      2211    F LL_MAX  0          61.22 two  blanks",
+        "00:00:01 postgres         2211    R -11     4        5000.00 a",
+        "Tracing XFS operations",
+        "TIME     COMM           PID    T BYTES   OFF_KB   LAT(ms) FILENAME",
+        "00:00:02 a 7 S 0 0 0.01 2211   S 4294967291 0          61.22 wal",
+        "00:00:02 db 7 W 4096 8 0.50 wal",
+        "lost 7 events on CPU #1",
+    ]
+    csv = [
+        "ENDTIME_us,TASK,PID,TYPE,BYTES,OFFSET_b,LATENCY_us,FILE",
+        "87847348,postgres,2211,S,0,0,61220,0000000100000001",
+        "ENDTIME_ns,TASK,PID,TYPE,BYTES,OFFSET_b,LATENCY_us,FILE",
+        "87847348000,a,b,2211,F,LL_MAX,0,61220,1,2,S,3",
+        "Possibly lost 3 samples",
+    ]
+    seeds = {
+        "lines": ("\n".join(lines) + "\n").encode(),
+        "csv": ("\n".join(csv) + "\n").encode(),
+    }
+    for file in sorted((DATA.parent / "slower").glob("*.txt")):
+        seeds[file.stem] = file.read_bytes()[:MAX_BYTES]
+    return seeds
+
+
+def syncsnoops() -> dict[str, bytes]:
+    """Recordings of syncsnoop, and a line of each kind."""
+    lines = [
+        "Attaching 7 probes...",
+        "Tracing sync syscalls... Hit Ctrl-C to end.",
+        "TIME      PID    COMM             EVENT",
+        "23:59:59  27933  a b 7 S 0        tracepoint:syscalls:sys_enter_sync_file_range2",
+        "00:00:01  27933  sync             tracepoint:syscalls:sys_enter_sync",
+        "Lost 7 events",
+    ]
+    since_boot = [
+        "TIME(s)            COMM             CALL",
+        "1173253.856512000  worker           fdatasync       ",
+        "16458.148611000    sync()",
+        "Lost 3 events on CPU #1!",
+    ]
+    seeds = {
+        "lines": ("\n".join(lines) + "\n").encode(),
+        "since-boot": ("\n".join(since_boot) + "\n").encode(),
+    }
+    for file in sorted((DATA.parent / "syncsnoop").glob("*.txt")):
+        seeds[file.stem] = file.read_bytes()[:MAX_BYTES]
+    return seeds
+
+
 def blkparses() -> dict[str, bytes]:
     """Heads and ends of blkparse's output, and a line of each kind."""
     lines = [
@@ -460,6 +516,8 @@ def round_trips() -> dict[str, bytes]:
         "ftrace": ftraces(),
         "perf": perfs(),
         "perf-trace": perf_traces(),
+        "slower": slowers(),
+        "syncsnoop": syncsnoops(),
         "function-graph": function_graphs(),
         "strace": straces(),
         "blkparse": blkparses(),
@@ -538,6 +596,8 @@ def main(folder: Path) -> None:
         ("source_blkparse", blkparses()),
         ("source_perf_trace", perf_traces()),
         ("source_function_graph", function_graphs()),
+        ("source_slower", slowers()),
+        ("source_syncsnoop", syncsnoops()),
     ):
         (folder / target).mkdir(parents=True, exist_ok=True)
         options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")

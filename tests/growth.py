@@ -358,6 +358,23 @@ def _perf_trace(n: int) -> list[str | bytes]:
     return ["".join([*begun, *ended])]
 
 
+def _slower(n: int) -> list[str | bytes]:
+    """Slow syncs of many processes, files and hours."""
+    rows = (
+        f"{i // 60 % 24:02}:{i % 60:02}:00 db {i % 4_000_000} S 0 0 {i}.00 file{i}\n" for i in range(n)
+    )
+    return ["Tracing ext4 operations slower than 10 ms\n" + "".join(rows)]
+
+
+def _syncsnoop(n: int) -> list[str | bytes]:
+    """Calls of many processes over many days."""
+    rows = (
+        f"{i // 60 % 24:02}:{i % 60:02}:00  {i % 4_000_000} db tracepoint:syscalls:sys_enter_fsync\n"
+        for i in range(n)
+    )
+    return ["TIME      PID    COMM             EVENT\n" + "".join(rows)]
+
+
 def _recorders(n: int, lost: bool) -> list[str | bytes]:
     """The ring buffer and strace record the same calls. With `lost`, the ring buffer lost the calls of one thread after the first one."""
     ring = ["# tracer: nop"]
@@ -576,6 +593,8 @@ CASES = {
     "inputs": Case(_pieces, limit=2.0),
     "calls of perf trace": Case(_perf_trace),
     "functions of many threads": Case(_function_graph),
+    "slow calls of many processes": Case(_slower),
+    "calls of syncsnoop": Case(_syncsnoop),
     "two recorders": Case(lambda n: _recorders(n, lost=False), flags="joined"),
     "two recorders, one of which lost events": Case(
         lambda n: _recorders(n, lost=True), flags="joined"
@@ -593,6 +612,8 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
         fuzz_seeds.perfs,
         fuzz_seeds.perf_traces,
         fuzz_seeds.function_graphs,
+        fuzz_seeds.slowers,
+        fuzz_seeds.syncsnoops,
         fuzz_seeds.bpftrace_jsons,
         fuzz_seeds.write_texts,
     )

@@ -23,6 +23,7 @@ RECORDINGS = {
     "function_graph": "function-graph/ext4.txt",
     "strace": "strace/small4.log",
     "perf trace": "perf-trace/all.txt",
+    "slow calls": "slower/libbpf-ext4.txt",
 }
 _SHOWN = {"full": "yes", "part": "part", "no": ""}
 

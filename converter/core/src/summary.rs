@@ -67,11 +67,12 @@ impl Summary {
     /// Whether the recorder shows syncs, as far as its events say. One that only follows the block layer or a journal sees none, so a
     /// count of 0 would be no finding.
     pub(crate) fn records_syncs(&self) -> bool {
-        const OF_SYNCS: [&str; 11] = [
+        const OF_SYNCS: [&str; 12] = [
             "call_enter",
             "call_exit",
             "sync_start",
             "sync_end",
+            "sync_done",
             "bio_add_folio",
             "bio_submit",
             "bio_complete",

@@ -324,6 +324,8 @@ impl<'a> Checker<'a> {
             assert!(gaps || ids.iter().copied().eq(1..=ids.len() as u64), "{what} has gaps: {ids:?}");
         }
         let [calls, exits, starts, _, submits, completes, ends, ..] = ledger.kinds;
+        // A sync that is reported when it is over has both.
+        let (starts, ends) = (starts + ledger.kinds[26], ends + ledger.kinds[26]);
         assert_eq!(self.kinds[0], calls, "calls");
         // An exit without an entry may say which requests have lost their call.
         let used_exits = self.kinds[1] + self.untimed + count(Reason::UnmatchedExit);
@@ -574,6 +576,7 @@ impl Plain {
                 Kind::SyncEnd { id, ret, fs, dev, ino, datasync } => {
                     format!("{id} {ret} {:?} {dev} {ino} {datasync:?}", name(fs))
                 }
+                Kind::SyncDone { dur, fs, path, ret } => format!("{dur} {:?} {ret:?}", [fs, path].map(name)),
                 Kind::Probe(Probe::SyncEnter { path, fs, function, scope, dev, ino, generation, datasync, .. }) => {
                     let texts = [path, fs, function].map(name);
                     format!("{texts:?} {scope:?} {dev} {ino} {generation} {datasync:?}")

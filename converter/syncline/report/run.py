@@ -13,7 +13,7 @@ from syncline.engine.columns import WITH_TABLES, ColumnsEngine
 from syncline.engine.expanded import expanded
 from syncline.engine.staged import Staged, staged, staged_for_memory
 
-from . import catalogue, failures
+from . import catalogue, covered, failures
 from .sql_hints import hint
 from .tables import NAMESPACE, SqlEngine, include, wanted
 
@@ -52,6 +52,10 @@ _LACKING_BIOS = "SELECT DISTINCT fs FROM syncline_sync WHERE incomplete = 'bio'"
 _STRIPES = (
     "; all are of btrfs: with RAID5 or RAID6 nothing is lost, because it submits stripes instead, as"
     " bios without a sync"
+)
+_COVERED = (
+    "SELECT DISTINCT key, value FROM syncline_meta"
+    f" WHERE key IN ({', '.join(map(repr, covered.KEYS))}) ORDER BY key, value"
 )
 # Columns that files lack, the number of runs that lack them, and of all runs.
 _LACKING = (
@@ -251,7 +255,7 @@ def statements(reports: Iterable[str]) -> list[str]:
     """
     facts = ("request_filter", "tables")
     said = [_NUMBERS, _LOST, _LACKING, _LACKING_BIOS, _edges(), _failures(), _reads()]
-    said += map(_values_of, facts)
+    said += [*map(_values_of, facts), _COVERED]
     return said + [catalogue.load(name).sql for name in reports]
 
 
@@ -296,6 +300,9 @@ def caveats(engine: SqlEngine, sql: str | None = None, *, says_failures: bool = 
             )
     if filters:
         found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))
+    found += covered.sentences(
+        (str(key), str(value)) for key, value in run_query(engine, _COVERED).rows
+    )
     lacking = run_query(engine, _LACKING).rows
     for columns, lack, runs in lacking:
         text = f"columns are missing and treated as unknown: {columns}"

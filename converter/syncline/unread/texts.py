@@ -165,7 +165,7 @@ KINDS = (
         (r"^\d+ \d\d:\d\d:\d\d\.\d+ \d+ \S.*? \(\d+(?:[.:]\d+)*\) [<>] \w+",),
     ),
     Kind(
-        "a table of fsyncsnoop or syncsnoop, which trace the latency of calls",
+        "a table of fsyncsnoop, which traces the latency of calls",
         "how long each fsync took, for which thread and file",
         "when it began, or what it waited for",
         _RECORD,
@@ -183,14 +183,11 @@ KINDS = (
         looks_like_log=True,
     ),
     Kind(
-        "a table of a tool that traces latencies, such as ext4slower or fileslower",
-        "which calls took longer than a limit, for which thread and file",
-        "how many were faster, or what a slow fsync waited for",
+        "a table of fileslower, which lists slow reads and writes",
+        "which reads and writes took longer than a limit, for which thread and file",
+        "how long an fsync took, or what it waited for",
         _RECORD,
-        (
-            r"^\s*TIME(?:\(s\))?\s+COMM\s+[PT]ID\s+[TD]\s+BYTES\s+(?:OFF_KB\s+)?LAT\(ms\)",
-            r"^ENDTIME_us,TASK,PID,TYPE,BYTES,OFFSET_b,LATENCY_us,FILE",
-        ),
+        (r"^\s*TIME\(s\)\s+COMM\s+[PT]ID\s+D\s+BYTES\s+LAT\(ms\)",),
     ),
     Kind(
         "a list of samples of threads by xcapture or psn",

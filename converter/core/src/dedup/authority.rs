@@ -401,6 +401,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         | Kind::Thread(_)
         | Kind::FileCall(_)
         | Kind::FileReturn(_)
+        | Kind::SyncDone { .. }
         | Kind::Mark { .. }
         | Kind::Torn { .. }
         | Kind::Other => None,

@@ -300,6 +300,9 @@ pub enum Kind {
     /// The file system's sync function returns. Without an id, the file says which request ends: `ino` is 0 and `dev` unknown where the
     /// source does not record it. `datasync`: `None` where the end does not record it.
     SyncEnd { id: u64, ret: i64, fs: NameId, dev: Dev, ino: u64, datasync: Option<bool> },
+    /// The file system's sync function has returned, by a recorder that reports it only then: the event has both ends, `dur` ns apart. `ret`:
+    /// `None` where the source does not record it.
+    SyncDone { dur: u64, fs: NameId, path: NameId, ret: Option<i64> },
     /// A flusher thread begins background writeback of an inode. Events with this id belong to no request.
     WbStart { id: u64 },
     /// Background writeback of an inode ends.
@@ -371,7 +374,7 @@ impl TornFact {
 }
 
 impl Kind {
-    pub const COUNT: usize = 26;
+    pub const COUNT: usize = 27;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -399,6 +402,7 @@ impl Kind {
         "block_done",
         "file_call",
         "file_return",
+        "sync_done",
     ];
 
     pub fn index(&self) -> usize {
@@ -429,6 +433,7 @@ impl Kind {
             Self::BlockDone { .. } => 23,
             Self::FileCall(_) => 24,
             Self::FileReturn(_) => 25,
+            Self::SyncDone { .. } => 26,
         }
     }
 
@@ -466,7 +471,7 @@ impl Kind {
             }
             Self::Mark { name, .. } => f(name),
             Self::SyncEnd { fs, .. } => f(fs),
-            Self::SyncStart { path, fs, .. } => {
+            Self::SyncStart { path, fs, .. } | Self::SyncDone { path, fs, .. } => {
                 f(path);
                 f(fs);
             }
@@ -529,6 +534,14 @@ impl Kind {
 }
 
 impl Event {
+    /// When what it reports began: before its own time if it reports something that is over.
+    pub fn since(&self) -> i64 {
+        match self.kind {
+            Kind::SyncDone { dur, .. } => self.ts.saturating_sub_unsigned(dur),
+            _ => self.ts,
+        }
+    }
+
     /// Returns the part of an event that identifies it. Names, process and stack are left out, because only one input may know them.
     #[must_use]
     pub fn identity(mut self) -> Self {

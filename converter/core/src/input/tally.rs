@@ -90,13 +90,13 @@ impl InputTally {
         }
         // A torn line is no event, although it says something about others.
         let mut events = batch.events.iter().filter(|event| !matches!(event.kind, Kind::Torn { .. })).peekable();
-        let Some(first) = events.peek().map(|event| event.ts) else { return };
+        let Some(first) = events.peek().map(|event| event.since()) else { return };
         self.head = Box::default();
         let (mut oldest, mut newest) = self.span.unwrap_or((first, first));
         for event in events {
             self.last_event = Some(event.ts);
             self.kinds[event.kind.index()] += 1;
-            oldest = oldest.min(event.ts);
+            oldest = oldest.min(event.since());
             newest = newest.max(event.ts);
         }
         self.span = Some((oldest, newest));

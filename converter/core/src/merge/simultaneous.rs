@@ -272,6 +272,7 @@ fn rank(kind: &Kind) -> u8 {
             | Probe::PageLockEnd,
         ) => 9,
         Kind::SyncEnd { .. }
+        | Kind::SyncDone { .. }
         | Kind::WbEnd { .. }
         | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd | Probe::Write(WriteEvent::End(_))) => 10,
         Kind::CallExit { .. } | Kind::FileReturn(_) | Kind::Probe(Probe::FileReturn(_)) => 11,

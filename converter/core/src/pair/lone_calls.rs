@@ -17,6 +17,7 @@ fn shows_requests(kind: &Kind) -> bool {
     match kind {
         Kind::SyncStart { .. }
         | Kind::SyncEnd { .. }
+        | Kind::SyncDone { .. }
         | Kind::BioAddFolio { .. }
         | Kind::BioSubmit { .. }
         | Kind::BioComplete { .. }

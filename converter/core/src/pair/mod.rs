@@ -295,6 +295,7 @@ impl Pairer {
             Kind::CallExit { .. } => self.call_exit(event, out),
             Kind::SyncStart { .. } => self.sync_start(event, out),
             Kind::SyncEnd { .. } => self.sync_end(event, out),
+            Kind::SyncDone { .. } => self.sync_done(event, out),
             Kind::WbStart { id } => {
                 self.remember_background(id);
                 Ok(())

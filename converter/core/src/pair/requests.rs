@@ -139,6 +139,20 @@ impl Pairer {
         Ok(())
     }
 
+    /// Takes a pass through a sync function whose recorder reports it when it is over. Others of the same process may have run meanwhile, and the
+    /// recorder has reported only those that are over.
+    pub(super) fn sync_done(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
+        let Kind::SyncDone { fs, path, ret, .. } = e.kind else { return Ok(()) };
+        let since = e.since();
+        let slot = self.open_request(e, NO_ID, out)?;
+        self.requests.in_flight += 1;
+        let row = &mut self.requests[slot].row;
+        row.first_event = since;
+        (row.start, row.fs, row.path) = (Some(since), fs, path);
+        row.is_report = true;
+        self.end_request(e, slot, ret, out)
+    }
+
     /// Whether an end without an id is that of a request that the thread has, or has just had, with an id. The start without an id may have been
     /// lost.
     pub(super) fn ends_request_with_id(&mut self, task_id: u32) -> bool {

@@ -290,7 +290,7 @@ impl Adopter<'_> {
         }
         adopted.name(&mut event.comm, batch, names);
         match &mut event.kind {
-            Kind::SyncStart { path, fs, .. } => {
+            Kind::SyncStart { path, fs, .. } | Kind::SyncDone { path, fs, .. } => {
                 adopted.path(path, batch, names);
                 adopted.name(fs, batch, names);
             }

@@ -480,6 +480,8 @@ pub struct Request {
     pub knows_states: bool,
     /// Number of requests in flight right after this one's start and end.
     pub in_flight: (u32, u32),
+    /// Its recorder reports it when it is over, so it is not known how many were in flight.
+    pub is_report: bool,
     /// The device of its bios, and (bios, bytes) in flight on it right after its end, if bios were in flight until then.
     pub device_at_end: Option<(Dev, u32, u64)>,
 }
@@ -526,6 +528,7 @@ impl Request {
             waits_known: (false, false),
             knows_states: false,
             in_flight: (0, 0),
+            is_report: false,
             device_at_end: None,
         }
     }

@@ -30,6 +30,9 @@ pub(super) fn bio_size(text: &[u8]) -> u64 {
 /// The kernel's function that writes the markers of applications, as which the ring buffer prints them.
 pub(super) const MARKER: &[u8] = b"tracing_mark_write";
 
+/// A sync function that has returned, in the low-level log of a recorder that reports nothing before.
+pub(super) const SYNC_DONE: &[u8] = b"sync_done";
+
 /// Returns the name of an extra field in the low-level log: `data_NAME` where NAME is already in use.
 pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
     if COMMON_FIELDS.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
@@ -106,6 +109,8 @@ pub(super) enum EventName {
     /// From stock kernels, which record no request id.
     StartWithoutId,
     EndWithoutId,
+    /// A sync function has returned, by a recorder that reports nothing before.
+    Done,
     /// A commit of the journal's thread, on a stock kernel.
     CommitStart,
     CommitEnd,
@@ -230,6 +235,7 @@ impl EventName {
         match stock(name) {
             Some((event, _)) => Some(event),
             None if name == MARKER => Some(Self::Mark),
+            None if name == SYNC_DONE => Some(Self::Done),
             None => Self::parse(name).or_else(|| Self::of_action(name).map(Self::Block)),
         }
     }

@@ -26,8 +26,11 @@ pub mod perf_script;
 pub mod perf_trace;
 pub mod perfetto;
 mod reserved_names;
+pub mod slower;
 pub mod strace;
+pub mod syncsnoop;
 mod text_lines;
+mod time_of_day;
 mod torn;
 pub mod trace_dat;
 mod tracepoint_text;
@@ -57,6 +60,8 @@ pub static SOURCES: &[&dyn Source] = &[
     &ftrace_text::FtraceText,
     &perf_script::PerfScript,
     &perf_trace::PerfTrace,
+    &slower::Slower,
+    &syncsnoop::SyncSnoop,
     &strace::Strace,
     &blkparse::Blkparse,
     &bpftrace_text::BpftraceText,
@@ -318,6 +323,9 @@ pub fn by_name(sources: &[&'static dyn Source], name: &str) -> Result<&'static d
         .find(|source| source.name() == name || source.earlier_name() == Some(name))
         .ok_or_else(|| Error::UnknownSource { name: name.to_owned(), known: names(sources) })
 }
+
+/// Key of the unit of the times in `syncline_meta`, in ns. An input states one so coarse that nothing can be said of what overlaps.
+const TIME_RESOLUTION: &str = "time_resolution_ns";
 
 /// Lines of other text that a log may begin with.
 const MAX_FOREIGN_LINES: usize = 24;

@@ -385,6 +385,8 @@ impl Tracepoint {
                 };
                 block.kind(event)
             }
+            // No tracepoint: only a table of calls that are over has it.
+            EventName::Done => Kind::Other,
         })
     }
 }

@@ -17,7 +17,9 @@ mod source_perf;
 mod source_perf_data;
 mod source_perf_trace;
 mod source_perfetto;
+mod source_slower;
 mod source_strace;
+mod source_syncsnoop;
 mod source_trace_dat;
 mod writes;
 
@@ -41,8 +43,10 @@ const TARGETS: &[(&str, Target)] = &[
     ("source_perf_data", source_perf_data::run),
     ("source_perf_trace", source_perf_trace::run),
     ("source_perfetto", source_perfetto::run),
+    ("source_slower", source_slower::run),
     ("source_strace", source_strace::run),
     ("source_bpftrace", source_bpftrace::run),
+    ("source_syncsnoop", source_syncsnoop::run),
     ("source_trace_dat", source_trace_dat::run),
     ("writes", writes::run),
 ];

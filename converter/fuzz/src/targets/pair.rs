@@ -134,6 +134,10 @@ fn block_flags(c: u8) -> BioFlags {
 
 /// Any end of a sync.
 fn sync_end(id: u64, c: u8, dev: Dev, texts: [NameId; 4]) -> Kind {
+    if c & 0b11_0000 == 0b11_0000 {
+        let (fs, path) = (texts[usize::from(c >> 1 & 1)], texts[usize::from(c & 1)]);
+        return Kind::SyncDone { dur: u64::from(c & 15) * 1000, fs, path, ret: (c & 1 == 0).then_some(0) };
+    }
     Kind::SyncEnd {
         id,
         ret: i64::from(c) - 5,

@@ -79,6 +79,7 @@ fn plain(event: &Event, names: &Names) -> String {
         Kind::SyncEnd { id, ret, fs, dev, ino, datasync } => {
             format!("{id} {ret} {:?} {dev} {ino} {datasync:?}", text(fs))
         }
+        Kind::SyncDone { dur, fs, path, ret } => format!("{dur} {:?} {ret:?}", [fs, path].map(text)),
         Kind::Mark { phase, name, key } => format!("{phase:?} {:?} {key}", text(name)),
         other => format!("{other:?}"),
     };

@@ -207,7 +207,7 @@ impl PerfettoTrace {
         let left_out = written.left_out();
         // A request without an id and a file system is taken for a call-only one.
         let says_start = request.id == NO_ID && !request.fs.is_some() && request.start.is_some();
-        let is_counted = request.start.is_some() || request.call_only;
+        let is_counted = (request.start.is_some() || request.call_only) && !request.is_report;
         let arrows = arrows.filter(|_| r.bio_ids.len() > MAX_ARROWS).map(|arrows| arrows.bio_ids().collect::<Vec<_>>());
         let arrows = arrows.as_deref().unwrap_or(r.bio_ids);
         let amount = if is_shown { self.amount(request) } else { None };

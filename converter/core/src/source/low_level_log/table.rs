@@ -171,6 +171,7 @@ rows! { Events(EventName):
     }
     tracer { fs "event": FileSystem }
     known { id: NO_ID }, when id == NO_ID;
+    EventName::Done => SyncDone { dur "dur_ns": Unsigned::REQUIRED, ret "ret": AnyRet, fs "fs": Text, path "path": Text };
     EventName::End => SyncEnd { id "id": Id, ret "ret": Ret }
     known { fs: NameId::NONE, dev: Dev::UNKNOWN, ino: 0, datasync: None };
     EventName::AddFolio => BioAddFolio {
@@ -303,7 +304,7 @@ mod tests {
     /// All events with all fields known, then each with one of its fields unknown, and each with none known.
     #[test]
     fn each_field_is_read_as_it_was_written() {
-        let others = [&b"commit_wait_start"[..], b"flush_end", b"sys_enter_fsync", b"exit_msync"];
+        let others = [&b"commit_wait_start"[..], b"flush_end", b"sys_enter_fsync", b"exit_msync", b"sync_done"];
         let mut with_row = 0;
         for name in PATCHED.iter().chain(STOCK).copied().chain(others) {
             // Their log has the name of another file system.
@@ -346,7 +347,7 @@ mod tests {
             with_row += usize::from(tested > 0);
         }
         // 9 of the patch, 8 of the block layer, 5 of jbd2, 4 of file systems, and the others.
-        assert_eq!(with_row, 9 + 8 + 5 + 4 + 4);
+        assert_eq!(with_row, 9 + 8 + 5 + 4 + 5);
     }
 
     #[test]

@@ -21,6 +21,11 @@ pub(super) fn clock_of(head: &[u8]) -> Option<Clock> {
     prefixes(head).find_map(|prefix| prefix.time).map(|time| time.clock)
 }
 
+/// Returns the unit of the first time, in ns.
+pub(super) fn resolution_of(head: &[u8]) -> Option<i64> {
+    prefixes(head).find_map(|prefix| prefix.time).map(|time| time.resolution)
+}
+
 /// Returns whether the lines begin with relative times, which strace right-aligns. A number without a fraction may be a PID in a text that is
 /// indented as a whole.
 pub(super) fn has_aligned_times(head: &[u8]) -> bool {

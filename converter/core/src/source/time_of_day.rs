@@ -1,0 +1,59 @@
+//! Times of day that tools print for each row, without a date.
+
+use super::cursor::{Cursor, whole};
+
+pub(super) const DAY_NS: i64 = 86_400_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// A time that is earlier than the one before by more than this is of the next day.
+const HALF_A_DAY_NS: i64 = DAY_NS / 2;
+
+/// Takes `HH:MM:SS ` from the beginning of a line, in ns since midnight.
+pub(super) fn take(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (time, rest) = text.split_at_checked(8)?;
+    let rest = rest.strip_prefix(b" ")?;
+    let part = |at: usize, below: u64| whole(&time[at..at + 2], Cursor::decimal).filter(|part| *part < below);
+    let is_time = time[2] == b':' && time[5] == b':';
+    // A leap second is printed as 60.
+    let (hours, minutes, seconds) = (part(0, 24)?, part(3, 60)?, part(6, 61)?);
+    is_time.then_some(((hours * 3600 + minutes * 60 + seconds) * SECOND_NS, rest))
+}
+
+/// Makes times of them that go on after midnight, in the order of the rows.
+pub(super) struct Days {
+    last: i64,
+    midnight: i64,
+}
+
+impl Days {
+    /// `midnight`: the time of the midnight before the first row.
+    pub(super) fn new(midnight: i64) -> Self {
+        Self { last: i64::MIN, midnight }
+    }
+
+    pub(super) fn time(&mut self, of_day: i64) -> i64 {
+        if self.last.saturating_sub(self.midnight.saturating_add(of_day)) > HALF_A_DAY_NS {
+            self.midnight = self.midnight.saturating_add(DAY_NS);
+        }
+        self.last = self.midnight.saturating_add(of_day);
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_go_on_after_midnight() {
+        let hour = 3_600_000_000_000;
+        let mut days = Days::new(0);
+        assert_eq!(days.time(23 * hour), 23 * hour);
+        assert_eq!(days.time(hour), 25 * hour);
+        // A clock that was set back a little is no new day.
+        assert_eq!(days.time(hour - 1), 25 * hour - 1);
+        assert_eq!(take(b"23:59:60 x"), Some(((24 * 3600) * SECOND_NS, &b"x"[..])));
+        assert_eq!(take(b"24:00:00 x"), None);
+        assert_eq!(take(b"2a:00:00 x"), None);
+        assert_eq!(take(b"23:59:5"), None);
+    }
+}

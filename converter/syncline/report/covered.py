@@ -1,0 +1,34 @@
+"""What a recorder leaves out by its own rule, which no loss counts, in sentences that stand above every report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["KEYS", "UNKNOWN", "sentences"]
+
+_SLOWER = "slower_than_ns"
+_RESOLUTION = "time_resolution_ns"
+# Keys of `syncline_meta`.
+KEYS = (_SLOWER, _RESOLUTION)
+# The value of a key whose number the input does not say.
+UNKNOWN = "unknown"
+
+
+def sentences(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """Words the facts of the runs: pairs of a key and a value. The largest value of a key covers all runs."""
+    found = []
+    values: dict[str, list[str]] = {}
+    for key, value in facts:
+        values.setdefault(key, []).append(value)
+    if slower := values.get(_SLOWER):
+        numbers = [int(value) for value in slower if value != UNKNOWN]
+        least = f"{max(numbers) / 1e6:g} ms" if len(numbers) == len(slower) else "a threshold"
+        found.append(
+            f"only calls that took longer than {least} are recorded, so counts, shares and percentiles are of these calls and not of all"
+        )
+    if resolution := values.get(_RESOLUTION):
+        unit = max(int(value) for value in resolution) / 1e9
+        found.append(
+            f"times are known to {unit:g} s, so wall times and the number of syncs at once mean nothing"
+        )
+    return found
