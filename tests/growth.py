@@ -361,7 +361,8 @@ def _perf_trace(n: int) -> list[str | bytes]:
 def _slower(n: int) -> list[str | bytes]:
     """Slow syncs of many processes, files and hours."""
     rows = (
-        f"{i // 60 % 24:02}:{i % 60:02}:00 db {i % 4_000_000} S 0 0 {i}.00 file{i}\n" for i in range(n)
+        f"{i // 60 % 24:02}:{i % 60:02}:00 db {i % 4_000_000} S 0 0 {i}.00 file{i}\n"
+        for i in range(n)
     )
     return ["Tracing ext4 operations slower than 10 ms\n" + "".join(rows)]
 

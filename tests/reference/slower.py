@@ -53,7 +53,7 @@ def read(text: str) -> list[Sync]:
     """The syncs in the order of the lines."""
     found = []
     fs, named, unit = None, None, None
-    day, last = 1, -1
+    last = None
     for line in text.split("\n"):
         before, named = named, None
         if csv_header := _CSV_HEADER.match(line):
@@ -69,12 +69,11 @@ def read(text: str) -> list[Sync]:
         elif row := _ROW.match(line):
             hours, minutes, seconds = map(int, row["time"].split(":"))
             at = (hours * 60 + minutes) * 60 + seconds
-            if last - at > 43_200:
-                day += 1
-            last = at
+            # The first time that is at most an hour earlier than the one before.
+            last = 86_400 + at if last is None else last - 3600 + (at - last + 3600) % 86_400
             ms, hundredths = row["lat"].split(".")
             dur = int(ms) * 10**6 + int(hundredths) * 10**4
-            _add(found, row, day * DAY + at * SECOND, dur, fs)
+            _add(found, row, last * SECOND, dur, fs)
         elif (row := _CSV.match(line)) and unit:
             _add(found, row, int(row["time"]) * unit, int(row["lat"]) * 1000, fs)
     return found
@@ -113,7 +112,7 @@ def generated(rng: random.Random) -> tuple[str, list[Sync], dict[str, int]]:
     since_boot = 10**6 * rng.randrange(10**3, 10**6)
     names = {"R": "slow_read", "W": "slow_write", "O": "slow_open"}
     for _ in range(rng.randrange(1, 60)):
-        now += rng.choice([0, 0, 1, 5, 3600]) if lines[2:] or is_csv else 0
+        now += rng.choice([0, 0, 1, 5, 3600, 50_000]) if lines[2:] or is_csv else 0
         since_boot += rng.randrange(1, 10**9)
         letter = rng.choice(["S" if is_bcc else "F"] * 4 + ["R", "W", "O"])
         comm, file = rng.choice(COMMS), rng.choice(FILES)

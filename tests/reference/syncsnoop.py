@@ -31,14 +31,13 @@ def _op(name: str) -> str:
 
 def read(text: str) -> list[Call]:
     found = []
-    day, last = 0, 0
+    last = None
     for line in text.split("\n"):
         if row := _OF_DAY.match(line):
             at = (int(row[1]) * 60 + int(row[2])) * 60 + int(row[3])
-            day += last - at > 43_200
-            last = at
-            ts = (day * 86_400 + at) * SECOND
-            found.append(Call(ts, int(row["pid"]), row["comm"], _op(row["op"])))
+            # The first time that is at most an hour earlier than the one before.
+            last = at if last is None else last - 3600 + (at - last + 3600) % 86_400
+            found.append(Call(last * SECOND, int(row["pid"]), row["comm"], _op(row["op"])))
         elif row := _OLD.match(line):
             found.append(Call(int(row["time"].replace(".", "")), None, None, "sync"))
         elif row := _SINCE_BOOT.match(line):
@@ -59,7 +58,7 @@ def generated(rng: random.Random) -> tuple[str, list[Call]]:
     else:
         lines.append(f"{'TIME(s)':<18} " + (f"{'COMM':<16} CALL" if tool == "bcc" else "CALL"))
     for _ in range(rng.randrange(1, 40)):
-        step = rng.choice([0, 0, 1, 3600]) if lines[3:] or tool != "bpftrace" else 0
+        step = rng.choice([0, 0, 1, 3600, 50_000]) if lines[3:] or tool != "bpftrace" else 0
         now += step * SECOND if tool == "bpftrace" else 1000 * rng.randrange(0, 10**7)
         pid, comm, op = rng.randrange(1, 4_194_304), rng.choice(comms), rng.choice(OPS)
         if tool == "bpftrace":

@@ -36,7 +36,12 @@ _FACTS = {
     "tables": "tables",
 }
 # Facts that differ even if only one side has a value, and the text for the side without one.
-_WITHOUT_VALUE = {"mark": "none", "fs": "none known", "request_filter": "all requests", "slower_than_ns": "all calls"}
+_WITHOUT_VALUE = {
+    "mark": "none",
+    "fs": "none known",
+    "request_filter": "all requests",
+    "slower_than_ns": "all calls",
+}
 # Largest difference between two shares, of known values for example, without a warning.
 _MAX_SHARE_DIFFERENCE = 0.05
 _MAX_LENGTH_RATIO = 1.25

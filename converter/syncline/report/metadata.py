@@ -67,7 +67,10 @@ def total(meta: Meta, key: str) -> int | None:
 
 def facts(meta: Meta, manifest: dict[str, Any]) -> dict[str, str]:
     """Returns the known facts about the recorder and the machine."""
-    found = {key: value(meta, key) for key in ("recorder", "kernel", "host", "request_filter", *covered.KEYS)}
+    found = {
+        key: value(meta, key)
+        for key in ("recorder", "kernel", "host", "request_filter", *covered.KEYS)
+    }
     found |= {key: str(manifest[key]) for key in ("route", "cannot_see") if key in manifest}
     found["host"] = found["host"] or manifest.get("host")
     found["kernel"] = found["kernel"] or manifest.get("kernel")

@@ -177,7 +177,7 @@ KINDS = (
         "which of them an fsync waited for, or how long the fsync took",
         _RECORD,
         (
-            r"^\s*TIME\(m?s\)\s+(?:DISK\s+)?COMM\s+[PT]ID\s+(?:DISK\s+T\s+SECTOR\s|LAT)",
+            r"^\s*TIME(?:\(m?s\)|STAMP)\s+(?:DISK(?: ID)?\s+)?COMM\s+[PT]ID\s+(?:DISK\s+T\s+SECTOR\s|LAT)",
             r"^\s*(?:\w+\s+)?COMM\s+PID\s+TYPE\s+DEV\s+BLOCK\s",
         ),
         looks_like_log=True,

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 FILES = {
     # Name of the thread -> its files.
@@ -20,8 +21,7 @@ lines = []
 
 
 def sync(name: str) -> None:
-    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as comm:
-        comm.write(name)
+    Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name)
     for turn in range(rounds):
         for file in FILES[name]:
             flags = os.O_RDWR | os.O_CREAT

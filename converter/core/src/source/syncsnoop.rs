@@ -197,7 +197,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The name of the thread, which may hold blanks, and the last word.
+/// The name of the thread, which may hold blanks, and the word after it, which ends the line.
 fn name_and_call(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = rest.trim_ascii_end();
     let (name, call) = match memrchr(b' ', rest) {

@@ -4,8 +4,8 @@ use super::cursor::{Cursor, whole};
 
 pub(super) const DAY_NS: i64 = 86_400_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// A time that is earlier than the one before by more than this is of the next day.
-const HALF_A_DAY_NS: i64 = DAY_NS / 2;
+/// By how much a clock may have been set back. A time that is earlier by more is of the next day.
+const MAX_BACKWARD_NS: i64 = DAY_NS / 24;
 
 /// Takes `HH:MM:SS ` from the beginning of a line, in ns since midnight.
 pub(super) fn take(text: &[u8]) -> Option<(u64, &[u8])> {
@@ -18,24 +18,28 @@ pub(super) fn take(text: &[u8]) -> Option<(u64, &[u8])> {
     is_time.then_some(((hours * 3600 + minutes * 60 + seconds) * SECOND_NS, rest))
 }
 
+/// Converts a time of day to a time that continues over midnight. `last` is the previous time.
+pub(super) fn continue_over_midnight(last: i64, time_of_day: i64) -> i64 {
+    // Choose the first one that is not much earlier: a clock may be set back a little, also over midnight.
+    let least = last.saturating_sub(MAX_BACKWARD_NS);
+    least.saturating_add(time_of_day.saturating_sub(least).rem_euclid(DAY_NS))
+}
+
 /// Makes times of them that go on after midnight, in the order of the rows.
 pub(super) struct Days {
-    last: i64,
+    last: Option<i64>,
     midnight: i64,
 }
 
 impl Days {
     /// `midnight`: the time of the midnight before the first row.
     pub(super) fn new(midnight: i64) -> Self {
-        Self { last: i64::MIN, midnight }
+        Self { last: None, midnight }
     }
 
     pub(super) fn time(&mut self, of_day: i64) -> i64 {
-        if self.last.saturating_sub(self.midnight.saturating_add(of_day)) > HALF_A_DAY_NS {
-            self.midnight = self.midnight.saturating_add(DAY_NS);
-        }
-        self.last = self.midnight.saturating_add(of_day);
-        self.last
+        let first = self.midnight.saturating_add(of_day);
+        *self.last.insert(self.last.map_or(first, |last| continue_over_midnight(last, of_day)))
     }
 }
 
@@ -49,8 +53,10 @@ mod tests {
         let mut days = Days::new(0);
         assert_eq!(days.time(23 * hour), 23 * hour);
         assert_eq!(days.time(hour), 25 * hour);
-        // A clock that was set back a little is no new day.
+        // A clock that was set back a little is no new day, unlike ten hours without a row.
         assert_eq!(days.time(hour - 1), 25 * hour - 1);
+        assert_eq!(days.time(15 * hour), 39 * hour);
+        assert_eq!(days.time(5 * hour), 53 * hour);
         assert_eq!(take(b"23:59:60 x"), Some(((24 * 3600) * SECOND_NS, &b"x"[..])));
         assert_eq!(take(b"24:00:00 x"), None);
         assert_eq!(take(b"2a:00:00 x"), None);

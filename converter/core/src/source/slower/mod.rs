@@ -154,7 +154,12 @@ impl Parse for Parser {
                 Ok(Line::Row(row)) if row.letter.is_sync() || self.keeps_extras => {
                     add(Entry::row(&row, text, &mut batch.names));
                 }
-                Ok(Line::Row(row)) => batch.other(|| row.letter.name()),
+                Ok(Line::Row(row)) => {
+                    if self.is_of_day {
+                        add(Entry::Time(row.time));
+                    }
+                    batch.other(|| row.letter.name());
+                }
                 Err(why) => add(Entry::bad(text, why)),
             }
         }

@@ -28,6 +28,8 @@ pub(super) enum Entry {
     },
     Lost(u64),
     Row(Call),
+    /// The time of day of a row that is not used: the next one may be of the next day.
+    Time(u64),
     Bad(NoteKind),
 }
 
@@ -131,31 +133,9 @@ impl Table {
         let fs = if self.fs.is_empty() { NameId::NONE } else { batch.names.intern(&self.fs) };
         let kind = if letter.is_sync() { Kind::SyncDone { dur, fs, path, ret } } else { Kind::Other };
         if self.keeps_extras {
-            self.extras(call, batch);
+            extras(call, batch);
         }
         batch.events.push(Event { ts, tid: UNKNOWN_TASK, pid, comm, line, kind });
-    }
-
-    /// What the low-level log has of a row beside what its event has.
-    fn extras(&self, call: &Call, batch: &mut Batch) {
-        let name = batch.names.intern(call.letter.name());
-        batch.event_names.push(name);
-        let event = batch.events.len() as u32;
-        let offset_key: &[u8] = if call.clock == Clock::OfDay { b"offset_kb" } else { b"offset" };
-        let mut add = |key: &[u8], value: NameId, names: &mut Names| {
-            let key = names.intern(key);
-            batch.extras.push(Extra { event, key, value });
-        };
-        add(b"bytes", call.bytes, &mut batch.names);
-        let offset = batch.names.intern(call.offset.to_string().as_bytes());
-        add(offset_key, offset, &mut batch.names);
-        if !call.letter.is_sync() {
-            let dur = batch.names.intern(call.dur.to_string().as_bytes());
-            add(b"dur_ns", dur, &mut batch.names);
-            if call.path.is_some() {
-                add(b"path", call.path, &mut batch.names);
-            }
-        }
     }
 }
 
@@ -176,6 +156,7 @@ impl StatefulPass for Table {
                 Entry::Lost(count) => note(line, NoteKind::Lost { count }, batch),
                 Entry::Bad(kind) => note(line, kind, batch),
                 Entry::Row(call) => self.call(&call, line, batch),
+                Entry::Time(time) => _ = self.days.time(i64::try_from(time).unwrap_or(0)),
             }
             self.is_named = false;
         }
@@ -187,4 +168,26 @@ impl StatefulPass for Table {
 fn note(line: u32, kind: NoteKind, batch: &mut Batch) {
     let after = batch.events.len() as u32;
     batch.notes.push(Note { after, line: u64::from(line), is_of_original_log: false, kind });
+}
+
+/// What the low-level log has of a row beside what its event has.
+fn extras(call: &Call, batch: &mut Batch) {
+    let name = batch.names.intern(call.letter.name());
+    batch.event_names.push(name);
+    let event = batch.events.len() as u32;
+    let offset_key: &[u8] = if call.clock == Clock::OfDay { b"offset_kb" } else { b"offset" };
+    let mut add = |key: &[u8], value: NameId, names: &mut Names| {
+        let key = names.intern(key);
+        batch.extras.push(Extra { event, key, value });
+    };
+    add(b"bytes", call.bytes, &mut batch.names);
+    let offset = batch.names.intern(call.offset.to_string().as_bytes());
+    add(offset_key, offset, &mut batch.names);
+    if !call.letter.is_sync() {
+        let dur = batch.names.intern(call.dur.to_string().as_bytes());
+        add(b"dur_ns", dur, &mut batch.names);
+        if call.path.is_some() {
+            add(b"path", call.path, &mut batch.names);
+        }
+    }
 }

@@ -11,8 +11,6 @@ pub(super) const MAX_PID: u64 = 1 << 22;
 /// A shorter PID is padded to this width.
 pub(super) const PID_COLUMN: usize = 6;
 pub(super) const SECOND_NS: i64 = 1_000_000_000;
-const DAY_NS: i64 = 86_400_000_000_000;
-const MAX_BACKWARD_NS: i64 = DAY_NS / 24;
 /// Smaller values are not wall-clock times in s since 1970.
 const FIRST_UNIX_SECOND: u64 = 100_000_000;
 pub(super) const UNFINISHED: &[u8] = b"<unfinished ...>";
@@ -152,13 +150,6 @@ fn fraction(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
     let digits = before - cursor.rest.len();
     let unit = *UNITS_NS.get(digits)?;
     Some((value as i64 * unit, unit))
-}
-
-/// Converts a time of day to a time that continues over midnight. `last` is the previous time.
-pub(super) fn continue_over_midnight(last: i64, time_of_day: i64) -> i64 {
-    // Choose the first one that is not much earlier: a clock may be set back a little, also over midnight.
-    let least = last - MAX_BACKWARD_NS;
-    least + (time_of_day - least).rem_euclid(DAY_NS)
 }
 
 /// Which part of a call a line shows.

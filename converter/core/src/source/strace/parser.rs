@@ -9,14 +9,13 @@ use super::args::{Args, descriptor, list_end, path_of, quoted, unescape};
 use super::fast_path::{FastCall, parse_fast};
 use super::file_call::{FileArgs, file_args, is_always, kind_of, may_be};
 use super::head::has_durations;
-use super::line::{
-    Call, Clock, PID_COLUMN, Phase, Prefix, Returned, SECOND_NS, Text, Time, continue_over_midnight, duration,
-};
+use super::line::{Call, Clock, PID_COLUMN, Phase, Prefix, Returned, SECOND_NS, Text, Time, duration};
 use super::other_lines::{is_message, is_stack, message};
 use super::syscall::{Action, CallName, Known, call_action, ended, resumed};
 use crate::event::file_op::FileOpKind;
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, all_digits, digit_and_micros};
+use crate::source::time_of_day::continue_over_midnight;
 use crate::source::{Batch, NoteKind, Parse, SourceOptions, lines, trim_line};
 
 /// Why a call without a duration is not used.

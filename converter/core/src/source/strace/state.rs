@@ -12,12 +12,13 @@ use hashbrown::HashMap;
 use super::args::AT_FDCWD;
 use super::file_call::Named;
 use super::head::prefixes;
-use super::line::{Clock, Phase, continue_over_midnight};
+use super::line::{Clock, Phase};
 use super::parser::{DeferredLines, FileLine, Line, UNFINISHED_KEY};
 use super::syscall::{Action, CallName, Known, NO_FD, Sharing, join};
 use crate::event::file_op::{FileCall, FileOpKind, FileReturn, NO_FD as NO_DESCRIPTOR, NO_NUMBER, Naming};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
+use crate::source::time_of_day::continue_over_midnight;
 use crate::source::{Batch, ENTRY_TIME, Extra, SourceOptions, StatefulPass};
 
 /// A clock with a coarser resolution cannot measure the duration of a call.
