@@ -10,6 +10,7 @@ import pytest
 from syncline import _core
 
 from tests.coretools import Rows, core
+from tests.coretools import tables as read_tables
 from tests.reference import slower
 from tests.reference.slower import DAY, SECOND
 from tests.test_commands import fails, run
@@ -164,6 +165,25 @@ def test_a_line_that_is_not_used_is_counted(line: str, why: str, tmp_path: Path)
     said = run("inspect", str(path)).stderr + run("inspect", str(path)).stdout
     assert "x.txt:3: " in said
     assert why in said
+
+
+@pytest.mark.parametrize("name", ["libbpf-ext4.txt", "libbpf-ext4-csv.txt"])
+def test_a_trace_holds_the_syncs_of_its_table(name: str, tmp_path: Path) -> None:
+    trace = tmp_path / "x.pftrace"
+    run("convert", str(DATA / name), "-o", str(trace))
+    direct, through = core(tmp_path, (DATA / name).read_bytes()), tmp_path / "tables"
+    run("convert", str(trace), "-o", f"{through}/")
+    assert rows(read_tables(through)) == rows(direct)
+
+
+def test_a_row_is_as_valid_in_the_low_level_log_as_in_tables(tmp_path: Path) -> None:
+    """A read that would have begun before the machine is a damaged line, whether reads are kept or not."""
+    text = CSV + "1000,db,7,R,0,0,900000,a\n2000000,db,7,S,0,0,900000,a\n"
+    events = tmp_path / "x.events.jsonl"
+    (tmp_path / "x.txt").write_text(text)
+    run("convert", str(tmp_path / "x.txt"), "-o", str(events))
+    for log in (text.encode(), events.read_bytes()):
+        assert losses(core(tmp_path, log)) == {"unparsed_line": 1}
 
 
 def test_lost_events_are_a_loss(tmp_path: Path) -> None:

@@ -31,8 +31,9 @@ record() {
   python3 "$program" "$DATA" "${ROUNDS:-3}" >"$to/$name.truth"
   sync
   sleep 1
-  kill -INT "$tool"
-  wait "$tool"
+  # A shell has its background programs ignore SIGINT, which only those in C ask for all the same. Each line is written at once.
+  case $1 in *-bpfcc) kill -TERM "$tool" ;; *) kill -INT "$tool" ;; esac
+  wait_for_exit "$tool" 20
   cp "/tmp/$name.txt" "$to/$name.txt"
   if [ -s "/tmp/$name.err" ]; then cp "/tmp/$name.err" "$to/$name.err"; fi
   wc -l "$to/$name.txt"

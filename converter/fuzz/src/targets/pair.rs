@@ -86,7 +86,7 @@ pub(super) fn run(data: &[u8]) {
             },
             5 => Kind::BioComplete { bio, sector, dev, error: (c & 1 != 0).then_some(0) },
             _ if c & 0x40 != 0 => Kind::Probe(probe(b, c, dev, sector, texts)),
-            _ => sync_end(of, c, dev, texts),
+            _ => sync_end(of, c, dev, texts, processes),
         };
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
         let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], line: 1, kind };
@@ -133,8 +133,9 @@ fn block_flags(c: u8) -> BioFlags {
 }
 
 /// Any end of a sync.
-fn sync_end(id: u64, c: u8, dev: Dev, texts: [NameId; 4]) -> Kind {
-    if c & 0b11_0000 == 0b11_0000 {
+fn sync_end(id: u64, c: u8, dev: Dev, texts: [NameId; 4], processes: bool) -> Kind {
+    if processes && c & 0b11_0000 == 0b11_0000 {
+        // Recorders that report a sync when it is over do not know its thread.
         let (fs, path) = (texts[usize::from(c >> 1 & 1)], texts[usize::from(c & 1)]);
         return Kind::SyncDone { dur: u64::from(c & 15) * 1000, fs, path, ret: (c & 1 == 0).then_some(0) };
     }

@@ -154,12 +154,7 @@ impl Parse for Parser {
                 Ok(Line::Row(row)) if row.letter.is_sync() || self.keeps_extras => {
                     add(Entry::row(&row, text, &mut batch.names));
                 }
-                Ok(Line::Row(row)) => {
-                    if self.is_of_day {
-                        add(Entry::Time(row.time));
-                    }
-                    batch.other(|| row.letter.name());
-                }
+                Ok(Line::Row(row)) => add(Entry::counted(&row, text)),
                 Err(why) => add(Entry::bad(text, why)),
             }
         }

@@ -28,25 +28,38 @@ pub(super) enum Entry {
     },
     Lost(u64),
     Row(Call),
-    /// The time of day of a row that is not used: the next one may be of the next day.
-    Time(u64),
+    /// A row that is only counted. Its time is checked as that of any row is, and says where the day ends.
+    Counted(Letter, When),
     Bad(NoteKind),
+}
+
+/// When a call ended, and how long it took.
+pub(super) struct When {
+    clock: Clock,
+    time: u64,
+    dur: u64,
+    /// For a note, if the row cannot be used.
+    text: Box<[u8]>,
+}
+
+impl When {
+    fn of(row: &Row<'_>, text: &[u8]) -> Self {
+        // Only a row whose time cannot be used becomes a note.
+        let text = if row.clock == Clock::SinceBoot || row.dur > DAY_NS as u64 { text } else { b"" };
+        Self { clock: row.clock, time: row.time, dur: row.dur, text: text.into() }
+    }
 }
 
 /// A row whose names are interned.
 pub(super) struct Call {
-    clock: Clock,
-    time: u64,
+    when: When,
     comm: NameId,
     pid: u32,
     letter: Letter,
     bytes: NameId,
     offset: i64,
-    dur: u64,
     ret: Option<i64>,
     path: NameId,
-    /// For a note, if the row cannot be used.
-    text: Box<[u8]>,
 }
 
 impl Entry {
@@ -64,21 +77,20 @@ impl Entry {
 
     pub(super) fn row(row: &Row<'_>, text: &[u8], names: &mut Names) -> Self {
         let may_be_cut = row.file.len() >= row.letter.kept_of_name();
-        // Only a row whose time cannot be used becomes a note.
-        let text = if row.clock == Clock::SinceBoot || row.dur > DAY_NS as u64 { text } else { b"" };
         Self::Row(Call {
-            clock: row.clock,
-            time: row.time,
+            when: When::of(row, text),
             comm: if row.comm.is_empty() { NameId::NONE } else { names.intern(row.comm) },
             pid: row.pid,
             letter: row.letter,
             bytes: names.intern(row.bytes),
             offset: row.offset,
-            dur: row.dur,
             ret: row.ret(),
             path: path_of(row.file, may_be_cut, names),
-            text: text.into(),
         })
+    }
+
+    pub(super) fn counted(row: &Row<'_>, text: &[u8]) -> Self {
+        Self::Counted(row.letter, When::of(row, text))
     }
 }
 
@@ -111,25 +123,26 @@ impl Table {
     }
 
     /// When a call ended.
-    fn end(&mut self, call: &Call) -> Result<i64, &'static str> {
-        let end = match (call.clock, self.is_of_day) {
-            (Clock::OfDay, true) => self.days.time(i64::try_from(call.time).unwrap_or(0)),
+    fn end(&mut self, when: &When) -> Result<i64, &'static str> {
+        let end = match (when.clock, self.is_of_day) {
+            (Clock::OfDay, true) => self.days.time(i64::try_from(when.time).unwrap_or(0)),
             (Clock::SinceBoot, false) => {
                 let unit = self.unit.ok_or(NO_UNIT)?;
-                i64::try_from(call.time).ok().and_then(|time| time.checked_mul(unit)).ok_or(TOO_LONG)?
+                i64::try_from(when.time).ok().and_then(|time| time.checked_mul(unit)).ok_or(TOO_LONG)?
             }
             // The parser has left these out.
             _ => return Err(OTHER_CLOCK),
         };
-        if i64::try_from(call.dur).is_ok_and(|dur| dur <= end) { Ok(end) } else { Err(TOO_LONG) }
+        if i64::try_from(when.dur).is_ok_and(|dur| dur <= end) { Ok(end) } else { Err(TOO_LONG) }
     }
 
     fn call(&mut self, call: &Call, line: u32, batch: &mut Batch) {
-        let ts = match self.end(call) {
+        let ts = match self.end(&call.when) {
             Ok(ts) => ts,
-            Err(why) => return note(line, NoteKind::unparsed(&call.text, why), batch),
+            Err(why) => return note(line, NoteKind::unparsed(&call.when.text, why), batch),
         };
-        let Call { comm, pid, letter, dur, path, ret, .. } = *call;
+        let Call { comm, pid, letter, path, ret, .. } = *call;
+        let dur = call.when.dur;
         let fs = if self.fs.is_empty() { NameId::NONE } else { batch.names.intern(&self.fs) };
         let kind = if letter.is_sync() { Kind::SyncDone { dur, fs, path, ret } } else { Kind::Other };
         if self.keeps_extras {
@@ -156,7 +169,10 @@ impl StatefulPass for Table {
                 Entry::Lost(count) => note(line, NoteKind::Lost { count }, batch),
                 Entry::Bad(kind) => note(line, kind, batch),
                 Entry::Row(call) => self.call(&call, line, batch),
-                Entry::Time(time) => _ = self.days.time(i64::try_from(time).unwrap_or(0)),
+                Entry::Counted(letter, when) => match self.end(&when) {
+                    Ok(_) => batch.other(|| letter.name()),
+                    Err(why) => note(line, NoteKind::unparsed(&when.text, why), batch),
+                },
             }
             self.is_named = false;
         }
@@ -175,7 +191,7 @@ fn extras(call: &Call, batch: &mut Batch) {
     let name = batch.names.intern(call.letter.name());
     batch.event_names.push(name);
     let event = batch.events.len() as u32;
-    let offset_key: &[u8] = if call.clock == Clock::OfDay { b"offset_kb" } else { b"offset" };
+    let offset_key: &[u8] = if call.when.clock == Clock::OfDay { b"offset_kb" } else { b"offset" };
     let mut add = |key: &[u8], value: NameId, names: &mut Names| {
         let key = names.intern(key);
         batch.extras.push(Extra { event, key, value });
@@ -184,7 +200,7 @@ fn extras(call: &Call, batch: &mut Batch) {
     let offset = batch.names.intern(call.offset.to_string().as_bytes());
     add(offset_key, offset, &mut batch.names);
     if !call.letter.is_sync() {
-        let dur = batch.names.intern(call.dur.to_string().as_bytes());
+        let dur = batch.names.intern(call.when.dur.to_string().as_bytes());
         add(b"dur_ns", dur, &mut batch.names);
         if call.path.is_some() {
             add(b"path", call.path, &mut batch.names);
