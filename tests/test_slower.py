@@ -278,6 +278,13 @@ def test_reports_say_which_calls_are_left_out(tmp_path: Path) -> None:
             said = " ".join(run("report", str(source), *reports).stdout.split())
             assert "only calls that took longer than 10 ms are recorded" in said
             assert "times are known to 1 s" in said
+            # Nobody knows which syncs overlapped.
+            assert "At least one waited" not in said
+    figures = json.loads(run("report", str(log), "summary", "--format", "json").stdout)
+    values = {row["metric"]: row["value"] for row in figures["rows"] if row["scope"] == "all"}
+    assert values["sync_time_sum"] == 61_220_000
+    assert values["sync_wall_time"] is None
+    assert values["parallelism"] is None
     log.write_text(HEADER + ROW)
     assert "only calls that took longer than a threshold" in " ".join(
         run("report", str(log)).stdout.split()

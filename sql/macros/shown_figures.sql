@@ -9,6 +9,8 @@
 --   has_bios        Whether bios are recorded.
 --   has_syncs       Whether syncs are recorded in a run.
 --   all_have_syncs  Whether they are in each.
+--   shows_overlaps  Whether the times of all are fine enough to say which syncs
+--                   were in flight at once.
 --
 -- Example: SELECT runs FROM shown_figures!() WHERE has_bios
 CREATE PERFETTO MACRO shown_figures()
@@ -22,7 +24,8 @@ AS
         COUNT(DISTINCT
           CASE WHEN key = 'syncs_recorded' AND value = 'no' THEN run END
         ) AS _without_syncs,
-        COUNT(CASE WHEN key = 'tables' THEN 1 END) AS _without_tables
+        COUNT(CASE WHEN key = 'tables' THEN 1 END) AS _without_tables,
+        COUNT(CASE WHEN key = 'time_resolution_ns' THEN 1 END) AS _coarse
       FROM syncline_meta
     ),
     _request AS (
@@ -37,7 +40,8 @@ AS
     _requests > 0
     OR _without_syncs = 0
     OR _without_syncs < runs AS has_syncs,
-    _without_syncs = 0 AS all_have_syncs
+    _without_syncs = 0 AS all_have_syncs,
+    _coarse = 0 AS shows_overlaps
   FROM _run
   CROSS JOIN _request
   CROSS JOIN _bio

@@ -45,6 +45,8 @@
 -- * background_bios and background_bytes cover the bios that write.
 -- * A high-level log holds only requests. A metric that it does not hold is
 --   null, not 0, and so is a metric if no sync has a known value.
+-- * If times are known to a second only, as in a table of slow calls, nobody
+--   knows which syncs overlapped, so sync_wall_time and parallelism are null.
 -- * A recording without an event of a sync, such as a log of blktrace, does not
 --   show whether there were syncs, or which bios are of the background, so
 --   figures of these are null. If the input has other runs as well, figures of
@@ -285,12 +287,8 @@ WITH
     CROSS JOIN marks
     WHERE marks > 0
   ),
-  -- An input that shows no syncs has only the figures named here.
   covered AS (
-    SELECT
-      figure.*,
-      has_syncs
-      OR name IN ('runs', 'failed_bios', 'losses', 'marks') AS is_shown
+    SELECT figure.*, can_show!(shown, name) AS is_shown
     FROM figure
     CROSS JOIN shown
   )

@@ -756,14 +756,17 @@ def _total(total: Row, of_kernel: int) -> str:
     by = f" by {count(total['threads'], 'thread')}" if total["threads"] else ""
     runs = f" in {total['runs']:,} runs" if total["runs"] > 1 else ""
     if not total["known"]:
-        return f"{syncs}{of}{by}{runs}; the length of none is known."
+        return f"{f'{syncs}{of}{by}{runs}'.rstrip(',')}; the length of none is known."
     unknown = total["syncs"] - total["known"]
     lacking = f" The length of {unknown:,} is not known." if unknown else ""
     wall, span = total["wall_ns"], total["span_ns"]
-    share = f" ({text(wall / span, 'share')})" if span else ""
+    share = f" ({text(wall / span, 'share')})" if span and wall is not None else ""
     least = "at least " if unknown else ""
+    waited = f"{syncs}{of}{by}{runs} waited {least}{text(total['time_ns'], 'ns')}."
+    if wall is None:
+        return waited + lacking
     return (
-        f"{syncs}{of}{by}{runs} waited {least}{text(total['time_ns'], 'ns')}. At least one waited in"
+        f"{waited} At least one waited in"
         f" {least}{text(wall, 'ns')}{share} of the {text(span, 'ns')} from the first to the last.{lacking}"
     )
 

@@ -6,7 +6,8 @@
 -- which have no file, and `ranges` those by sync_file_range, which makes
 -- nothing durable. `known` counts the syncs whose start and end are known:
 -- the times cover these. `wall_ns` is the time in which at least one of them
--- was in flight, `span_ns` the time from the start of the first sync to the end
+-- was in flight, null if times are so coarse that nobody knows what overlaps,
+-- `span_ns` the time from the start of the first sync to the end
 -- of the last one, or to its start if its end is not known; both are sums over
 -- the runs. `unseen` counts the runs that do not show syncs, of all `all_runs`:
 -- they have no event of a sync or a sync call.
@@ -42,6 +43,11 @@ WITH
     FROM of_part
     GROUP BY part, run
   ),
+  times AS (
+    SELECT COUNT(*) AS coarse
+    FROM syncline_meta
+    WHERE key = 'time_resolution_ns'
+  ),
   place(part) AS (VALUES ('all'), ('programs'), ('kernel')),
   file AS (
     SELECT
@@ -68,7 +74,9 @@ SELECT
     WHERE place.part = 'all' OR file.part = place.part
   ) AS files,
   CAST(SUM(time_ns) AS BIGINT) AS time_ns,
-  CAST(SUM(wall_ns) AS BIGINT) AS wall_ns,
+  CASE
+    WHEN (SELECT coarse FROM times) = 0 THEN CAST(SUM(wall_ns) AS BIGINT)
+  END AS wall_ns,
   CAST(SUM(span_ns) AS BIGINT) AS span_ns,
   (
     SELECT COUNT(DISTINCT run)

@@ -382,7 +382,8 @@ impl Pairer {
             if has_closed {
                 due.push(id);
             }
-            if !task.groups.is_empty() {
+            // Calls that are closed and still wait for a decision would be asked again each time.
+            if task.groups.iter().rev().any(|group| group.call_open) {
                 self.tasks.note_overlapping(id);
             }
         }

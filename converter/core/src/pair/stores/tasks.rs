@@ -251,7 +251,7 @@ impl Task {
 pub(in crate::pair) struct Tasks {
     pub(in crate::pair) by_id: Map<u32, Task>,
     pub(in crate::pair) are_processes: bool,
-    /// Tasks that may overlap and that have made a call since all of their groups left.
+    /// Tasks that may overlap and that have a call which may be open.
     overlapping: BTreeSet<u32>,
 }
 
