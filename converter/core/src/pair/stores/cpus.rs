@@ -218,19 +218,19 @@ mod tests {
         cpus.switch(40, user(8), true, 1);
         cpus.switch(50, user(1), true, 8);
         cpus.switch(60, user(8), false, 1);
-        let of = |from, to| {
+        let of = |cpus: &Cpus, from, to| {
             let waits = cpus.waits_within(8, from, to).into_iter();
             waits.map(|wait| (wait.cpu.tid, wait.start, wait.end)).collect::<Vec<_>>()
         };
-        assert_eq!(of(0, 100), [(1, 20, 30), (1, 40, 50)]);
-        assert_eq!(of(25, 45), [(1, 25, 30), (1, 40, 45)]);
-        assert_eq!(of(30, 40), []);
+        assert_eq!(of(&cpus, 0, 100), [(1, 20, 30), (1, 40, 50)]);
+        assert_eq!(of(&cpus, 25, 45), [(1, 25, 30), (1, 40, 45)]);
+        assert_eq!(of(&cpus, 30, 40), []);
         // It has got a CPU between 70 and 80, and then waits for another one.
         cpus.wake(70, 8);
         cpus.runs(8);
         cpus.wake(90, 8);
         cpus.switch(95, user(1), false, 8);
-        assert_eq!(of(60, 100), [(1, 90, 95)]);
+        assert_eq!(of(&cpus, 60, 100), [(1, 90, 95)]);
     }
 
     #[test]
