@@ -99,12 +99,23 @@ AS
     CAST(NULL AS INTEGER),
     CAST(NULL AS BIGINT),
     CAST(NULL AS BIGINT),
-    -- sync() has a request for each file system, and cannot fail.
-    CASE WHEN sync.op = 'sync' THEN COALESCE(sync.ret, 0) ELSE sync.ret END,
+    -- sync() has a request for each file system, and returns the error of none.
+    CASE
+      WHEN sync.op = 'sync' THEN COALESCE(refused.ret, sync.ret, 0)
+      ELSE sync.ret
+    END,
     sync.stack, 1, 0
   FROM syncline_sync AS sync
   JOIN $places AS place
     ON place.is_sync = 1
     AND place.run = sync.run
     AND place.id = sync.sync_id
+  LEFT JOIN (
+    SELECT run, call_sync_id, MIN(ret) AS ret
+    FROM syncline_sync
+    WHERE ret < 0
+    GROUP BY run, call_sync_id
+  ) AS refused
+    ON refused.run = sync.run
+    AND refused.call_sync_id = sync.sync_id
 );

@@ -18,7 +18,8 @@
 -- one of the call at the same device had some, or a flush.
 --
 -- Verdicts, the worst first:
---   failed        One of its own bios failed, and it returned 0.
+--   failed        One of its own bios failed, or another request of its call
+--                 at the same device, and it returned 0.
 --   lost before   A write to its file had failed before, nothing has written
 --                 these data again, and it returned 0. A sync reports an error
 --                 once to each open file. The kernel then takes the pages for
@@ -215,13 +216,18 @@ WITH
     WHERE wait.wait <> 'flush'
     GROUP BY wait.run, wait.sync_id
   ),
+  -- sync() returns no error, although a part of it may.
+  refused AS (
+    SELECT DISTINCT run, call_sync_id, dev FROM syncline_sync WHERE ret < 0
+  ),
   -- The verdict on each sync. The first rule that applies counts.
   judged AS (
     SELECT
       successful.*,
       lost_before.lost_bytes AS lost_bytes,
       CASE
-        WHEN covered.failed > 0 THEN 'failed'
+        WHEN covered.failed > 0
+        OR refused.run IS NOT NULL THEN 'failed'
         WHEN lost_before.sync_id IS NOT NULL THEN 'lost before'
         WHEN successful.start_ns IS NULL
         OR successful.bios IS NULL
@@ -257,6 +263,7 @@ WITH
         ELSE 'no flush'
       END AS verdict
     FROM successful
+    LEFT JOIN refused USING (run, call_sync_id, dev)
     LEFT JOIN covered USING (run, sync_id)
     LEFT JOIN waited USING (run, sync_id)
     LEFT JOIN committed USING (run, sync_id)

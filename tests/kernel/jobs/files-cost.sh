@@ -67,11 +67,13 @@ run() { # HOW ROUND
   [ "$1" != without ] || mount --bind /tmp/without.toml "$table"
   if [ "$1" != none ]; then
     # What ends the recording is the end of the program, whatever is filtered.
-    syncline record --force --route dynamic-events --files "${filter[@]}" -o /tmp/run -- sh -c "touch $start; tail --pid=$subject -f /dev/null" &>"$SAID" &
+    local -a until=(-- tail --pid=$subject -f /dev/null)
+    [ "$1" != pid ] || until=()
+    syncline record --force --route dynamic-events --files "${filter[@]}" -o /tmp/run "${until[@]}" &>"$SAID" &
     recorder=$!
-  else
-    touch "$start"
+    wait_until 300 grep -q '^recording' "$SAID" || cat "$SAID"
   fi
+  touch "$start"
   wait $subject
   [ -z "$recorder" ] || wait $recorder || cat "$SAID"
   [ "$1" != without ] || umount "$table"
