@@ -59,7 +59,7 @@ run() { # HOW ROUND
   local subject=$! recorder=
   local -a filter=()
   case $1 in
-    pid) filter=(--pid $subject) ;;
+    pid) filter=(--pid "$subject") ;;
     comm) filter=(--comm subject) ;;
     path) filter=(--path "$DATA/subject/") ;;
   esac
@@ -67,7 +67,7 @@ run() { # HOW ROUND
   [ "$1" != without ] || mount --bind /tmp/without.toml "$table"
   if [ "$1" != none ]; then
     # What ends the recording is the end of the program, whatever is filtered.
-    local -a until=(-- tail --pid=$subject -f /dev/null)
+    local -a until=(-- tail "--pid=$subject" -f /dev/null)
     [ "$1" != pid ] || until=()
     syncline record --force --route dynamic-events --files "${filter[@]}" -o /tmp/run "${until[@]}" &>"$SAID" &
     recorder=$!
