@@ -39,6 +39,7 @@ impl Pairer {
         (group.call, group.call_open, group.is_behind) = (Some(call), true, true);
         group.log = self.provenance.log;
         group.awaits_exit = false;
+        task.over_first = 0;
         true
     }
 

@@ -241,7 +241,9 @@ impl Pairer {
     /// Passes on groups of a task that are final, `limit` at most. Returns whether none is left.
     fn flush_groups(&mut self, task_id: u32, limit: usize, out: &mut Out<'_>) -> Result<bool> {
         let may_overlap = self.tasks.may_overlap(task_id);
-        let (mut at, mut passed) = (0, 0);
+        let are_undecided = may_overlap && self.lone_calls.are_undecided();
+        let mut at = if are_undecided { self.tasks.get_mut(task_id).map_or(0, |task| task.undecided_first) } else { 0 };
+        let mut passed = 0;
         loop {
             let Some(task) = self.tasks.get_mut(task_id) else { return Ok(true) };
             let Some(group) = task.groups.get(at) else { return Ok(at == 0) };
@@ -253,12 +255,15 @@ impl Pairer {
             if is_open || !group.requests.iter().all(|&slot| self.requests[slot].settled) {
                 if may_overlap {
                     // Overlapping requests have no order to keep.
+                    if are_undecided && group.is_undecided && at == task.undecided_first {
+                        task.undecided_first += 1;
+                    }
                     at += 1;
                     continue;
                 }
                 return Ok(false);
             }
-            let Some(mut group) = task.groups.remove(at) else { return Ok(false) };
+            let Some(mut group) = task.remove_group(at) else { return Ok(false) };
             passed += 1;
             self.emit_write_waits(task_id, group.since, out)?;
             self.emit(&mut group, out)?;
@@ -368,22 +373,25 @@ impl Pairer {
         for id in self.tasks.take_overlapping() {
             let Some(task) = self.tasks.get_mut(id) else { continue };
             let are_too_many = task.groups.len() > MAX_LINGERING;
-            let mut has_closed = false;
-            for group in task.groups.iter_mut().filter(|group| group.call_open) {
-                if !are_too_many && now.saturating_sub(group.since) <= LINGER_NS {
-                    break;
+            let (mut has_closed, mut has_open) = (false, false);
+            for group in task.groups.range_mut(task.over_first.min(task.groups.len())..) {
+                if group.call_open {
+                    has_open = !are_too_many && now.saturating_sub(group.since) <= LINGER_NS;
+                    if has_open {
+                        break;
+                    }
+                    group.close_without_exit(&self.exits);
+                    has_closed = true;
+                    if let Some(call) = &group.call {
+                        task.guesses.give_up_call(call.op);
+                    }
                 }
-                group.close_without_exit(&self.exits);
-                has_closed = true;
-                if let Some(call) = &group.call {
-                    task.guesses.give_up_call(call.op);
-                }
+                task.over_first += 1;
             }
             if has_closed {
                 due.push(id);
             }
-            // Calls that are closed and still wait for a decision would be asked again each time.
-            if task.groups.iter().rev().any(|group| group.call_open) {
+            if has_open {
                 self.tasks.note_overlapping(id);
             }
         }

@@ -558,6 +558,7 @@ impl Pairer {
             }
         }
         task.groups.retain(|group| group.call.is_some() || !group.requests.is_empty());
+        (task.over_first, task.undecided_first) = (0, 0);
     }
 
     /// Settles a request whose open bios will not complete any more.
@@ -622,7 +623,7 @@ fn take_call(tasks: &mut Tasks, requests: &mut Requests, task_id: u32, slot: Req
     task.groups[index].leave_flight(&mut requests.in_flight);
     // The request leaves the group of its own that it was opened in.
     if let Some(own) = task.groups.iter().rposition(|group| group.call.is_none() && group.requests == [slot]) {
-        task.groups.remove(own);
+        task.remove_group(own);
         let index = if own < index { index - 1 } else { index };
         task.groups[index].requests.push(slot);
     }

@@ -154,6 +154,10 @@ impl Exits {
 pub(in crate::pair) struct Task {
     /// In the order of time. A group leaves when all of it is known.
     pub(in crate::pair) groups: VecDeque<OpenGroup>,
+    /// How many of the first groups have a call that is over, and how many have one of which it is not decided what it is. A process may have
+    /// thousands of either, which nobody need ask again.
+    pub(in crate::pair) over_first: usize,
+    pub(in crate::pair) undecided_first: usize,
     /// The request between start and end. Not used where a task is a process.
     pub(in crate::pair) open_request: Option<RequestSlot>,
     /// Since when it is recorded what the scheduler does with it.
@@ -231,6 +235,12 @@ impl Guesses {
 }
 
 impl Task {
+    pub(in crate::pair) fn remove_group(&mut self, index: usize) -> Option<OpenGroup> {
+        self.over_first -= usize::from(index < self.over_first);
+        self.undecided_first -= usize::from(index < self.undecided_first);
+        self.groups.remove(index)
+    }
+
     /// Ends the guesses of a process if nothing of what they concern is left.
     pub(in crate::pair) fn end_guesses(&mut self, is_over: impl Fn(RequestSlot) -> bool) {
         if !self.guesses.in_force {
@@ -241,7 +251,10 @@ impl Task {
             let is_free = group.call.as_ref().is_some_and(|call| call.sync_id.is_none());
             group.call_open && (is_free || sees_exits) || !group.requests.iter().all(|&slot| is_over(slot))
         };
-        if !self.groups.iter().any(is_left) {
+        // A call of which it is not decided what it is has no request.
+        let are_undecided = self.groups.front().is_some_and(|group| group.is_undecided);
+        let known = if are_undecided { self.over_first.min(self.undecided_first) } else { 0 };
+        if !self.groups.range(known..).any(is_left) {
             self.guesses.in_force = false;
             self.guesses.exits.clear();
         }
