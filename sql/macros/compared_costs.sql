@@ -1,5 +1,5 @@
--- What each party cost the syncs that met it at most, and what it cost them by
--- comparison.
+-- For each party, the upper bound of what it cost the syncs that met it, and
+-- what it cost them by comparison.
 --
 -- Without the party, a sync takes as long as the fastest one like it that met
 -- nobody, or longer. Where fewer than 20 are like it, that is not known.

@@ -1,4 +1,4 @@
--- What waits for a CPU cost syncs.
+-- The time that syncs lost because another party had the CPU.
 --
 -- While the device works for the sync or for a commit, a thread that gets its
 -- CPU sooner may only wait longer for the device, so that time costs nothing.
@@ -9,7 +9,7 @@
 --   run, sync_id, ts_ns, dur_ns  Of the wait.
 --   party, kind  Who had the CPU.
 --   is_exact     As of cpu_users!.
---   cost_ns      The rest of the time.
+--   cost_ns      dur_ns without the time that does not count.
 --   sure_ns      That of it in which the device did nothing. 0 if it is only
 --                inferred who had the CPU.
 --

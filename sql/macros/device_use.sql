@@ -1,4 +1,4 @@
--- For whom a device works, over time, and for whom it does not.
+-- For whom a device works, over time, and when it works for nobody.
 --
 -- At each instant, a device works for one owner. If it has several bios, that
 -- is the owner of the one that was issued last, because a large bio is served
@@ -9,12 +9,13 @@
 -- Result: rows with the columns of `groups`; those of one state do not overlap:
 --   ts_ns, dur_ns  When.
 --   party          Who.
---   state          working: the device works for the owner. idle: it has no
---                  bio, and others wait for the party, whose data are kept, or
---                  whose bio is queued for a millisecond or longer. stalled: so
---                  is this bio, and the owner waits for something that is not
---                  recorded, in addition to idle.
---   is_sole        1 if the device has bios of nobody else, and not none.
+--   state          working: it works for the party, or is about to: a bio of
+--                  it is queued for a flush, or for less than a millisecond.
+--                  idle: it has no bio, and others wait for the party, whose
+--                  data are kept, or whose bio is queued for a millisecond or
+--                  longer. stalled: this last case once more, as a wait of the
+--                  party itself for something that is not recorded.
+--   is_sole        1 if the device has bios, and all of them are the party's.
 --   is_awaited     1 if, in addition, a bio of a log is queued.
 --   of_log         1 if the device works for a log, or for who waits for one.
 --

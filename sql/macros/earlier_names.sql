@@ -1,10 +1,10 @@
--- The same as renamed_names, twice as many renames back: a name is followed to
--- the name that it continues, and that one to its own.
+-- The same as renamed_names, but twice as many renames back. A name that has
+-- fewer goes back as far as it can.
 --
 -- Result: a row for each new name, with
 --   name_id  The new name.
 --   file_id  A name that the file had before.
---   moved    1 if it is another one than before.
+--   moved    1 if this goes further back than the input.
 --
 -- Example: SELECT name_id, file_id FROM earlier_names!(renamed)
 CREATE PERFETTO MACRO earlier_names(

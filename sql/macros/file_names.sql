@@ -1,4 +1,4 @@
--- The name by which each step knows its file, while it is that of one file.
+-- The names of each step, each with the life of the name that the step means.
 --
 -- A rename, a link or a removal gives a name to another file or to none, and
 -- so begins a new life of the name. The steps in one life are of one file.

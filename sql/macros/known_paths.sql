@@ -6,7 +6,8 @@
 --   run      Name of the run.
 --   path     The name.
 --   is_file  1 unless it needs no sync: a pipe or a socket, which is
---            `pipe:[INODE]`, and what is below /dev, /proc and /sys.
+--            `pipe:[INODE]`, memory, which is `/memfd:NAME`, and what is below
+--            /dev, /proc and /sys.
 --
 -- Example: SELECT COUNT(*) FROM known_paths!()
 CREATE PERFETTO MACRO known_paths()

@@ -1,5 +1,5 @@
--- The syncs next to which somebody else used the device, and whether they met
--- it: whether it was active during the sync, with gaps of up to a second.
+-- Syncs with the other parties that used the same device, and whether each was
+-- active during the sync. Gaps of up to a second count as active.
 --
 -- Result: a row for each sync and each other party at its place, with
 --   run, sync_id, party

@@ -1,5 +1,5 @@
--- The steps of file_steps with the numbers of known_paths instead of names, and
--- without what only a reader wants to know.
+-- What threads did to files, and the syncs (file_steps), with numbers of
+-- known_paths instead of names, and without what only a reader wants to know.
 --
 -- Result: a row a step, with columns of file_steps, of which path and to_path
 -- are numbers.

@@ -16,7 +16,7 @@
 --                of its name. Null if it is not known.
 --   part         Why it is the owner: sync, data, commit, kernel (a thread of
 --                the kernel, for an unknown program), or process.
---   owner        Both in one text.
+--   owner        process and cgroup in one text.
 --   is_log       1 if the bio is of a commit, else 0.
 --   is_metadata  1 if it is of metadata or a flush, else 0.
 --   has_preflush  1 if the device flushes before it, else 0. A device that is

@@ -10,7 +10,7 @@
 --               metadata, or else writes. The report neighbours explains them.
 --   bios        Number of its bios.
 --   bytes       Their size. Null if it has none.
---   syncs       Number of its syncs that are meant, each call once.
+--   syncs       Number of its syncs that are counted, each call once.
 --   ns          The sum of the lengths of these.
 --
 -- Example: SELECT kind, process, bytes
@@ -19,7 +19,7 @@ CREATE PERFETTO MACRO parties(
   -- Table of bios with the columns of owned_bios!.
   bios TableOrSubquery,
   -- Table of syncs with `run`, `owner`, `process`, `cgroup`, `call_sync_id`,
-  -- `dur_ns`, and `is_meant`: 1 if `syncs` and `ns` count it, else 0.
+  -- `dur_ns`, and `is_counted`: 1 if `syncs` and `ns` count it, else 0.
   syncs TableOrSubquery,
   -- Table with the columns of cpu_users!.
   users TableOrSubquery
@@ -33,7 +33,7 @@ AS
     MIN(process) AS process,
     MIN(cgroup) AS cgroup,
     CASE
-      WHEN COUNT(is_meant) > 0 THEN 'syncs'
+      WHEN COUNT(is_counted) > 0 THEN 'syncs'
       WHEN COUNT(part) = 0 THEN 'computes'
       WHEN MIN(part = 'kernel') THEN 'kernel'
       WHEN MIN(direction IS NOT DISTINCT FROM 'read') THEN 'reads'
@@ -43,18 +43,18 @@ AS
     END AS kind,
     COUNT(part) AS bios,
     CAST(SUM(bytes) AS BIGINT) AS bytes,
-    COUNT(DISTINCT CASE WHEN is_meant = 1 THEN call_sync_id END) AS syncs,
-    CAST(COALESCE(SUM(is_meant * dur_ns), 0) AS BIGINT) AS ns
+    COUNT(DISTINCT CASE WHEN is_counted = 1 THEN call_sync_id END) AS syncs,
+    CAST(COALESCE(SUM(is_counted * dur_ns), 0) AS BIGINT) AS ns
   FROM (
     SELECT
       run, owner, process, cgroup, part, direction, is_metadata, bytes,
-      NULL AS is_meant,
+      NULL AS is_counted,
       NULL AS dur_ns,
       NULL AS call_sync_id
     FROM $bios
     UNION ALL
     SELECT
-      run, owner, process, cgroup, NULL, NULL, NULL, NULL, is_meant, dur_ns,
+      run, owner, process, cgroup, NULL, NULL, NULL, NULL, is_counted, dur_ns,
       call_sync_id
     FROM $syncs
     UNION ALL

@@ -1,6 +1,6 @@
 -- Folders that were renamed although files below them are known by name.
 --
--- Result: a row for each name that such a folder had, with
+-- Result: a row for each name that such a folder had before the rename, with
 --   run, path  The name.
 --
 -- Example: WITH place AS (SELECT * FROM file_order!()),

@@ -1,10 +1,10 @@
--- What a sync waits for in a phase, if somebody else may have taken it.
+-- What a sync waits for in a phase, if somebody else may be the reason.
 --
 -- Result: text: queue (its own bios are queued), earlier (writeback), device,
 --   flush, before (a commit, the one before it), locking (of a commit), data
---   (that a commit writes), commit (its blocks), cpu (or a worker), or lock
---   (the rest of a commit, a log, or a lock). Null for the time in which the
---   sync runs, or in which nothing explains it.
+--   (that a commit writes), commit (its start, or its blocks), cpu (or a
+--   worker), or lock (the rest of a commit, a log, or a lock). Null for the
+--   time in which the sync runs, or in which nothing explains it.
 --
 -- Example: SELECT way_of_phase!(phase), SUM(dur_ns) FROM syncline_phase
 --   GROUP BY 1

@@ -35,13 +35,15 @@
 --                            or the first of several in alphabetical order.
 --                            Null outside of containers and if unknown.
 WITH
-  -- A file may be synced by threads of several runs, whose numbers say nothing
-  -- of each other.
-  thread AS (
+  -- The threads that synced each file. Runs give the same number to different
+  -- threads, so `run` belongs to it.
+  file_thread AS (
     SELECT DISTINCT file_name!(sync) AS file, run, tid, pid
     FROM syncline_sync_call AS sync
   ),
-  threads AS (SELECT file, COUNT(*) AS threads FROM thread GROUP BY file),
+  thread_count AS (
+    SELECT file, COUNT(*) AS threads FROM file_thread GROUP BY file
+  ),
   file AS (
     SELECT
       file_name!(sync) AS file,
@@ -70,5 +72,5 @@ SELECT
   CAST(sync_time_sum_ns AS BIGINT) AS sync_time_sum_ns,
   threads, incomplete, container_path
 FROM file
-JOIN threads ON threads.file = file.file
+JOIN thread_count ON thread_count.file = file.file
 ORDER BY COALESCE(sync_time_sum_ns, 0) DESC, bytes DESC, path;

@@ -34,37 +34,40 @@
 -- CPU while a thread that syncs was ready, or while the thread was ready that
 -- then woke it, such as that of the journal. Nobody is to blame while the
 -- device works for the sync or for a commit, because the thread would only wait
--- longer for that. Nor is anybody in a control group whose CPU time is limited
--- (cpu.max), because the limit may hold its threads back. Where the switch to
--- the program is not recorded, only time counts in which the device does
--- nothing.
+-- longer for that. Nobody is to blame either if the control group of the sync
+-- has a limit of CPU time (cpu.max), because that limit may hold its threads
+-- back. Where the switch to the program is not recorded, only time counts in
+-- which the device does nothing.
 --
 -- The cost is an estimate, because it takes for granted that a sync would have
 -- been shorter by what the device did for somebody else. low_ns and high_ns
--- are bounds:
+-- are bounds. low_ns adds up:
 --
--- * low_ns has only time in which the device worked for nobody but the
---   neighbour while a bio of the sync was queued, or while the sync waited for
---   a journal that had a bio in the queue. Such time counts too while the
---   journal wrote the data of the commit, and time in which a program that
---   only computes had the CPU, by a recorded switch, while the device worked
---   for nobody. All time counts in which a sync
---   waited for an earlier commit that the neighbour's sync started. Time in
---   which the journal waited until handles were closed does not count, because
---   whose handles these were is only inferred.
--- * high_ns has all time of the syncs that met the neighbour, except the
---   time in which the device worked for nobody but themselves or what they need
---   of a commit of their own. If that is more, it leaves out as much as the
---   fastest sync like it took, of 20 or more that met nobody. So it includes
---   what the neighbour took from their thread or their journal unseen.
+-- * time in which the device worked for the neighbour alone, while a bio of the
+--   sync was queued, or while the sync waited for the data of a commit or for
+--   an earlier commit of an unknown starter;
+-- * such time while the sync waited for a journal that had a bio in the queue;
+-- * all waits for an earlier commit that the neighbour's sync started;
+-- * time in which a program that only computes had the CPU, by a recorded
+--   switch, while the device worked for nobody.
+--
+-- Time in which the journal waited until handles were closed does not count,
+-- because whose handles these were is only inferred.
+--
+-- high_ns has all time of the syncs that met the neighbour, each less the
+-- longer of two times: that in which the device worked for nobody but the sync,
+-- or for what it needs of a commit of its own; and, if 20 or more syncs like it
+-- met nobody, the length of the fastest of these. So high_ns includes what the
+-- neighbour took from their thread or their journal unseen.
 --
 -- Syncs are alike if a process makes them by the same call on the same device,
 -- if their bytes, and their bios, have as many digits, and if both or none of
 -- them wait for a commit.
 --
--- A sync has met the neighbour if that had a bio or a sync within a second, or,
--- without any, the CPU of a sync. The bounds have nothing of what it cost while
--- it only changed metadata, or, if it has bios, only computed.
+-- A sync has met the neighbour if the neighbour had a bio or a sync within a
+-- second of it or, if it has neither at all, the CPU for which a sync waited.
+-- The bounds leave out what the neighbour cost while it only changed metadata
+-- and, if it has bios or syncs at all, while it only computed.
 -- Both need the right owner of each bio, and take for granted that a device
 -- works for nobody who has no recorded bio there. Reads that are not recorded,
 -- or the cleaning up of a device after earlier writes, may therefore cost more
@@ -91,7 +94,8 @@
 --   reads       It only reads.
 --   discards    It only discards or zeroes.
 --   metadata    Its bios are of metadata or flushes. Its changes are not
---               recorded, but makes commits of others longer.
+--               recorded, but they make commits of others
+--               longer.
 --   computes    It has neither bios nor syncs, and had the CPU that syncs
 --               waited for.
 --   kernel      A thread of the kernel, for an unknown program.
@@ -143,17 +147,17 @@
 --   sync_id    id     The sync that it delayed most.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The syncs whose wait is meant. Under a filter, a list of its syncs takes
-  -- the place of this SELECT, so that those that it hides are still neighbours.
-  meant AS (SELECT run, sync_id FROM syncline_sync),
-  -- Those that waited for a commit.
-  committed AS (
+  -- The syncs whose waiting time the report counts. Under a filter, a list of
+  -- them takes the place of this SELECT; the others are still neighbours.
+  counted AS (SELECT run, sync_id FROM syncline_sync),
+  -- The syncs that waited for a commit.
+  sync_with_commit AS (
     SELECT DISTINCT run, sync_id
     FROM syncline_phase
     WHERE phase LIKE '%commit%' AND dur_ns > 0
   ),
-  -- The syncs whose length is known: those that others may delay.
-  victim AS (
+  -- Syncs of known length, each with its owner, and whether it is counted.
+  owned_sync AS (
     SELECT
       of!(sync, (run, sync_id, call_sync_id, op, fs)),
       start_ns AS ts_ns,
@@ -168,13 +172,16 @@ WITH
       -- commit: syncs with the same text are alike.
       CAST(LENGTH(CAST(bytes AS TEXT)) AS TEXT) || ' '
       || CAST(LENGTH(CAST(bios AS TEXT)) AS TEXT)
-      || CASE WHEN committed.sync_id IS NULL THEN '' ELSE ' commit' END AS work,
-      CASE WHEN meant.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_meant,
+      || CASE
+        WHEN sync_with_commit.sync_id IS NULL THEN ''
+        ELSE ' commit'
+      END AS work,
+      CASE WHEN counted.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_counted,
       CASE WHEN limited.cgroup IS NULL THEN 1 ELSE 0 END AS is_unlimited
     FROM syncline_sync AS sync
-    LEFT JOIN meant ON same!(meant, sync, (run, sync_id))
+    LEFT JOIN counted ON same!(counted, sync, (run, sync_id))
     LEFT JOIN place_of_file_system!() AS home ON same!(home, sync, (run, dev))
-    LEFT JOIN committed ON same!(committed, sync, (run, sync_id))
+    LEFT JOIN sync_with_commit ON same!(sync_with_commit, sync, (run, sync_id))
     LEFT JOIN limited_groups!() AS limited
       ON same!(limited, sync, (run, cgroup))
     LEFT JOIN only_groups!() AS alone
@@ -182,43 +189,53 @@ WITH
       AND alone.process = COALESCE(sync.process, comm, '')
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
-  owned AS (SELECT * FROM owned_bios!()),
+  owned_bio AS (SELECT * FROM owned_bios!()),
   cpu_user AS (SELECT * FROM cpu_users!()),
   -- Each process in a control group that has a bio or a sync, or had a CPU.
-  party AS MATERIALIZED (SELECT * FROM parties!(owned, victim, cpu_user)),
+  party AS MATERIALIZED (
+    SELECT * FROM parties!(owned_bio, owned_sync, cpu_user)
+  ),
   -- Syncs by the number of their party.
   sync AS MATERIALIZED (
     SELECT
-      of!(victim, (run, place, sync_id, op, fs, ts_ns, dur_ns, is_meant, work)),
-      of!(victim, (call_sync_id, is_unlimited)),
+      of!(
+        owned_sync,
+        (run, place, sync_id, op, fs, ts_ns, dur_ns, is_counted, work)
+      ),
+      of!(owned_sync, (call_sync_id, is_unlimited)),
       party.party AS party
-    FROM victim
+    FROM owned_sync
     JOIN party USING (run, owner)
   ),
-  -- Bios by the number of their party. Data that the kernel may keep back are
-  -- not queued until their issue.
+  -- Bios by the number of their party. `is_kept` is 1 for data that the kernel
+  -- may keep back until their issue: they do not count as queued.
   bio AS MATERIALIZED (
     SELECT
-      of!(owned, (run, place, part, ts_ns, dur_ns, issue_ns)),
-      of!(owned, (is_log, is_metadata, has_preflush)),
+      of!(owned_bio, (run, place, part, ts_ns, dur_ns, issue_ns)),
+      of!(owned_bio, (is_log, is_metadata, has_preflush)),
       party.party AS party,
       CASE WHEN part = 'data' THEN 1 ELSE 0 END AS is_kept,
       CASE WHEN kind = 'kernel' THEN 1 ELSE 0 END AS is_kernel
-    FROM owned
+    FROM owned_bio
     JOIN party USING (run, owner)
   ),
-  -- For which party each device works, or whom it waits for, over time.
-  hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
+  -- For each time, the party for which a device works, or which others wait
+  -- for. While it has nothing and a bio waits for long, there are two rows:
+  -- idle, and stalled.
+  device_hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
   -- Who had a CPU while syncs of others waited for it.
   competitor AS MATERIALIZED (
-    SELECT of!(sync, (place, is_meant, call_sync_id, is_unlimited)), found.*
-    FROM cpu_costs!(cpu_user, sync, party, hold) AS found
+    SELECT of!(sync, (place, is_counted, call_sync_id, is_unlimited)), found.*
+    FROM cpu_costs!(cpu_user, sync, party, device_hold) AS found
     JOIN sync USING (run, sync_id)
   ),
-  earlier AS MATERIALIZED (SELECT * FROM earlier_commits!()),
-  -- What a sync waits for. Left out are waits for a CPU that somebody is known
-  -- to have had, and for an earlier commit of a known starter: whose they are
-  -- does not follow from what the device does, so they go to `delay` without.
+  -- Waits for an earlier commit whose starter is known.
+  earlier_commit AS MATERIALIZED (SELECT * FROM earlier_commits!()),
+  -- What each sync waits for, with its time. Two kinds of waits are left out,
+  -- because who caused them does not follow from what the device does: those
+  -- for a CPU that another party had by a recorded switch, and those for an
+  -- earlier commit whose starter is known. `delay` adds them without
+  -- `held_time`.
   piece AS (
     SELECT
       of!(sync, (run, place, sync_id)),
@@ -226,22 +243,22 @@ WITH
       of!(span, (ts_ns, dur_ns))
     FROM sync
     JOIN syncline_phase AS span USING (run, sync_id)
-    LEFT JOIN earlier
+    LEFT JOIN earlier_commit
       ON span.phase = 'earlier commit'
-      AND same!(earlier, span, (run, sync_id, ts_ns))
+      AND same!(earlier_commit, span, (run, sync_id, ts_ns))
     LEFT JOIN competitor
       ON is_exact = 1
       AND same!(competitor, span, (run, sync_id, ts_ns))
     WHERE
-      sync.is_meant = 1
-      AND earlier.run IS NULL
+      sync.is_counted = 1
+      AND earlier_commit.run IS NULL
       AND competitor.run IS NULL
       AND span.dur_ns > 0
       AND way_of_phase!(span.phase) IS NOT NULL
       AND (span.phase <> 'before submit' OR span.dur_ns >= 1000000)
   ),
-  -- Who held the device while a sync, the waiter, waited, and how long.
-  held AS MATERIALIZED (
+  -- How long each party held the device while a sync, the waiter, waited.
+  held_time AS MATERIALIZED (
     SELECT
       of!(found, (run, place, sync_id, way)),
       of!(found, (party, state, is_sole, is_awaited, of_log)),
@@ -249,24 +266,26 @@ WITH
       of!(sync, (fs, call_sync_id)),
       sync.party AS waiter
     FROM common_time!(
-      piece, hold,
+      piece, device_hold,
       (sync_id, way),
       (party, state, is_sole, is_awaited, of_log),
       (run, place)
     ) AS found
     JOIN sync USING (run, place, sync_id)
   ),
-  -- A party delays others. While the device works for nobody else, its own
-  -- bios there are delayed by nobody. If a bio of its syncs waits and nothing
-  -- recorded holds the device, the reason is unrecorded: party 0. While data of
-  -- a neighbour are kept, or its bio is next for long, commits, locks and
-  -- threads wait for it, and the device does not. Writing the commit that a
-  -- sync waits for is for that sync, too.
-  --
-  -- Alone, a sync would wait neither for an earlier commit, nor for data of
-  -- others. So that is sure while they alone have the device, or where a sync
-  -- of theirs started that commit. Handles may be anybody's.
+  -- Time that a party cost a sync (`ns`), and the part of it that is certain
+  -- (`sure_ns`). Party 0 is something that is not recorded.
   delay AS (
+    -- 1. What the device did. While it works, the party is another one than the
+    -- waiter. While it is idle, the party's data are kept, or its bio is next,
+    -- and only waits for a commit, a lock or a CPU count. While it is stalled,
+    -- the waiter's own bio is next. Writing the commit that a sync waits for is
+    -- for that sync, so it does not count.
+    --
+    -- Certain, while the device works for the party alone, are waits in the
+    -- queue, for an earlier commit, and for the data of a commit; if a bio of a
+    -- log is queued too, also those for a lock and for a commit. Those for
+    -- handles are never certain: the handles may be anybody's.
     SELECT
       run, sync_id, call_sync_id, way, ns,
       CASE state WHEN 'stalled' THEN 0 ELSE party END AS party,
@@ -274,7 +293,7 @@ WITH
         WHEN way IN ('queue', 'before', 'data') THEN ns * is_sole
         WHEN way IN ('lock', 'commit') THEN ns * is_awaited
       END AS sure_ns
-    FROM held
+    FROM held_time
     LEFT JOIN places_without_copies!(bio) AS uncopied USING (run, place)
     WHERE
       CASE state
@@ -287,34 +306,36 @@ WITH
       END
       AND NOT (way IN ('data', 'commit') AND of_log = 1)
     UNION ALL
+    -- 2. Waits for an earlier commit of a known starter: all of it is certain.
     SELECT
       of!(sync, (run, sync_id, call_sync_id)),
-      'before', earlier.dur_ns, starter.party, earlier.dur_ns
-    FROM earlier
+      'before', earlier_commit.dur_ns, starter.party, earlier_commit.dur_ns
+    FROM earlier_commit
     JOIN sync USING (run, sync_id)
     JOIN sync AS starter
       ON starter.run = sync.run
-      AND starter.sync_id = earlier.starter_id
-    WHERE sync.is_meant = 1 AND starter.party <> sync.party
+      AND starter.sync_id = earlier_commit.starter_id
+    WHERE sync.is_counted = 1 AND starter.party <> sync.party
     UNION ALL
-    -- A limit holds a thread back whoever else has the CPU. The bounds of a
-    -- party with bios are about syncs that met these.
+    -- 3. Waits for a CPU that the party had. A limit holds a thread back
+    -- whoever else has the CPU, so threads with a limit do not count. The
+    -- bounds of a party with bios or syncs are about syncs that met these.
     SELECT
       run, sync_id, call_sync_id, 'cpu', cost_ns, party,
       CASE kind WHEN 'computes' THEN sure_ns END
     FROM competitor
-    WHERE is_meant = 1 AND is_unlimited = 1
+    WHERE is_counted = 1 AND is_unlimited = 1
     UNION ALL
-    -- Who used the device or the CPU of syncs of others has a row even if it
-    -- delayed none.
+    -- 4. A row of 0 ns for who used the device or the CPU of others' syncs, so
+    -- that it is in the report even if it delayed none.
     SELECT run, NULL, NULL, 'none', 0, used.party, 0
     FROM (
-      SELECT run, place, party FROM hold
+      SELECT run, place, party FROM device_hold
       UNION
       SELECT run, place, party FROM competitor
     ) AS used
     JOIN sync USING (run, place)
-    WHERE used.party <> sync.party AND is_meant = 1
+    WHERE used.party <> sync.party AND is_counted = 1
     GROUP BY run, used.party
   ),
   -- The sync that each party delayed the longest has number 1.
@@ -329,7 +350,7 @@ WITH
     WHERE way <> 'device'
     GROUP BY run, party, sync_id
   ),
-  -- What each party cost all of them together.
+  -- What each party cost the syncs of all others.
   cost AS (
     SELECT
       of!(delay, (run, party)),
@@ -350,13 +371,13 @@ WITH
   -- How long the device worked for nobody but a sync.
   own_device AS (
     SELECT run, sync_id, SUM(ns) AS own_ns
-    FROM held
+    FROM held_time
     WHERE way = 'device' AND is_sole = 1 AND party = waiter
     GROUP BY run, sync_id
   ),
-  -- The syncs at a place that a party used, and whether they met it. Only those
-  -- that met nobody show how fast one like them can be.
-  next_to AS (
+  -- Each sync with each other party that used its device, and whether it met
+  -- that one. Only syncs that met nobody show how fast one like them can be.
+  sync_next_to AS (
     SELECT
       of!(found, (party, is_active, is_met)),
       sync.party AS waiter,
@@ -364,10 +385,13 @@ WITH
       COALESCE(own_ns, 0) + COALESCE(own_commit.ns, 0) AS own_ns,
       CASE WHEN is_met = 0 AND work IS NOT NULL THEN dur_ns END AS quiet_ns
     FROM met_parties!(
-      (SELECT * FROM sync WHERE is_meant = 1),
+      (SELECT * FROM sync WHERE is_counted = 1),
       (
         SELECT run, place, party, is_kernel, ts_ns, dur_ns FROM bio
         UNION ALL
+        -- Syncs show that a party is active, but not at which device (NULL). A
+        -- party that only computes counts as a thread of the kernel (1), so
+        -- that a sync may meet another one alone, or nobody, in spite of it.
         SELECT run, NULL, party, 0, ts_ns, dur_ns FROM sync
         UNION ALL
         SELECT run, place, party, 1, ts_ns, dur_ns
@@ -380,11 +404,11 @@ WITH
     -- How long it served nothing but what a sync needed of its own commit.
     LEFT JOIN own_commit_time!() AS own_commit USING (run, sync_id)
   ),
-  compared AS (SELECT * FROM compared_costs!(next_to)),
-  -- How many show what it is like without anybody else.
-  quiet AS (
+  compared AS (SELECT * FROM compared_costs!(sync_next_to)),
+  -- For each party, how many syncs next to it met nobody.
+  quiet_count AS (
     SELECT party, COUNT(DISTINCT call_sync_id) AS syncs
-    FROM next_to
+    FROM sync_next_to
     WHERE is_met = 0
     GROUP BY party
   ),
@@ -404,7 +428,7 @@ SELECT
   CAST(ROUND(compared.ns) AS BIGINT) AS compared_ns,
   CAST(ROUND(compared.error_ns) AS BIGINT) AS compared_error_ns,
   CASE
-    WHEN compared.party IS NOT NULL THEN COALESCE(quiet.syncs, 0)
+    WHEN compared.party IS NOT NULL THEN COALESCE(quiet_count.syncs, 0)
   END AS quiet_syncs,
   of!(cost, (queue_ns, device_ns, commit_locking_ns)),
   cost.commit_ns AS commit_data_ns,
@@ -415,7 +439,7 @@ FROM cost
 JOIN total USING (run)
 LEFT JOIN party ON party.party = cost.party
 LEFT JOIN compared ON compared.party = cost.party
-LEFT JOIN quiet ON quiet.party = cost.party
+LEFT JOIN quiet_count ON quiet_count.party = cost.party
 WHERE
   total.syncs > COALESCE(party.syncs, 0)
   AND (COALESCE(party.kind, '') <> 'kernel' OR cost.ns + cost.device_ns > 0)

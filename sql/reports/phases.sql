@@ -1,11 +1,11 @@
 -- Phases: what the time of the syncs went to.
 --
 -- One row per operation, file system, device and phase. A call may have several
--- requests, as sync has for each file system. Each instant of a
--- request, from the start of the file system's sync function to its end, is in
--- one phase, so the phases of a group add up to the time of its requests. If
--- several things ran in parallel, the one that ended last counts, because the
--- others delayed nothing. residue is the time that nothing recorded explains.
+-- requests: sync has one for each file system. Each instant of a request, from
+-- the start of the file system's sync function to its end, is in one phase, so
+-- the phases of a group add up to the time of its requests. If several things
+-- ran in parallel, the one that ended last counts, because the others delayed
+-- nothing. residue is the time that nothing recorded explains.
 -- docs/reference/phases.md describes each phase.
 --
 -- The phases of a commit are inferred where commits are recorded but waits are
@@ -34,7 +34,8 @@
 --   not_recorded  text   Phases that the recording cannot show, in the row of
 --                        the residue. Their time is in other phases, or in the
 --                        residue. With a number, as in `cpu wait of 3
---                        requests`, only for so many of the group.
+--                        requests`, this holds for so many requests of the
+--                        group.
 --   run           text   Name of the run, if the input holds several.
 WITH
   -- The requests whose time is known, each with its call.
@@ -51,8 +52,8 @@ WITH
     LEFT JOIN parts_of_calls!() AS part ON same!(part, sync, (run, sync_id))
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
-  -- The groups of requests, which have a row for each phase.
-  total AS (
+  -- One row a group of requests. unseen_phases! needs the last two columns.
+  request_group AS (
     SELECT
       run, op, fs, dev,
       COUNT(*) AS syncs,
@@ -62,8 +63,9 @@ WITH
     FROM request
     GROUP BY run, op, fs, dev
   ),
-  -- Runs that hold phases, and the phases of the others, which are of columns.
+  -- Runs that hold phases.
   run_with_phases AS (SELECT DISTINCT run FROM syncline_phase),
+  -- The phases that other runs have: those that columns of a request hold.
   column_phase(phase) AS (
     VALUES ('before submit'), ('writeback'), ('after completion'), ('residue')
   ),
@@ -93,9 +95,8 @@ WITH
       run NOT IN (SELECT run FROM run_with_phases)
       AND (phase = 'residue' OR after_complete_ns >= 0)
   ),
-  -- The rows of the result: each phase of a group.
-  -- What each phase of each group took. (Above, `part` is a part of a call.)
-  part AS (
+  -- The rows of the result: what each phase of each group took.
+  group_phase AS (
     SELECT
       run, op, fs, dev, phase,
       COUNT(NULLIF(dur_ns, 0)) AS with_phase,
@@ -106,28 +107,28 @@ WITH
     GROUP BY run, op, fs, dev, phase
   )
 SELECT
-  part.op AS op,
-  part.fs AS fs,
-  part.dev AS dev,
-  device_name!(part) AS device,
+  group_phase.op AS op,
+  group_phase.fs AS fs,
+  group_phase.dev AS dev,
+  device_name!(group_phase) AS device,
   syncs,
-  part.phase AS phase,
+  group_phase.phase AS phase,
   CAST(with_phase AS BIGINT) AS with_phase,
-  CAST(part.time_ns AS BIGINT) AS time_ns,
-  share!(part.time_ns, total.time_ns) AS share,
+  CAST(group_phase.time_ns AS BIGINT) AS time_ns,
+  share!(group_phase.time_ns, request_group.time_ns) AS share,
   CAST(median_ns AS DOUBLE) AS median_ns,
   max_ns,
   CASE WHEN phase = 'residue' THEN unseen.phases END AS not_recorded,
-  part.run AS run
-FROM part
-JOIN total ON same!(total, part, (run, op, fs, dev))
-JOIN unseen_phases!(total, part, (run, op, fs, dev)) AS unseen
-  ON same!(unseen, part, (run, op, fs, dev))
+  group_phase.run AS run
+FROM group_phase
+JOIN request_group ON same!(request_group, group_phase, (run, op, fs, dev))
+JOIN unseen_phases!(request_group, group_phase, (run, op, fs, dev)) AS unseen
+  ON same!(unseen, group_phase, (run, op, fs, dev))
 ORDER BY
-  part.run,
-  COALESCE(total.time_ns, 0) DESC,
-  part.op NULLS LAST,
-  part.fs NULLS LAST,
-  part.dev NULLS LAST,
-  COALESCE(part.time_ns, 0) DESC,
-  part.phase;
+  group_phase.run,
+  COALESCE(request_group.time_ns, 0) DESC,
+  group_phase.op NULLS LAST,
+  group_phase.fs NULLS LAST,
+  group_phase.dev NULLS LAST,
+  COALESCE(group_phase.time_ns, 0) DESC,
+  group_phase.phase;

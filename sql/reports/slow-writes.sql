@@ -1,10 +1,10 @@
 -- Slow writes: what write() and other changes of files waited for, and for
 -- whose work.
 --
--- Only waits of at least 1 ms outside of syncs are recorded, and those for a
--- page that is read, of any length. The routes ring-buffer, bpftrace and strace
--- record none, except that a recording with the tracepoint balance_dirty_pages
--- has the throttling.
+-- Only waits of at least 1 ms outside of syncs are recorded; a wait for a page
+-- that is read is recorded whatever its length. The routes ring-buffer,
+-- bpftrace and strace record no waits, but the tracepoint balance_dirty_pages
+-- adds the throttling to a recording.
 --
 -- Narrow: comm wait path waits total_ns max_ns median_ns bytes of_comm
 --
@@ -31,8 +31,8 @@
 --                     known.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The syncs that waited for each commit, in the order in which they began to.
-  -- The first one, at place 1, had the commit made.
+  -- The syncs that waited for each commit, in the order of their waits. The
+  -- first one, at place 1, is taken for the one that had the commit made.
   committer AS (
     SELECT
       journal.run AS run,
@@ -64,7 +64,7 @@ WITH
     FROM syncline_write_wait
     WHERE wait = 'inode lock' AND holder_tid IS NOT NULL
     UNION ALL
-    -- and the sync of that thread,
+    -- and 1 if that thread was in a sync (its name is in the row above),
     SELECT run, wait_id, NULL, 1
     FROM overlaps!(
       (SELECT * FROM wait_begin WHERE wait = 'inode lock'),
@@ -104,9 +104,9 @@ WITH
     FROM cause
     GROUP BY run, wait_id
   ),
-  -- The waits by the name of their file. A path may have several inodes, those
-  -- of a file that was renamed, or rotated.
-  named AS (
+  -- The waits, each with its cause and a name for its file. A path may have
+  -- several inodes, those of a file that was renamed, or rotated.
+  caused_wait AS (
     SELECT
       write_wait.*,
       COALESCE(path, 'inode ' || CAST(ino AS TEXT)) AS file,
@@ -127,7 +127,7 @@ WITH
         ORDER BY dur_ns, ts_ns DESC, wait_id DESC
       ) AS place,
       COUNT(*) OVER (PARTITION BY run, comm, wait, file, dev, of_comm) AS waits
-    FROM named
+    FROM caused_wait
   )
 SELECT
   comm, wait,

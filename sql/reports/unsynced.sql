@@ -24,7 +24,8 @@
 --
 -- Columns:
 --   path            text   Name of the file at the end; its last one if it was
---                          removed. Null for all files without a known name.
+--                          removed. Null in the one row of all files without
+--                          a known name.
 --   folder          text   The folder of that name.
 --   state           text   As above.
 --   writes          count  Writes and changes of its size.
@@ -44,72 +45,80 @@ WITH
   ordered AS MATERIALIZED (SELECT * FROM file_order!()),
   known_path AS MATERIALIZED (SELECT * FROM known_paths!()),
   file_path AS (SELECT * FROM known_path WHERE is_file = 1),
+  -- A step is an operation on a file, or a sync. Up to `file_name`, `path` is a
+  -- number of known_path; in `state`, it is the text.
   step AS MATERIALIZED (SELECT * FROM numbered_steps!(ordered, known_path)),
-  -- The names of files by which steps know them.
+  -- Each name that a step uses, of files only. `name_id` is one life of a name:
+  -- a rename, a link or a removal begins a new one.
   name AS MATERIALIZED (
     SELECT *
     FROM file_names!(step)
     WHERE path IN (SELECT path_id FROM file_path)
   ),
-  -- The names that a file had before: one rename back, two, and four.
-  renamed AS (SELECT * FROM renamed_names!(name)),
-  renamed_twice AS (SELECT * FROM earlier_names!(renamed)),
-  first_name AS (SELECT * FROM earlier_names!(renamed_twice)),
-  -- The steps of each file by all names, the new one of a rename included. A
-  -- step with `is_taken` takes this name away from the file.
-  of_file AS MATERIALIZED (
+  -- For each name that a rename or a link gave: the name that the file had one
+  -- rename back, up to two back, and up to four back (`file_id`).
+  one_back AS (SELECT * FROM renamed_names!(name)),
+  two_back AS (SELECT * FROM earlier_names!(one_back)),
+  four_back AS (SELECT * FROM earlier_names!(two_back)),
+  -- The steps of each file, by each of its names: a rename has one row for the
+  -- old name and one for the new. `is_taken` is 1 if the step takes the name
+  -- from the file, as a rename or a removal does, and a link does not.
+  step_of_file AS MATERIALIZED (
     SELECT
       of!(step, (run, seq, ts_ns, end_ns, op, bytes, ret, is_sync, is_dirty)),
       of!(name, (path, is_to)),
-      COALESCE(first_name.file_id, name.name_id) AS file_id,
+      COALESCE(four_back.file_id, name.name_id) AS file_id,
       name.is_change * (1 - name.is_to) AS is_taken,
       CASE
         WHEN step.op IN ('write', 'truncate', 'allocate') THEN step.seq
       END AS change_seq
     FROM step
     JOIN name ON name.seq = step.seq
-    LEFT JOIN first_name ON first_name.name_id = name.name_id
+    LEFT JOIN four_back ON four_back.name_id = name.name_id
   ),
-  -- Files with a step whose two names do not lead back to one file, as after
-  -- more renames than these.
+  -- Files whose identity is not sure: the two names of one step lead back to
+  -- different files, as after more than four renames.
   doubtful_file AS (
     SELECT one.run AS run, one.file_id AS file_id
-    FROM of_file AS one
-    JOIN of_file AS other
+    FROM step_of_file AS one
+    JOIN step_of_file AS other
       ON other.seq = one.seq
       AND other.file_id <> one.file_id
     GROUP BY one.run, one.file_id
   ),
-  -- Syncs that may be of any file.
-  doubtful AS (SELECT * FROM doubtful_syncs!(step)),
-  last_doubt AS (SELECT run, MAX(ts_ns) AS ts_ns FROM doubtful GROUP BY run),
+  -- Syncs of which it is not known whether they covered a file.
+  doubtful_sync AS (SELECT * FROM doubtful_syncs!(step)),
+  last_doubt AS (
+    SELECT run, MAX(ts_ns) AS ts_ns FROM doubtful_sync GROUP BY run
+  ),
   -- Syncs that returned without an error. sync() is one of every file.
   durable_sync AS (
     SELECT run, file_id, ts_ns, end_ns
-    FROM of_file
+    FROM step_of_file
     WHERE is_sync = 1 AND ret >= 0 AND end_ns IS NOT NULL
     UNION ALL
     SELECT file.run, file.file_id, step.ts_ns, step.end_ns
     FROM step
-    JOIN (SELECT DISTINCT run, file_id FROM of_file) AS file
+    JOIN (SELECT DISTINCT run, file_id FROM step_of_file) AS file
       ON file.run = step.run
     WHERE
       step.op = 'sync'
       AND step.ret >= 0
       AND step.end_ns IS NOT NULL
-      AND step.seq NOT IN (SELECT seq FROM doubtful)
+      AND step.seq NOT IN (SELECT seq FROM doubtful_sync)
   ),
   last_sync AS (
     SELECT run, file_id, MAX(ts_ns) AS ts_ns
     FROM durable_sync
     GROUP BY run, file_id
   ),
-  -- What happened to each file. Some writes are durable when they return, and
-  -- are not dirty. `dirty_ns` is when the last change that needs a sync ended,
-  -- and `is_unfinished` is 1 if one of these had not ended.
-  changed AS MATERIALIZED (
+  -- One row a file: its changes and its syncs. `state` leaves out those that
+  -- were not changed. Some writes are durable when they return, and are not
+  -- dirty. `dirty_ns` is when the last change that needs a sync ended, and
+  -- `is_unfinished` is 1 if one of these had not ended.
+  file_total AS MATERIALIZED (
     SELECT
-      of!(of_file, (run, file_id)),
+      of!(step_of_file, (run, file_id)),
       COUNT(change_seq) AS writes,
       SUM(CASE op WHEN 'write' THEN bytes END) AS written_bytes,
       SUM(
@@ -117,14 +126,14 @@ WITH
           WHEN is_dirty = 1
           AND op = 'write'
           AND (last_sync.ts_ns IS NULL
-          OR of_file.end_ns IS NULL
-          OR of_file.end_ns > last_sync.ts_ns) THEN bytes
+          OR step_of_file.end_ns IS NULL
+          OR step_of_file.end_ns > last_sync.ts_ns) THEN bytes
         END
       ) AS after_sync_bytes,
       COUNT(CASE WHEN is_sync = 1 AND ret >= 0 THEN 1 END) AS syncs,
       MAX(change_seq) AS last_seq,
       MAX(CASE is_dirty
-        WHEN 1 THEN COALESCE(end_ns, of_file.ts_ns)
+        WHEN 1 THEN COALESCE(end_ns, step_of_file.ts_ns)
       END) AS dirty_ns,
       MAX(CASE
         WHEN is_dirty = 1 AND end_ns IS NULL THEN 1
@@ -132,24 +141,25 @@ WITH
       END) AS is_unfinished,
       MAX(last_sync.ts_ns) AS synced_ns,
       MAX(CASE
-        WHEN is_sync = 1 AND ret < 0 THEN of_file.ts_ns
+        WHEN is_sync = 1 AND ret < 0 THEN step_of_file.ts_ns
       END) AS failed_ns,
       MAX(CASE op WHEN 'map' THEN 1 ELSE 0 END) AS is_mapped
-    FROM of_file
+    FROM step_of_file
     LEFT JOIN last_sync
-      ON last_sync.run = of_file.run
-      AND last_sync.file_id = of_file.file_id
-    GROUP BY of_file.run, of_file.file_id
+      ON last_sync.run = step_of_file.run
+      AND last_sync.file_id = step_of_file.file_id
+    GROUP BY step_of_file.run, step_of_file.file_id
   ),
-  -- The last use of each name by each file. The last digit says whether this
-  -- use took the name away; the rest of the number is the order of the uses.
+  -- The last use of each name by each file. The larger number is the later use;
+  -- of one link, that of the new name. Its last digit is `is_taken`.
   name_use AS (
-    SELECT run, file_id, path, MAX(seq * 20 + is_to * 10 + is_taken) AS number
-    FROM of_file
+    SELECT run, file_id, path, MAX((2 * seq + is_to) * 10 + is_taken) AS number
+    FROM step_of_file
     GROUP BY run, file_id, path
   ),
-  -- Whether a file has lost the name: another one used it later.
-  held_name AS (
+  -- The same, and whether the file has lost the name: that use took it away, or
+  -- another file used it later.
+  name_state AS (
     SELECT
       *,
       CASE
@@ -167,59 +177,58 @@ WITH
         PARTITION BY run, file_id
         ORDER BY is_gone, number DESC
       ) AS place
-    FROM held_name
+    FROM name_state
   ),
   -- Folders that were renamed: the names below them changed too.
-  moved AS (
+  moved_folder AS (
     SELECT run, path || '/' AS beginning
     FROM renamed_folders!(step, known_path)
   ),
-  lossy AS (
+  lossy_run AS (
     SELECT DISTINCT run FROM syncline_loss WHERE severity = 'loss' AND count > 0
   ),
   state AS MATERIALIZED (
     SELECT
-      changed.*,
+      file_total.*,
       file_path.path AS path,
       CASE
         -- If the name is not sure, neither is that the file is gone.
         WHEN doubtful_file.run IS NOT NULL THEN 'unknown'
         WHEN file_name.is_gone = 1 THEN 'removed'
-        WHEN lossy.run IS NOT NULL
-        OR changed.is_mapped = 1
+        WHEN lossy_run.run IS NOT NULL
+        OR file_total.is_mapped = 1
         OR SUBSTR(file_path.path, 1, 1) <> '/'
         OR EXISTS (
           SELECT 1
-          FROM moved
+          FROM moved_folder
           WHERE
-            moved.run = changed.run
-            AND moved.beginning
-            = SUBSTR(file_path.path, 1, LENGTH(moved.beginning))
+            moved_folder.run = file_total.run
+            AND moved_folder.beginning
+            = SUBSTR(file_path.path, 1, LENGTH(moved_folder.beginning))
         ) THEN 'unknown'
         -- Each of its changes was durable by itself.
-        WHEN changed.dirty_ns IS NULL THEN 'synced'
-        WHEN changed.failed_ns >= changed.dirty_ns THEN 'failed'
-        WHEN changed.is_unfinished = 0
-        AND changed.synced_ns >= changed.dirty_ns THEN 'synced'
-        WHEN last_doubt.ts_ns >= changed.dirty_ns THEN 'unknown'
+        WHEN file_total.dirty_ns IS NULL THEN 'synced'
+        WHEN file_total.failed_ns >= file_total.dirty_ns THEN 'failed'
+        WHEN file_total.is_unfinished = 0
+        AND file_total.synced_ns >= file_total.dirty_ns THEN 'synced'
+        WHEN last_doubt.ts_ns >= file_total.dirty_ns THEN 'unknown'
         ELSE 'unsynced'
       END AS state
-    FROM changed
+    FROM file_total
     JOIN file_name
-      ON file_name.run = changed.run
-      AND file_name.file_id = changed.file_id
+      ON file_name.run = file_total.run
+      AND file_name.file_id = file_total.file_id
       AND file_name.place = 1
     JOIN file_path ON file_path.path_id = file_name.path
     LEFT JOIN doubtful_file
-      ON doubtful_file.run = changed.run
-      AND doubtful_file.file_id = changed.file_id
-    LEFT JOIN last_doubt ON last_doubt.run = changed.run
-    LEFT JOIN lossy ON lossy.run = changed.run
-    WHERE changed.writes > 0
+      ON doubtful_file.run = file_total.run
+      AND doubtful_file.file_id = file_total.file_id
+    LEFT JOIN last_doubt ON last_doubt.run = file_total.run
+    LEFT JOIN lossy_run ON lossy_run.run = file_total.run
+    WHERE file_total.writes > 0
   ),
-  -- When the last change became durable: by the first sync after it, or else by
-  -- the last bio that the kernel wrote of the file on its own.
-  safe AS MATERIALIZED (
+  -- When the first sync after the last change ended.
+  first_sync AS MATERIALIZED (
     SELECT state.run, state.file_id, MIN(durable_sync.end_ns) AS end_ns
     FROM state
     JOIN durable_sync
@@ -228,6 +237,8 @@ WITH
     WHERE durable_sync.ts_ns >= state.dirty_ns
     GROUP BY state.run, state.file_id
   ),
+  -- When the last bio after it ended that the kernel wrote of the file on its
+  -- own.
   written_back AS (
     SELECT state.run, state.file_id, MAX(bio.ts_ns + bio.dur_ns) AS end_ns
     FROM state
@@ -239,7 +250,9 @@ WITH
       AND bio.ts_ns >= state.dirty_ns
     GROUP BY state.run, state.file_id
   ),
-  file AS (
+  -- The changed files that have a name. Only the states synced and unsynced
+  -- have the two figures.
+  named_file AS (
     SELECT
       state.*,
       CASE
@@ -249,12 +262,14 @@ WITH
       END AS unsynced_bytes,
       CASE
         WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(
-          safe.end_ns, written_back.end_ns
+          first_sync.end_ns, written_back.end_ns
         )
         - state.dirty_ns
       END AS risk_ns
     FROM state
-    LEFT JOIN safe ON safe.run = state.run AND safe.file_id = state.file_id
+    LEFT JOIN first_sync
+      ON first_sync.run = state.run
+      AND first_sync.file_id = state.file_id
     LEFT JOIN written_back
       ON written_back.run = state.run
       AND written_back.file_id = state.file_id
@@ -264,7 +279,7 @@ WITH
     SELECT
       run, path, state, writes, written_bytes, unsynced_bytes, syncs, risk_ns,
       last_seq
-    FROM file
+    FROM named_file
     UNION ALL
     SELECT
       run,

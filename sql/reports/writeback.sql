@@ -4,8 +4,9 @@
 -- Forced writeback makes a program wait; background writeback happens later,
 -- and gathers what several writes have changed. So the same data cost fewer and
 -- larger bios in the background, at the price of being at risk until then.
--- A commit is neither: a sync may have asked for it, or its timer. Bios of no
--- known file, such as metadata and direct writes, have a row of their own.
+-- A commit is neither: a sync may have asked for it, or the timer of the
+-- journal. Bios of no known file, such as metadata and direct writes, have a
+-- row of their own.
 --
 -- Narrow: path origin bytes bios mean_bio_bytes sequential_share median_ns
 --
@@ -19,14 +20,17 @@
 --   share             share  bytes / bytes of all bios.
 --   bios              count  Number of bios.
 --   mean_bio_bytes    bytes  bytes / bios of known size.
---   sequential_share  share  Bios that begin where the one before of the same
---                            file and origin ended / all after the first one.
+--   sequential_share  share  Bios that begin where the bio before them (of the
+--                            same file and origin) ended / all bios but the
+--                            first.
 --                            Null if offsets are not recorded, or with one bio.
---   syncs             count  Syncs that wrote the file. Null but for sync.
+--   syncs             count  Syncs that wrote the file. Null unless origin is
+--                            sync.
 --   median_ns         ns     Median time of a bio from submit to completion.
 --   run               text   Name of the run, if the input holds several.
 WITH
-  -- Writes with a name for their file. The bios of a sync are of its file.
+  -- Writes, each with its origin and a name for its file. A bio without a path
+  -- has that of its sync.
   written AS (
     SELECT
       of!(bio, (run, bytes, dur_ns, sync_id, ts_ns, bio_id)),

@@ -13,9 +13,9 @@ from .tables import SqlEngine
 
 __all__ = ["of_filtered", "of_meant"]
 
-# The text that selects the syncs whose wait is meant, and the one that takes its place.
-_ALL = "meant AS (SELECT run, sync_id FROM syncline_sync)"
-_SOME = "meant AS (SELECT '' AS run, sync_id FROM syncline_sync WHERE sync_id IN ({}))"
+# The text that selects the syncs whose waiting time counts, and the one that takes its place.
+_ALL = "counted AS (SELECT run, sync_id FROM syncline_sync)"
+_SOME = "counted AS (SELECT '' AS run, sync_id FROM syncline_sync WHERE sync_id IN ({}))"
 
 
 def of_filtered(input: Input, reading: Reading, engine: str, filtered: SqlEngine) -> Table | None:
