@@ -712,12 +712,15 @@ def test_who_has_the_cpu_is_a_neighbour(tmp_path: Path) -> None:
     assert [(row["high_ns"], row["syncs"], row["sync_id"]) for row in rows.values()] == [(910, 1, 1)] * 2  # fmt: skip
 
 
-def test_nobody_is_to_blame_for_a_limit(tmp_path: Path) -> None:
+# Where the group of the sync is not recorded, that of the bio of `db` is the only one of its name.
+@pytest.mark.parametrize("cgroup", ["/db", None])
+def test_nobody_is_to_blame_for_a_limit(cgroup: str | None, tmp_path: Path) -> None:
     """While cpu.max holds `db` back, somebody else has the CPU, but that may be no reason of the wait."""
     run = Phased()
     run.meta["limits.1"] = "/db\tcpu.max of /db: 20000 100000"
     run.meta["limits.2"] = "/d\tcpu.max of /d: 20000 100000"
     waits_for_cpu(run, on_cpu("burn"))
+    run.sync[0]["cgroup"] = cgroup
     row = reported(run, tmp_path)["burn", "/burn"]
     assert (row["cost_ns"], row["low_ns"], row["high_ns"], row["syncs"]) == (0, 0, 910, 0)
     # Others' limits say nothing of `db`.

@@ -176,14 +176,11 @@ WITH
         WHEN sync_with_commit.sync_id IS NULL THEN ''
         ELSE ' commit'
       END AS work,
-      CASE WHEN counted.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_counted,
-      CASE WHEN limited.cgroup IS NULL THEN 1 ELSE 0 END AS is_unlimited
+      CASE WHEN counted.sync_id IS NOT NULL THEN 1 ELSE 0 END AS is_counted
     FROM syncline_sync AS sync
     LEFT JOIN counted ON same!(counted, sync, (run, sync_id))
     LEFT JOIN place_of_file_system!() AS home ON same!(home, sync, (run, dev))
     LEFT JOIN sync_with_commit ON same!(sync_with_commit, sync, (run, sync_id))
-    LEFT JOIN limited_groups!() AS limited
-      ON same!(limited, sync, (run, cgroup))
     LEFT JOIN only_groups!() AS alone
       ON alone.run = sync.run
       AND alone.process = COALESCE(sync.process, comm, '')
@@ -202,10 +199,13 @@ WITH
         owned_sync,
         (run, place, sync_id, op, fs, ts_ns, dur_ns, is_counted, work)
       ),
-      of!(owned_sync, (call_sync_id, is_unlimited)),
-      party.party AS party
+      owned_sync.call_sync_id AS call_sync_id,
+      party.party AS party,
+      CASE WHEN limited.cgroup IS NULL THEN 1 ELSE 0 END AS is_unlimited
     FROM owned_sync
     JOIN party USING (run, owner)
+    LEFT JOIN limited_groups!(owned_sync) AS limited
+      ON same!(limited, owned_sync, (run, cgroup))
   ),
   -- Bios by the number of their party. `is_kept` is 1 for data that the kernel
   -- may keep back until their issue: they do not count as queued.
