@@ -54,11 +54,12 @@
 -- Time in which the journal waited until handles were closed does not count,
 -- because whose handles these were is only inferred.
 --
--- high_ns has all time of the syncs that met the neighbour, each less the
--- longer of two times: that in which the device worked for nobody but the sync,
--- or for what it needs of a commit of its own; and, if 20 or more syncs like it
--- met nobody, the length of the fastest of these. So high_ns includes what the
--- neighbour took from their thread or their journal unseen.
+-- high_ns adds up the syncs that met the neighbour, each without the time in
+-- which the device worked for nobody but the sync, or for what it needs from
+-- its own commit. If 20 or more syncs like it met nobody, and the fastest took
+-- longer than that time, the sync counts without the fastest one's length
+-- instead. So high_ns includes what the neighbour took from their thread or
+-- their journal unseen.
 --
 -- Syncs are alike if a process makes them by the same call on the same device,
 -- if their bytes, and their bios, have as many digits, and if both or none of
