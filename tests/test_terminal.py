@@ -195,8 +195,9 @@ def test_a_ruler_of_a_file_is_no_wider_than_a_terminal() -> None:
 
 
 def test_a_report_without_rows_has_no_columns_to_leave_out() -> None:
-    assert plain(shown("report", RUN, "neighbours")) == (
-        "Neighbours: who else used the device or the journal, and what that cost.\n\nNo rows.\n"
+    assert plain(shown("report", RUN, "failures")) == (
+        "Failures: the syncs, sync calls and bios that ended with an error.\n\n"
+        "No rows: none of 10 syncs and 37 bios is recorded as failed.\n"
     )
 
 

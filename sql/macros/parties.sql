@@ -36,7 +36,7 @@ AS
       WHEN COUNT(is_counted) > 0 THEN 'syncs'
       WHEN COUNT(part) = 0 THEN 'computes'
       WHEN MIN(part = 'kernel') THEN 'kernel'
-      WHEN MIN(direction IS NOT DISTINCT FROM 'read') THEN 'reads'
+      WHEN MIN(part IS NULL OR COALESCE(direction, '') = 'read') THEN 'reads'
       WHEN MIN(direction IN ('discard', 'zeroes')) THEN 'discards'
       WHEN MIN(part = 'process' AND is_metadata = 1) THEN 'metadata'
       ELSE 'writes'
