@@ -16,6 +16,7 @@ from syncline.formats import BASELINE
 from syncline.frames import has_nameless
 from syncline.structured import parse_json, text, whole_number
 
+from .blocks import TESTED
 from .run import Figure, Query, Run
 
 __all__ = ["SCHEMA_VERSION", "is_baseline", "load", "save"]
@@ -172,6 +173,9 @@ def _check_texts(runs: list[Run]) -> None:
         names = (run.name, *run.phases, *groups, *run.truncated_kinds)
         for value in (*names, *facts, *_list(run.caveats)):
             text(value)
+        for by in run.blocks.values():
+            if missing := [metric for metric in TESTED if metric not in by]:
+                raise ValueError(f"blocks without {missing[0]}")
         blocks = [values for by in run.blocks.values() for values in by.values()]
         for value in (value for values in blocks for value in _list(values)):
             if value is not None and not isinstance(value, int | float):

@@ -7,13 +7,13 @@ import math
 from . import statistics
 from .run import Run
 
-__all__ = ["block_count"]
+__all__ = ["TESTED", "block_count"]
 
 # Fewer requests in a block make its figures meaningless.
 _MIN_REQUESTS = 5
 _COUNTS = (24, 16, 12, 8)
 # Metrics whose neighbouring blocks must not be correlated.
-_TESTED = ("syncs", "sync_time_sum", "syscall_latency_avg", "writeback_latency_avg")
+TESTED = ("syncs", "sync_time_sum", "syscall_latency_avg", "writeback_latency_avg")
 # One-sided 1 % quantile of the standard normal: the test is repeated for several metrics and counts.
 _MAX_CORRELATION = 2.326
 
@@ -43,5 +43,5 @@ def block_count(base: Run, new: Run, notes: list[str]) -> int | None:
 def _is_correlated(blocks: dict[str, list[float | None]], count: int) -> bool:
     return any(
         statistics.autocorrelation(blocks[metric]) > _MAX_CORRELATION / math.sqrt(count)
-        for metric in _TESTED
+        for metric in TESTED
     )
