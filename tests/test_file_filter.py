@@ -32,9 +32,10 @@ def keeps(condition: str, names: list[str], to: list[str] | None = None) -> bool
     values = {f"n{n}": name for n, name in enumerate([*names, *["/"] * 8][:8])}
     values |= {f"t{n}": name for n, name in enumerate([*(to or []), *["/"] * 8][:8])}
     found = []
-    for field, how, text in re.findall(r'(\w+) (==|~) "([^"]*)"', condition):
+    for field, how, text in re.findall(r'(\w+) (==|!=|~) "([^"]*)"', condition):
         is_same = values[field] == text
-        found.append(values[field].startswith(text[:-1]) if how == "~" else is_same)
+        met = {"==": is_same, "!=": not is_same, "~": values[field].startswith(text[:-1])}
+        found.append(met[how])
     assert found
     return any(found)
 
@@ -44,6 +45,11 @@ def test_a_path_is_the_name_of_its_last_folder_at_any_depth() -> None:
     assert keeps(condition, ["app"])
     assert keeps(condition, ["f", "b", "a", "app"])
     assert not keeps(condition, ["f", "app2"])
+    # The event has eight names, so that of the folder may be above them.
+    deep = [*"hgfedcba", "app"]
+    assert keeps(condition, deep)
+    assert keeps(condition, deep[:8])
+    assert not keeps(condition, deep[:7])
     # A part of a name.
     condition = narrowed(OF_FILE, path="/var/lib/app")
     assert keeps(condition, ["f", "app2"])
@@ -52,6 +58,7 @@ def test_a_path_is_the_name_of_its_last_folder_at_any_depth() -> None:
     condition = narrowed(OF_BOTH, path="/var/lib/app/")
     assert keeps(condition, ["f.tmp", "tmp"], ["f", "app"])
     assert not keeps(condition, ["f.tmp", "tmp"], ["f", "bpp"])
+    assert keeps(condition, ["f.tmp", "tmp"], deep)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ _LINE_ORDER = "line_order"
 Progress = Callable[[int, int | None, int], None]
 # Called with (message, hint).
 Warn = Callable[[str, str], None]
+# Called with what is worth a line and needs nothing done.
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Reading:
     # Names of the options that the user has given.
     given: frozenset[str] = frozenset()
     warn: Warn = lambda message, hint: None
+    note: Note = lambda message: None
 
     def marks_file(self) -> MarksFile | None:
         """Reads the marks of `--marks`."""
@@ -173,6 +176,8 @@ class Reading:
         wrong = marks.complaint(used, first, last, realtime_offset_ns)
         if wrong:
             self.warn(*wrong)
+        if unused := marks.unused(used):
+            self.note(unused)
 
 
 def convert_trace(

@@ -24,7 +24,7 @@ RETURNS TableOrSubquery
 AS
 (
   WITH
-    -- Of two lengths, later! is the longer one, and earlier! the shorter one.
+    -- later! returns the longer one of two lengths, earlier! the shorter one.
     _met AS (
       SELECT
         party, is_active, is_met, waiter, op, dur_ns, dur_ns

@@ -6,7 +6,8 @@ written and not synced. The device then refuses writes. A new file, `refused`, i
 of `waiting`, one of `before`, which is clean, a sync() of everything, and one more write and fsync of `before`, and the last fsyncs again after
 the device works again. The report has what each call returned.
 
-With `case=look`, after DIR was mounted again, the report says what each file holds: `old`, `new`, `other`, or null if there is none.
+Run it once more with `case=look` after DIR has been mounted again: the report then says what each file holds, which is `old`, `new` or `other`,
+or null if the file is missing.
 """
 
 import os

@@ -273,6 +273,7 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
             filter=Filter(pid, comm, path, device, min_latency, cgroup),
             given=_given(*_READING),
             warn=lambda message, hint: say(f"warning: {message}", hint),
+            note=lambda message: say(f"note: {message}"),
         )
         return function(*args, reading=chosen, **rest)
 

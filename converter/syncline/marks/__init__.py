@@ -22,6 +22,8 @@ class MarksFile:
     rows: list[Mark]
     # Their times are in ns since 1970, and those outside the recording are left out. Otherwise they are on the clock of the recording.
     are_times_of_day: bool = False
+    # Lines of a log that have no time.
+    untimed: int = 0
 
     def for_core(self) -> list[tuple[int, str, int | None]]:
         return [mark[:3] for mark in self.rows]
@@ -40,6 +42,15 @@ class MarksFile:
             if ts <= last_ns and ts + (dur or 0) >= first_ns
         ]
 
+    def unused(self, used: int) -> str:
+        """Says how many lines of an application's log are no marks, and why; "" if all are."""
+        others = len(self.rows) - used
+        if not self.are_times_of_day or not used or not (others or self.untimed):
+            return ""
+        said = [f"{others:,} of another time than the recording"] if others else []
+        said += [f"{self.untimed:,} without a time"] if self.untimed else []
+        return f"{used:,} lines of {self.path} are marks; left out: {', and '.join(said)}"
+
     def complaint(
         self, used: int, first_ns: int, last_ns: int, realtime_offset_ns: int | None
     ) -> tuple[str, str] | None:
@@ -53,7 +64,7 @@ class MarksFile:
         if not self.are_times_of_day or realtime_offset_ns is None:
             return outside.complaint(self.rows, first_ns, last_ns, self.path)
         if used:
-            # An application writes its log for days, so most lines are outside.
+            # An application writes its log for days, so most lines are outside, which `unused` says.
             return None
         span = first_ns + realtime_offset_ns, last_ns + realtime_offset_ns
         return outside.of_log(self.rows, span, self.path)
@@ -68,7 +79,7 @@ def read_marks(path: str, time_unit: str = "ns") -> MarksFile:
     try:
         log = application_log.read(Path(path))
         if log is not None:
-            return MarksFile(path, log, are_times_of_day=True)
+            return MarksFile(path, log[0], are_times_of_day=True, untimed=log[1])
         return MarksFile(path, csv_file.read(Path(path), time_unit))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

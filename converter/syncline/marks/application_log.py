@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncline.errors import InputError
 
@@ -61,12 +61,21 @@ _SUFFIXES = {"ns|nanos": 1, "us|micros": 10**3, "ms|millis": 10**6, "s|secs|seco
 _LENGTHS = {
     re.compile(_LENGTH.format(suffix), re.IGNORECASE): unit for suffix, unit in _SUFFIXES.items()
 }
+# A mark ends before 2262, when ns since 1970 have more than 63 bits.
+_END_NS = 2**63
 # A program reads the clock for its line some time after what the line is about.
 _LATE_NS = 10**6
 
 
-def read(path: Path) -> list[Mark] | None:
-    """Reads a log. Returns its marks in ns since 1970; None if few of the first lines have a time of day.
+class _At(NamedTuple):
+    """A time of day in ns since 1970, and the unit of the last digit that the log prints of it."""
+
+    ns: int
+    resolution_ns: int
+
+
+def read(path: Path) -> tuple[list[Mark], int] | None:
+    """Reads a log. Returns its marks in ns since 1970, and the number of its lines without a time; None if few of the first ones have one.
 
     A line that says how long something took was written after its end. So its mark begins before by that much, and by 1 ms or the resolution
     of the time, so that a sync that the line is about begins within the mark.
@@ -83,7 +92,8 @@ def read(path: Path) -> list[Mark] | None:
         if 2 * sum(mark is not None for mark in found) <= len(head):
             return None
         found += (reader.mark(number, line) for number, line in lines)
-    return [mark for mark in found if mark is not None]
+    marks = [mark for mark in found if mark is not None]
+    return marks, len(found) - len(marks)
 
 
 class _Reader:
@@ -101,35 +111,29 @@ class _Reader:
                 return found
         for form in _FORMS:
             match = form.search(line[:_PREFIX])
-            if match is None:
-                continue
-            ns = self._time(number, match)
-            if ns is None:
-                continue
-            # The time may be cut at the end of the prefix, but not what follows.
-            rest = line[match.end() :].lstrip(" \t]|:,;-")
-            digits = len(match.groupdict().get("part") or "")
-            name = rest or line[: match.start()].rstrip(" \t[|:,;-")
-            return _mark(ns, name, _length(rest), number, 10 ** (9 - digits))
+            at = match and self._time(number, match)
+            if match and at:
+                # The time may be cut at the end of the prefix, but not what follows.
+                rest = line[match.end() :].lstrip(" \t]|:,;-")
+                name = rest or line[: match.start()].rstrip(" \t[|:,;-")
+                return _mark(at, name, _length(rest), number)
         return None
 
     def _of_json(self, number: int, line: str) -> Mark | None:
         try:
             fields = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if not isinstance(fields, dict):
             return None
         for name in _TIMES:
-            ns = self._json_time(number, fields.get(name))
-            if ns is not None:
-                message = next(
-                    (fields[key] for key in _MESSAGES if isinstance(fields.get(key), str)), line
-                )
-                return _mark(ns, message, _json_length(fields), number, _LATE_NS)
+            at = self._json_time(number, fields.get(name))
+            if at is not None:
+                texts = (fields[key] for key in _MESSAGES if isinstance(fields.get(key), str))
+                return _mark(at, next(texts, line), _json_length(fields), number)
         return None
 
-    def _json_time(self, number: int, value: Any) -> int | None:
+    def _json_time(self, number: int, value: Any) -> _At | None:
         if isinstance(value, dict):
             # {"$date": "..."} of MongoDB.
             value = value.get("$date")
@@ -144,29 +148,29 @@ class _Reader:
         scale = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}.get(len(whole))
         if scale is None or not whole.isdigit():
             return None
-        return int(whole) * scale + int(part.ljust(9, "0")[:9] or 0) * scale // 10**9
+        ns = int(whole) * scale + int(part.ljust(9, "0")[:9]) * scale // 10**9
+        return _At(ns, scale if not part else 1) if ns < _END_NS else None
 
-    def _time(self, number: int, match: re.Match[str]) -> int | None:
-        """Returns ns since 1970; None if it is no time, such as 25:00:00."""
+    def _time(self, number: int, match: re.Match[str]) -> _At | None:
+        """Returns a time of day; None if there is no such time, as 25:00:00, or not of this age, such as the year 1 that Go prints for no time."""
         parts = match.groupdict()
-        fraction = int((parts.get("part") or "0").ljust(9, "0"))
-        if parts.get("epoch"):
-            return int(parts["epoch"]) * 10**9 + fraction
-        month = _MONTHS.get(parts["month"]) or int(parts["month"])
-        hour, minute, second = map(int, parts["time"].split(":"))
-        year = int(parts["year"]) if parts.get("year") else None
-        years = [year] if year is not None else [self._latest.year, self._latest.year - 1]
-        for year in years:
+        part = parts.get("part") or ""
+        seconds = int(parts["epoch"]) if parts.get("epoch") else self._seconds(number, parts)
+        if seconds is None or not 0 <= seconds * 10**9 < _END_NS:
+            return None
+        return _At(seconds * 10**9 + int(part.ljust(9, "0")), 10 ** (9 - len(part)))
+
+    def _seconds(self, number: int, parts: dict[str, str | None]) -> int | None:
+        """Returns a date and its time in s since 1970; None if there is no such date."""
+        month = _MONTHS.get(parts["month"] or "") or int(parts["month"] or 0)
+        hour, minute, second = map(int, (parts["time"] or "").split(":"))
+        year, zone = parts.get("year"), parts.get("zone")
+        for one in [int(year)] if year else [self._latest.year, self._latest.year - 1]:
             try:
-                at = datetime(year, month, int(parts["day"]), hour, minute, second)
-                if parts.get("year") or at <= self._latest:
-                    zone = parts.get("zone")
-                    at = (
-                        at.astimezone()
-                        if zone is None
-                        else at.replace(tzinfo=self._zone(number, zone))
-                    )
-                    return int(at.timestamp()) * 10**9 + fraction
+                at = datetime(one, month, int(parts["day"] or 0), hour, minute, second)
+                if year or at <= self._latest:
+                    aware = at.replace(tzinfo=self._zone(number, zone)) if zone else at.astimezone()
+                    return int(aware.timestamp())
             except (ValueError, OverflowError, OSError):
                 continue
         return None
@@ -188,14 +192,16 @@ class _Reader:
         )
 
 
-def _mark(end_ns: int, name: str, length_ns: int | None, line: int, resolution_ns: int) -> Mark:
+def _mark(end: _At, name: str, length_ns: int | None, line: int) -> Mark:
     name = " ".join(name.split())
     if len(name) > _NAME:
         name = name[: _NAME - 1] + "…"
-    if length_ns is None:
-        return Mark(end_ns, name, None, line)
-    length_ns += max(resolution_ns, _LATE_NS)
-    return Mark(end_ns - length_ns, name, length_ns, line)
+    if length_ns is None or length_ns > end.ns - _LATE_NS:
+        # Nothing that a log says took longer than since 1970.
+        return Mark(end.ns, name, None, line)
+    length_ns += max(end.resolution_ns, _LATE_NS)
+    begin_ns = max(end.ns - length_ns, 0)
+    return Mark(begin_ns, name, end.ns - begin_ns, line)
 
 
 def _length(text: str) -> int | None:
@@ -215,7 +221,7 @@ def _json_length(fields: dict[str, Any]) -> int | None:
         if isinstance(value, str) and "".join(match[0] for match in _PART.finditer(value)) == value:
             return _sum(value) if value else None
     for name, value in fields.items():
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _END_NS:
             for pattern, unit in _LENGTHS.items():
                 if pattern.match(name):
                     return round(value * unit)

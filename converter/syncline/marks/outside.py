@@ -46,7 +46,7 @@ def complaint(
 
 
 def _other_unit(marks: Sequence[Mark], first_ns: int, last_ns: int) -> str:
-    """Returns the change of unit that moves most of the marks into the log; "" if there is none."""
+    """Says by what to multiply or divide the times, if most marks are then inside the log; "" if no power of 1000 does that."""
     for power in (10**3, 10**6, 10**9):
         for change, scaled in (
             (f"multiplied by {power}", [mark.ts_ns * power for mark in marks]),

@@ -89,7 +89,7 @@ class DynamicRecorder:
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
         self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
-        # That of operations on files.
+        # The buffer for operations on files.
         self._of_files = self.ring.main
         try:
             if has_files and self._wanted.pid is not None:

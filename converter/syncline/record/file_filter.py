@@ -85,4 +85,7 @@ def _of_path(path: str | None, fields: Iterable[str], mounts: Sequence[Mount]) -
     if not name or _SPECIAL.search(name):
         return ""
     is_whole = path.endswith("/")
-    return " || ".join(f'{level} == "{name}"' if is_whole else f'{level} ~ "{name}*"' for level in levels)  # fmt: skip
+    parts = [f'{level} == "{name}"' if is_whole else f'{level} ~ "{name}*"' for level in levels]
+    # A path that is longer than the names in the event may have the folder above them. At the root, a name is `/`.
+    last = {level[0]: level for level in sorted(levels, key=lambda level: int(level[1:]))}
+    return " || ".join(parts + [f'{level} != "/"' for level in last.values()])

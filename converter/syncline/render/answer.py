@@ -414,7 +414,8 @@ def _inside(answer: Answer) -> str:
 def _is_possible(row: Row, whole: int) -> bool:
     """Whether a neighbour may have cost a large part of the time, though the estimate is small: a device that has two bios serves one first.
 
-    Of two that sync, each would be the other's, and one that computes now and then meets all syncs.
+    Two kinds are left out, because nearly all of them would be possible: programs that sync, each of which is the other's neighbour, and
+    programs that compute now and then, which meet all syncs.
     """
     is_other = row["kind"] in _DOES and row["kind"] not in ("syncs", "computes")
     return is_other and (row["share"] or 0) < CAUSE_SHARE <= (row["high_ns"] or 0) / whole

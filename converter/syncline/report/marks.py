@@ -9,7 +9,7 @@ from syncline.reading import Reading
 from .run import run_query
 from .tables import SqlEngine
 
-__all__ = ["STATEMENTS", "span", "use_marks"]
+__all__ = ["STATEMENTS", "realtime_offset", "span", "use_marks"]
 
 # A high-level log has no times of its own, so its span is that of its requests.
 _SPAN = """
@@ -29,7 +29,7 @@ FROM syncline_meta
 _CLOCKS = """
 SELECT
   MAX(CASE WHEN key = 'clock' THEN value END),
-  MAX(CASE WHEN key = 'realtime_offset_ns' THEN CAST(NULLIF(value, '') AS BIGINT) END)
+  MAX(CASE WHEN key = 'realtime_offset_ns' THEN NULLIF(value, '') END)
 FROM syncline_meta
 GROUP BY run
 """
@@ -45,6 +45,13 @@ def span(engine: SqlEngine) -> tuple[int | None, int | None]:
     """Returns the first and the last time of the log, or of all runs."""
     first, last = run_query(engine, _SPAN).rows[0]
     return (first if isinstance(first, int) else None, last if isinstance(last, int) else None)
+
+
+def realtime_offset(clock: object, recorded: object) -> int | None:
+    """Returns what to add to times of a clock for ns since 1970: the offset that is recorded, except for a clock that has it already."""
+    if clock == "realtime":
+        return 0
+    return None if recorded is None else int(str(recorded))
 
 
 def use_marks(engine: SqlEngine, reading: Reading) -> None:
@@ -73,10 +80,9 @@ def _realtime_offset(engine: SqlEngine) -> int:
             "marks with times of day are of one run, and the input has several",
             "select one with --where",
         )
-    ((clock, offset),) = clocks
-    if clock == "realtime":
-        return 0
-    if not isinstance(offset, int):
+    ((clock, recorded),) = clocks
+    offset = realtime_offset(clock, recorded)
+    if offset is None:
         raise InputError(
             "the input does not say what time of day it was, so marks with times of day have no place in it",
             "`syncline record` and strace -ttt record the time of day; for this input, write the marks as CSV"

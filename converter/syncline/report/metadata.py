@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from . import covered
-from .marks import span
+from .marks import realtime_offset, span
 from .run import run_query
 from .tables import SqlEngine
 
@@ -98,12 +98,10 @@ def _offset(meta: Meta, manifest: dict[str, Any], runs: int) -> int | None:
     name = value(meta, "clock")
     if runs != 1:
         return None
-    if name == "realtime":
-        return 0
-    recorded = value(meta, "realtime_offset_ns")
-    if recorded is not None:
-        return int(recorded)
-    return manifest.get("realtime_offset_ns") if name == "boottime" else None
+    offset = realtime_offset(name, value(meta, "realtime_offset_ns"))
+    if offset is None and name == "boottime":
+        return manifest.get("realtime_offset_ns")
+    return offset
 
 
 def time_span(engine: SqlEngine, meta: Meta, manifest: dict[str, Any], runs: int) -> dict[str, Any]:

@@ -48,7 +48,7 @@ fn marks_of_day(marks: Vec<Mark>, offset: i64, summary: &Summary) -> Vec<Mark> {
         let ts = mark.ts.saturating_sub(offset);
         let is_inside = ts <= last && ts.saturating_add(mark.dur.unwrap_or(0)) >= first;
         // What began before the machine booted has no time on its clock.
-        let cut = (-ts).max(0);
+        let cut = ts.saturating_neg().max(0);
         is_inside.then(|| Mark { ts: ts + cut, dur: mark.dur.map(|dur| dur - cut), ..mark })
     });
     moved.collect()
