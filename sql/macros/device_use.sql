@@ -13,8 +13,8 @@
 --                  it is queued for a flush, or for less than a millisecond.
 --                  idle: it has no bio, and others wait for the party, whose
 --                  data are kept, or whose bio is queued for a millisecond or
---                  longer. stalled: this last case once more, as a wait of the
---                  party itself for something that is not recorded.
+--                  longer. stalled: a second row for that queued bio, because
+--                  the party itself waits too, for something unrecorded.
 --   is_sole        1 if the device has bios, and all of them are the party's.
 --   is_awaited     1 if, in addition, a bio of a log is queued.
 --   of_log         1 if the device works for a log, or for who waits for one.

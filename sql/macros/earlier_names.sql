@@ -1,5 +1,5 @@
--- The same as renamed_names, but twice as many renames back. A name that has
--- fewer goes back as far as it can.
+-- The same as renamed_names, but twice as many renames back as the input: used
+-- twice, four. A name that has fewer goes back as far as it can.
 --
 -- Result: a row for each new name, with
 --   name_id  The new name.

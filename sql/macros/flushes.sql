@@ -3,7 +3,7 @@
 --
 -- Result: a row a flush, with
 --   run
---   place      device, or file system.
+--   place      What `place_dev` is of: a device, or a file system.
 --   place_dev  Major and minor number of the device, or of that of the file
 --              system. They may differ.
 --   at_ns      Its end, at which it is known. Null if that is not recorded.

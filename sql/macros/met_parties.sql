@@ -4,7 +4,8 @@
 -- Result: a row for each sync and each other party at its place, with
 --   run, sync_id, party
 --   is_active  1 if the party was active during the sync, else 0.
---   is_met     1 if it was, and nobody else. 0 if nobody was. Null otherwise.
+--   is_met     1 if it was, and nobody else. 0 if nobody was. Null if others
+--              were: then the sync says nothing about this party alone.
 --              Threads of the kernel do not count as somebody else.
 --
 -- Example: SELECT party, COUNT(*) FROM met_parties!(sync, bio)

@@ -66,8 +66,8 @@
 --   sync_id    id     That request.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The requests whose time is known, numbered from the slowest one on. Their
-  -- time begins at their start, where `ts_ns` is the entry of their call.
+  -- The requests whose time is known, numbered from the slowest one on. Here
+  -- `ts_ns` is their start; in syncline_sync it is the entry of their call.
   timed AS (
     SELECT
       run, sync_id, dev, ino,
@@ -119,8 +119,8 @@ WITH
   commit_bio AS (
     SELECT
       *,
-      -- Not of others: the journal, and the file of the request. A sync of a
-      -- whole file system has no inode, and is for each file.
+      -- 1 for data of another file. A sync of a whole file system has no inode,
+      -- so every file is its own.
       CASE
         WHEN data_ino IN (0, COALESCE(ino, data_ino)) THEN 0
         WHEN data_ino IS NOT NULL THEN 1
@@ -152,10 +152,10 @@ WITH
     FROM own_device
     JOIN redirected USING (run, dev)
   ),
-  -- What each request waits for. A bio of somebody else is ahead if it was
-  -- issued before `before_ns`. `dev` is the device and `place` where its bios
-  -- are issued, if there is only one.
-  waiting AS (
+  -- The waits of each request. A bio of somebody else is ahead if it was issued
+  -- before `before_ns`. `dev` and `place` are of the bio that the request waits
+  -- for, and null where that bio is not known, as for a flush.
+  own_wait AS (
     SELECT run, sync_id, 'itself' AS kind, ts_ns, dur_ns, before_ns, dev, place
     FROM waits_for_bios!(slow, bio)
     UNION ALL
@@ -165,23 +165,23 @@ WITH
       issue_ns, dev, place
     FROM commit_bio
   ),
-  -- The bios of others that were ahead of each request, and when. Bios that it
-  -- waits for itself are not of others, so both joins look for none.
+  -- The bios of others that were ahead of each request, and when. Its own bios
+  -- and those of its commits are not of others: the last two joins drop them.
   ahead AS (
     SELECT found.*
     FROM ahead_at_device!(
       (
         SELECT run, sync_id, ts_ns, dur_ns, before_ns, dev, place
-        FROM waiting
+        FROM own_wait
         WHERE place IS NOT NULL
         UNION ALL
         -- Which of its devices it waits for is not known.
         SELECT
-          of!(waiting, (run, sync_id, ts_ns, dur_ns, before_ns)),
+          of!(own_wait, (run, sync_id, ts_ns, dur_ns, before_ns)),
           NULL, own_place.place
-        FROM waiting
+        FROM own_wait
         JOIN own_place USING (run, sync_id)
-        WHERE waiting.place IS NULL
+        WHERE own_wait.place IS NULL
       ),
       bio
     ) AS found
@@ -189,9 +189,9 @@ WITH
     LEFT JOIN commit_bio USING (run, sync_id, bio_id)
     WHERE own_bio.bio_id IS NULL AND commit_bio.bio_id IS NULL
   ),
-  -- The bios that were ahead, and whose they are: `owner` is the name by which
-  -- a process is known whose group may be missing.
-  owned AS (
+  -- A row for each bio that was ahead, and whose it is. A missing group is
+  -- found by the name `owner`, which is null if the bio should have no group.
+  ahead_bio AS (
     SELECT
       of!(ahead, (run, bio_id)),
       CASE
@@ -228,30 +228,34 @@ WITH
     ) AS journal USING (run, tid)
     LEFT JOIN syncline_sync AS sync USING (run, sync_id)
   ),
-  bystander AS (
+  -- The same, with a missing group inferred from others of the same name.
+  bystander_bio AS (
     SELECT
-      of!(owned, (run, bio_id, kind, comm, process)),
+      of!(ahead_bio, (run, bio_id, kind, comm, process)),
       CASE
-        WHEN owned.owner IS NOT NULL THEN COALESCE(owned.cgroup, alone.cgroup)
+        WHEN ahead_bio.owner IS NOT NULL THEN COALESCE(
+          ahead_bio.cgroup, alone.cgroup
+        )
       END AS cgroup,
-      of!(owned, (writers, path, file))
-    FROM owned
+      of!(ahead_bio, (writers, path, file))
+    FROM ahead_bio
     LEFT JOIN only_groups!() AS alone
-      ON alone.run = owned.run
-      AND alone.process = owned.owner
+      ON alone.run = ahead_bio.run
+      AND alone.process = ahead_bio.owner
   ),
-  -- When each bystander was ahead, and when requests waited for own bios.
+  -- When each bystander was ahead, and when requests waited for their own bios
+  -- and for those of their commits.
   delay AS (
     SELECT
       of!(ahead, (run, sync_id)),
-      of!(bystander, (kind, comm, process, cgroup, writers, path)),
+      of!(bystander_bio, (kind, comm, process, cgroup, writers, path)),
       from_ns AS ts_ns,
       until_ns - from_ns AS dur_ns
     FROM ahead
-    JOIN bystander USING (run, bio_id)
+    JOIN bystander_bio USING (run, bio_id)
     UNION ALL
     SELECT run, sync_id, kind, NULL, NULL, NULL, NULL, NULL, ts_ns, dur_ns
-    FROM waiting
+    FROM own_wait
   ),
   -- How long each bystander delayed each request: an instant counts once. The
   -- request that it delayed the longest has number 1.
@@ -278,10 +282,10 @@ WITH
     FROM ranked
     GROUP BY run, kind, comm, process, cgroup, writers, path
   ),
-  -- The bios of each bystander, and those that the requests waited for. Data
-  -- that one of the requests synced are not of others, so the least counts.
+  -- The bios of each row of the result, each once. Data that any of the slowest
+  -- requests synced are not of others, so MIN counts them as 0.
   each_bio AS (
-    SELECT *, CAST(NULL AS BIGINT) AS of_others FROM bystander
+    SELECT *, CAST(NULL AS BIGINT) AS of_others FROM bystander_bio
     UNION ALL
     SELECT run, bio_id, 'commit', NULL, NULL, NULL, NULL, NULL, NULL, others
     FROM (

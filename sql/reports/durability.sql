@@ -68,13 +68,13 @@ WITH
     FROM syncline_sync
     WHERE ret = 0 AND dur_ns IS NOT NULL
   ),
-  -- Bios of syncs have the device and the inode of the file. Others have the
-  -- device of the disk, which is not always that of the file system.
+  -- `file_dev` and `file_ino` are of the sync's file. A bio of no sync has only
+  -- the device of the disk, which is not always that of the file system.
   bio AS NOT MATERIALIZED (
     SELECT
       bio.*,
       bio.ts_ns + bio.dur_ns AS end_ns,
-      -- A flush of its own has no data, and asks no flush for it.
+      -- A bio that only flushes has no data that a flush must cover.
       bio.direction <> 'flush' AS has_data,
       bio.rwbs LIKE '%WF%' AS has_fua,
       bio.rwbs LIKE 'F%' AS has_flush,
@@ -93,8 +93,8 @@ WITH
       AND has_fua IS NOT TRUE
       AND COALESCE(error, 0) >= 0
   ),
-  -- When the last one ends of the data of the file that were submitted before
-  -- the sync began: these it must make durable.
+  -- When the last data of the file ended that were submitted before the sync
+  -- began, because the sync must make these durable.
   data_before AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
@@ -104,8 +104,8 @@ WITH
       (run, dev, ino)
     )
   ),
-  -- The same of the data that were complete when the sync ended: others may
-  -- have written them meanwhile, and they may have been its data.
+  -- The same for all data that were complete when the sync ended, also its own,
+  -- because what others wrote meanwhile may have been its data too.
   data_until AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
@@ -115,9 +115,9 @@ WITH
       (run, dev, ino)
     )
   ),
-  -- When the first data of a file were submitted whose end is not known. For
-  -- what comes later, it cannot be said what a flush covers.
-  endless AS (
+  -- The first submit of data of each file whose end is not known: from then on,
+  -- it cannot be said what a flush covers.
+  open_data AS (
     SELECT run, dev, ino, MIN(ts_ns) AS ts_ns
     FROM file_data
     WHERE end_ns IS NULL
@@ -136,8 +136,8 @@ WITH
     WHERE sync_id IS NOT NULL AND has_data
     GROUP BY run, sync_id, dev
   ),
-  -- The data of a sync on each device. `other_ns` is the end of all that was
-  -- written of the file until the end of the sync.
+  -- The data of a sync on each device. `file_end_ns` is when
+  -- data_until ends; it is of the file, so each device has the same.
   data AS (
     SELECT
       of!(successful, (run, sync_id)),
@@ -150,7 +150,7 @@ WITH
       COALESCE(written.with_fua, 0) AS with_fua,
       written.unknown AS unknown,
       later!(written.end_ns, data_before.end_ns) AS end_ns,
-      data_until.end_ns AS other_ns
+      data_until.end_ns AS file_end_ns
     FROM successful
     LEFT JOIN written USING (run, sync_id)
     LEFT JOIN data_before USING (run, sync_id)
@@ -171,17 +171,19 @@ WITH
       SUM(data.with_fua) AS with_fua,
       MAX(data.unknown) AS unknown,
       MAX(data.end_ns) AS end_ns,
-      MAX(data.other_ns) AS other_ns,
+      MAX(data.file_end_ns) AS file_end_ns,
+      -- Its data were complete only after it had ended.
       MAX(data.end_ns > data.sync_end_ns) AS outlasted,
       MIN(
         data.end_ns IS NULL
         OR COALESCE(flushed.begin_ns >= data.end_ns, FALSE)
       ) AS by_flush,
       MIN(
-        data.other_ns IS NULL
-        OR COALESCE(flushed.begin_ns >= data.other_ns, FALSE)
-      ) AS others_by_flush,
+        data.file_end_ns IS NULL
+        OR COALESCE(flushed.begin_ns >= data.file_end_ns, FALSE)
+      ) AS file_by_flush,
       MAX(flushed.begin_ns >= data.begin_ns) AS within,
+      -- A flush that ended after the data, but may have begun before their end.
       MAX(flushed.end_ns >= data.end_ns) AS partly,
       COUNT(*) > COUNT(journal_seen.dev) AS lacks_journal
     FROM data
@@ -192,20 +194,21 @@ WITH
       AND journal_seen.dev = data.dev
     GROUP BY data.run, data.sync_id
   ),
-  -- What the thread of a sync waited for.
+  -- What the thread of a sync waited for: a flush, or metadata, which is in a
+  -- commit or, without a journal, in blocks of its own.
   waited AS (
     SELECT
       run, sync_id,
       MAX(wait = 'flush') AS for_flush,
-      MAX(wait <> 'flush') AS for_commit
+      MAX(wait <> 'flush') AS for_metadata
     FROM syncline_wait
     WHERE sync_id IS NOT NULL
     GROUP BY run, sync_id
   ),
-  -- Commits that syncs waited for whose bios are recorded, and whether one of
-  -- them flushes. A flush that began before the sync counts too: the
-  -- transaction of the sync is in that commit.
-  committed AS (
+  -- For each sync that waited for a commit whose bios are recorded: whether a
+  -- flush of it ended in time, and whether there may be one. It may have begun
+  -- before the sync, because the transaction of the sync is in that commit.
+  commit_flush AS (
     SELECT
       of!(wait, (run, sync_id)),
       MAX(bio.has_flush AND bio.end_ns <= successful.end_ns) AS flushes,
@@ -216,8 +219,8 @@ WITH
     WHERE wait.wait <> 'flush'
     GROUP BY wait.run, wait.sync_id
   ),
-  -- sync() returns no error, although a part of it may.
-  refused AS (
+  -- Calls and devices with a request that failed: sync() returns 0 even then.
+  failed_call AS (
     SELECT DISTINCT run, call_sync_id, dev FROM syncline_sync WHERE ret < 0
   ),
   -- The verdict on each sync. The first rule that applies counts.
@@ -227,48 +230,50 @@ WITH
       lost_before.lost_bytes AS lost_bytes,
       CASE
         WHEN covered.failed > 0
-        OR refused.run IS NOT NULL THEN 'failed'
+        OR failed_call.run IS NOT NULL THEN 'failed'
         WHEN lost_before.sync_id IS NOT NULL THEN 'lost before'
         WHEN successful.start_ns IS NULL
         OR successful.bios IS NULL
         OR covered.unknown
         OR covered.bios < successful.bios
-        OR endless.ts_ns <= successful.begin_ns THEN 'unknown'
+        OR open_data.ts_ns <= successful.begin_ns THEN 'unknown'
+        -- What was written of the file before has to be flushed all the same.
         WHEN successful.bios > 0
         AND covered.with_fua = covered.bios
         AND covered.by_flush THEN 'fua'
         WHEN successful.bios = 0
         AND covered.end_ns IS NULL
-        AND covered.other_ns IS NULL THEN CASE
+        AND covered.file_end_ns IS NULL THEN CASE
           WHEN waited.for_flush
           OR covered.within
-          OR committed.flushes THEN 'flush only'
+          OR commit_flush.flushes THEN 'flush only'
           WHEN successful.op = 'sync_file_range' THEN 'no data'
           -- Pseudo file systems, which sync goes over too.
           WHEN successful.op IN ('sync', 'syncfs')
           AND successful.dev LIKE '0,%'
           AND successful.fs <> 'btrfs' THEN 'no data'
-          WHEN NOT committed.may_flush THEN 'no flush'
+          WHEN NOT commit_flush.may_flush THEN 'no flush'
           WHEN successful.flush_ns IS NULL
-          OR waited.for_commit THEN 'unknown'
+          OR waited.for_metadata THEN 'unknown'
           ELSE 'no data'
         END
+        -- If it had no bio, what others wrote meanwhile may be its data.
         WHEN covered.by_flush
-        AND (successful.bios > 0 OR covered.others_by_flush) THEN 'flush'
+        AND (successful.bios > 0 OR covered.file_by_flush) THEN 'flush'
         WHEN covered.by_flush
         OR covered.partly
-        OR (waited.for_commit AND covered.lacks_journal)
+        OR (waited.for_metadata AND covered.lacks_journal)
         OR (successful.op IS DISTINCT FROM 'sync_file_range'
         AND (successful.flush_ns IS NULL OR covered.outlasted)) THEN 'unknown'
         ELSE 'no flush'
       END AS verdict
     FROM successful
-    LEFT JOIN refused USING (run, call_sync_id, dev)
+    LEFT JOIN failed_call USING (run, call_sync_id, dev)
     LEFT JOIN covered USING (run, sync_id)
     LEFT JOIN waited USING (run, sync_id)
-    LEFT JOIN committed USING (run, sync_id)
+    LEFT JOIN commit_flush USING (run, sync_id)
     LEFT JOIN lost_before!(successful, bio) AS lost_before USING (run, sync_id)
-    LEFT JOIN endless ON same!(endless, successful, (run, dev, ino))
+    LEFT JOIN open_data ON same!(open_data, successful, (run, dev, ino))
   ),
   -- Each request with its call, and whether any request of this call at the
   -- same device had data or a flush.

@@ -32,7 +32,7 @@
 --   commit_share      share  Requests during whose writeback the thread of the
 --                            journal made a commit. Null if no commit is
 --                            recorded.
---   others_share      share  Requests during whose writeback a background bio
+--   others_share      share  Requests during whose writeback a bio of no sync
 --                            was in flight. Null if bios are not recorded.
 --   main_phase        text   The phase that took most of the time.
 --   phase_share       share  Its share of the time.
@@ -48,14 +48,14 @@ WITH RECURSIVE
     FROM syncline_sync
     WHERE incomplete IS NULL AND bytes + writeback_ns + dur_ns IS NOT NULL
   ),
-  -- `octave` is the number of cells of an octave of the latency: more requests
-  -- fill smaller cells.
+  -- `cells`: into how many cells an octave of the latency is cut. More requests
+  -- fill smaller ones.
   run_total AS (
     SELECT
       run,
       COUNT(*) AS requests,
       SUM(dur_ns) AS time_ns,
-      2 + CAST(COUNT(*) >= 100 AS INT) + CAST(COUNT(*) >= 1000 AS INT) AS octave
+      2 + CAST(COUNT(*) >= 100 AS INT) + CAST(COUNT(*) >= 1000 AS INT) AS cells
     FROM complete
     GROUP BY run
   ),
@@ -64,21 +64,21 @@ WITH RECURSIVE
   request AS (
     SELECT
       complete.*,
-      octave, requests,
+      cells, requests,
       CAST(FLOOR(LOG2(bytes + 0.5)) AS BIGINT) AS x,
-      CAST(FLOOR(LOG2(writeback_ns + 0.5) * octave) AS BIGINT) AS y
+      CAST(FLOOR(LOG2(writeback_ns + 0.5) * cells) AS BIGINT) AS y
     FROM complete
     JOIN run_total ON run_total.run = complete.run
   ),
-  -- The cells that connect.
+  -- The cells with enough requests to connect others: a 400th of all, or more.
   dense AS (
     SELECT
-      run, x, y, octave, requests,
+      run, x, y, cells, requests,
       COUNT(*) AS syncs,
       x * 1000 + y AS cell_id
     FROM request
     WHERE bytes > 0 AND writeback_ns > 0
-    GROUP BY run, x, y, octave, requests
+    GROUP BY run, x, y, cells, requests
     HAVING COUNT(*) * 400 >= requests
   ),
   -- The cells that are reached from each cell, directly or by others between.
@@ -90,10 +90,10 @@ WITH RECURSIVE
     JOIN dense
       ON dense.run = reach.run
       AND dense.x BETWEEN reach.x - 1 AND reach.x + 1
-      -- For the next octave of the amount, the latency may be one higher.
+      -- Latency may grow by an octave with the amount, and shrink likewise.
       AND dense.y BETWEEN reach.y
-      - CASE WHEN dense.x < reach.x THEN octave ELSE 1 END AND reach.y
-      + CASE WHEN dense.x > reach.x THEN octave ELSE 1 END
+      - CASE WHEN dense.x < reach.x THEN cells ELSE 1 END AND reach.y
+      + CASE WHEN dense.x > reach.x THEN cells ELSE 1 END
   ),
   -- Cells that reach each other are of one group. The least of them names it.
   connected AS (
@@ -127,7 +127,7 @@ WITH RECURSIVE
     WINDOW
       longest_first AS (PARTITION BY run, number ORDER BY dur_ns DESC, sync_id)
   ),
-  -- What the requests of each group have in common.
+  -- The figures of each group.
   grouped AS (
     SELECT
       run, number,
@@ -156,10 +156,11 @@ WITH RECURSIVE
   commits AS (
     SELECT run, ts_ns, dur_ns FROM syncline_journal WHERE kind = 'commit'
   ),
-  background AS (
+  -- All bios of no request, so also reads and bios of commits.
+  other_bio AS (
     SELECT run, ts_ns, dur_ns FROM syncline_bio WHERE sync_id IS NULL
   ),
-  -- Whether a commit or a background bio was in flight during the writeback.
+  -- Whether a commit or a bio of no sync was in flight during the writeback.
   met AS (
     SELECT
       run, number,
@@ -169,12 +170,12 @@ WITH RECURSIVE
     JOIN overlapped!(writeback, sync_id, commits, (run)) AS by_commit USING (
       run, sync_id
     )
-    JOIN overlapped!(writeback, sync_id, background, (run)) AS by_other USING (
+    JOIN overlapped!(writeback, sync_id, other_bio, (run)) AS by_other USING (
       run, sync_id
     )
   ),
-  -- How often that was so. Null where the recording has no such event, because
-  -- it may not record any.
+  -- How often each group met one. Null where the recording has no such event,
+  -- because it may not record any.
   busy AS (
     SELECT
       run, number,
@@ -194,7 +195,7 @@ WITH RECURSIVE
     JOIN syncline_phase AS phase USING (run, sync_id)
     GROUP BY run, member.number, phase
   ),
-  -- The phase at place 1 is the one that most of the time went to.
+  -- The phases of each group, the one that took the most time at place 1.
   main_phase AS (
     SELECT
       run, number, phase,
@@ -223,7 +224,7 @@ WITH RECURSIVE
     FROM met
     WHERE by_commit = 1
     UNION ALL
-    SELECT run, number, 'a background bio in flight' FROM met WHERE by_other = 1
+    SELECT run, number, 'a bio of no sync in flight' FROM met WHERE by_other = 1
   ),
   -- How many requests of each group have a property.
   counted AS (
@@ -232,9 +233,9 @@ WITH RECURSIVE
     WHERE name IS NOT NULL
     GROUP BY run, number, name
   ),
-  -- Properties with the number of requests of all groups. A rare one describes
-  -- a request and no group.
-  common AS (
+  -- The same over all groups, without properties of fewer than 3 requests,
+  -- because these describe a request rather than a group.
+  property_total AS (
     SELECT run, name, SUM(syncs) AS syncs
     FROM counted
     GROUP BY run, name
@@ -247,12 +248,12 @@ WITH RECURSIVE
       run, number, name,
       share!(COALESCE(counted.syncs, 0), grouped.syncs) AS here,
       share!(
-        common.syncs - COALESCE(counted.syncs, 0),
+        property_total.syncs - COALESCE(counted.syncs, 0),
         requests - grouped.syncs
       ) AS elsewhere
     FROM grouped
     JOIN run_total USING (run)
-    JOIN common USING (run)
+    JOIN property_total USING (run)
     LEFT JOIN counted USING (run, number, name)
   ),
   -- Properties of each group, from the one that differs most. Rounding keeps an

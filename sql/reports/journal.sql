@@ -46,8 +46,8 @@
 --   log_bytes    bytes  Their size.
 --   run          text   Name of the run, if the input holds several.
 WITH
-  -- Waits of syncs for the journal. Where waits are not recorded, some are
-  -- inferred, and others are missing.
+  -- Recorded waits of syncs for the journal. Inferred ones do not count,
+  -- because where some are inferred, others are missing.
   waiting AS (
     SELECT
       wait.run AS run,
@@ -64,10 +64,10 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE wait.wait <> 'flush' AND wait.confidence IS DISTINCT FROM 'inferred'
   ),
-  -- The runs whose syncs have known waits for the journal: there, no sync
-  -- waited for a commit that has none. Elsewhere that is unknown.
+  -- The runs that record waits: there, a commit without a wait has `no_syncs`
+  -- (0) instead of null, because it is known that no sync waited for it.
   with_waits AS (
-    SELECT DISTINCT run, 0 AS none
+    SELECT DISTINCT run, 0 AS no_syncs
     FROM syncline_sync
     WHERE journal_ns IS NOT NULL
   ),
@@ -78,7 +78,7 @@ WITH
     FROM waiting
     GROUP BY run, commit_id
   ),
-  -- The commits that the journal recorded, without those whose begin is lost.
+  -- The commits of syncline_journal, without those whose begin is lost.
   recorded AS (
     SELECT * FROM syncline_journal WHERE incomplete IS DISTINCT FROM 'start'
   ),
@@ -93,7 +93,7 @@ WITH
         journal.started_by,
         CASE WHEN with_waits.run IS NOT NULL THEN 'unknown' END
       ) AS started_by,
-      COALESCE(waited.syncs, with_waits.none) AS syncs,
+      COALESCE(waited.syncs, with_waits.no_syncs) AS syncs,
       journal.ts_ns AS at_ns,
       journal.dur_ns AS dur_ns
     FROM recorded AS journal
@@ -142,9 +142,9 @@ WITH
       )
     GROUP BY run, dev, transaction_id
   ),
-  -- What was submitted in each commit whose end is known. Where the journal
-  -- marks its bios, all others are data.
-  wrote AS (
+  -- How much data and log each commit whose end is known wrote. A bio without a
+  -- mark is data, which holds only where the journal marks its own (HAVING).
+  commit_amount AS (
     SELECT
       bio.run AS run,
       bio.commit_id AS commit_id,
@@ -170,12 +170,14 @@ WITH
       made.*,
       CASE made.kind WHEN 'commit' THEN journal.comm END AS comm,
       of!(journal, (status, reason, locking_ns, flushing_ns, logging_ns)),
-      of!(wrote, (data_bios, data_bytes, log_bios, log_bytes))
+      of!(commit_amount, (data_bios, data_bytes, log_bios, log_bytes))
     FROM made
     LEFT JOIN syncline_journal AS journal
       ON journal.run = made.run
       AND journal.commit_id = made.commit_id
-    LEFT JOIN wrote ON wrote.run = made.run AND wrote.commit_id = made.commit_id
+    LEFT JOIN commit_amount
+      ON commit_amount.run = made.run
+      AND commit_amount.commit_id = made.commit_id
   ),
   -- The longest one of each row of the result has place 1.
   ranked AS (

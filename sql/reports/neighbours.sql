@@ -187,7 +187,9 @@ WITH
       AND alone.process = COALESCE(sync.process, comm, '')
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL
   ),
+  -- Bios, each with the process for which the device serves it.
   owned_bio AS (SELECT * FROM owned_bios!()),
+  -- Waits of syncs for a CPU that another program had.
   cpu_user AS (SELECT * FROM cpu_users!()),
   -- Each process in a control group that has a bio or a sync, or had a CPU.
   party AS MATERIALIZED (
@@ -208,8 +210,9 @@ WITH
     LEFT JOIN limited_groups!(owned_sync) AS limited
       ON same!(limited, owned_sync, (run, cgroup))
   ),
-  -- Bios by the number of their party. `is_kept` is 1 for data that the kernel
-  -- may keep back until their issue: they do not count as queued.
+  -- Bios by the number of their party. `is_kept` is 1 for writeback of a
+  -- writer's data: it does not count as queued, because the kernel may keep it
+  -- back until its issue.
   bio AS MATERIALIZED (
     SELECT
       of!(owned_bio, (run, place, part, ts_ns, dur_ns, issue_ns)),
@@ -220,24 +223,22 @@ WITH
     FROM owned_bio
     JOIN party USING (run, owner)
   ),
-  -- For each time, the party for which a device works, or which others wait
-  -- for. While it has nothing and a bio waits for long, there are two rows:
-  -- idle, and stalled.
+  -- For each time, the party that holds a device: the device works for it, or
+  -- has nothing, and others wait for the party (idle). If its bio is queued and
+  -- waits for long, a second row says that the party waits too (stalled).
   device_hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
-  -- Who had a CPU while syncs of others waited for it.
-  competitor AS MATERIALIZED (
+  -- Waits of syncs for a CPU that another party had, and their cost.
+  cpu_wait AS MATERIALIZED (
     SELECT of!(sync, (place, is_counted, call_sync_id, is_unlimited)), found.*
     FROM cpu_costs!(cpu_user, sync, party, device_hold) AS found
     JOIN sync USING (run, sync_id)
   ),
   -- Waits for an earlier commit whose starter is known.
   earlier_commit AS MATERIALIZED (SELECT * FROM earlier_commits!()),
-  -- What each sync waits for, with its time. Two kinds of waits are left out,
-  -- because who caused them does not follow from what the device does: those
-  -- for a CPU that another party had by a recorded switch, and those for an
-  -- earlier commit whose starter is known. `delay` adds them without
-  -- `held_time`.
-  piece AS (
+  -- The waits of counted syncs whose cause is what the device did. Where the
+  -- cause is recorded (the starter of an earlier commit, or who had the CPU),
+  -- `delay` takes it from there instead.
+  waited_time AS (
     SELECT
       of!(sync, (run, place, sync_id)),
       way_of_phase!(span.phase) AS way,
@@ -247,13 +248,13 @@ WITH
     LEFT JOIN earlier_commit
       ON span.phase = 'earlier commit'
       AND same!(earlier_commit, span, (run, sync_id, ts_ns))
-    LEFT JOIN competitor
+    LEFT JOIN cpu_wait
       ON is_exact = 1
-      AND same!(competitor, span, (run, sync_id, ts_ns))
+      AND same!(cpu_wait, span, (run, sync_id, ts_ns))
     WHERE
       sync.is_counted = 1
       AND earlier_commit.run IS NULL
-      AND competitor.run IS NULL
+      AND cpu_wait.run IS NULL
       AND span.dur_ns > 0
       AND way_of_phase!(span.phase) IS NOT NULL
       AND (span.phase <> 'before submit' OR span.dur_ns >= 1000000)
@@ -267,7 +268,7 @@ WITH
       of!(sync, (fs, call_sync_id)),
       sync.party AS waiter
     FROM common_time!(
-      piece, device_hold,
+      waited_time, device_hold,
       (sync_id, way),
       (party, state, is_sole, is_awaited, of_log),
       (run, place)
@@ -280,8 +281,9 @@ WITH
     -- 1. What the device did. While it works, the party is another one than the
     -- waiter. While it is idle, the party's data are kept, or its bio is next,
     -- and only waits for a commit, a lock or a CPU count. While it is stalled,
-    -- the waiter's own bio is next. Writing the commit that a sync waits for is
-    -- for that sync, so it does not count.
+    -- the waiter's own bio is next, unless the device may be busy with
+    -- unrecorded copies of metadata (btrfs). Writing the commit that a sync
+    -- waits for is for that sync, so it does not count.
     --
     -- Certain, while the device works for the party alone, are waits in the
     -- queue, for an earlier commit, and for the data of a commit; if a bio of a
@@ -319,12 +321,12 @@ WITH
     WHERE sync.is_counted = 1 AND starter.party <> sync.party
     UNION ALL
     -- 3. Waits for a CPU that the party had. A limit holds a thread back
-    -- whoever else has the CPU, so threads with a limit do not count. The
-    -- bounds of a party with bios or syncs are about syncs that met these.
+    -- whoever else has the CPU, so threads with a limit do not count. For a
+    -- party with bios or syncs it is not certain, as high_ns does not have it.
     SELECT
       run, sync_id, call_sync_id, 'cpu', cost_ns, party,
       CASE kind WHEN 'computes' THEN sure_ns END
-    FROM competitor
+    FROM cpu_wait
     WHERE is_counted = 1 AND is_unlimited = 1
     UNION ALL
     -- 4. A row of 0 ns for who used the device or the CPU of others' syncs, so
@@ -333,7 +335,7 @@ WITH
     FROM (
       SELECT run, place, party FROM device_hold
       UNION
-      SELECT run, place, party FROM competitor
+      SELECT run, place, party FROM cpu_wait
     ) AS used
     JOIN sync USING (run, place)
     WHERE used.party <> sync.party AND is_counted = 1
@@ -369,15 +371,16 @@ WITH
     LEFT JOIN costliest ON number = 1 AND same!(costliest, delay, (run, party))
     GROUP BY delay.run, delay.party
   ),
-  -- How long the device worked for nobody but a sync.
-  own_device AS (
+  -- How long each sync waited for the device while that had only its party's.
+  own_time AS (
     SELECT run, sync_id, SUM(ns) AS own_ns
     FROM held_time
     WHERE way = 'device' AND is_sole = 1 AND party = waiter
     GROUP BY run, sync_id
   ),
-  -- Each sync with each other party that used its device, and whether it met
-  -- that one. Only syncs that met nobody show how fast one like them can be.
+  -- Each sync with each other party that used its device. `is_met` is 1 if it
+  -- met that one alone, 0 if it met nobody, else null. Only syncs that met
+  -- nobody show how fast one like them can be.
   sync_next_to AS (
     SELECT
       of!(found, (party, is_active, is_met)),
@@ -390,21 +393,23 @@ WITH
       (
         SELECT run, place, party, is_kernel, ts_ns, dur_ns FROM bio
         UNION ALL
-        -- Syncs show that a party is active, but not at which device (NULL). A
-        -- party that only computes counts as a thread of the kernel (1), so
-        -- that a sync may meet another one alone, or nobody, in spite of it.
+        -- A party is active during its syncs, too. They alone make it no user
+        -- of a device (NULL), because only bios show that. A party that only
+        -- computes counts as a thread of the kernel (1), so that a sync may
+        -- meet another one alone, or nobody, in spite of it.
         SELECT run, NULL, party, 0, ts_ns, dur_ns FROM sync
         UNION ALL
         SELECT run, place, party, 1, ts_ns, dur_ns
-        FROM competitor
+        FROM cpu_wait
         WHERE kind = 'computes'
       )
     ) AS found
     JOIN sync USING (run, sync_id)
-    LEFT JOIN own_device USING (run, sync_id)
+    LEFT JOIN own_time USING (run, sync_id)
     -- How long it served nothing but what a sync needed of its own commit.
     LEFT JOIN own_commit_time!() AS own_commit USING (run, sync_id)
   ),
+  -- The upper bound of what each party cost, and its cost by comparison.
   compared AS (SELECT * FROM compared_costs!(sync_next_to)),
   -- For each party, how many syncs next to it met nobody.
   quiet_count AS (

@@ -42,12 +42,15 @@
 --   at_ns           time   When the last change began.
 --   run             text   Name of the run, if the input holds several.
 WITH
-  ordered AS MATERIALIZED (SELECT * FROM file_order!()),
+  -- Each call on a file, numbered (`seq`) in one order of all threads.
+  call_order AS MATERIALIZED (SELECT * FROM file_order!()),
+  -- Each name with a number, because joins on texts are slow.
   known_path AS MATERIALIZED (SELECT * FROM known_paths!()),
+  -- Those that may need a sync, so no pipes and nothing below /proc.
   file_path AS (SELECT * FROM known_path WHERE is_file = 1),
-  -- A step is an operation on a file, or a sync. Up to `file_name`, `path` is a
-  -- number of known_path; in `state`, it is the text.
-  step AS MATERIALIZED (SELECT * FROM numbered_steps!(ordered, known_path)),
+  -- A step is an operation on a file, or a sync. From here to `file_name`,
+  -- `path` is a number of known_path (`path_id`); from `state` on, the text.
+  step AS MATERIALIZED (SELECT * FROM numbered_steps!(call_order, known_path)),
   -- Each name that a step uses, of files only. `name_id` is one life of a name:
   -- a rename, a link or a removal begins a new one.
   name AS MATERIALIZED (
@@ -56,7 +59,8 @@ WITH
     WHERE path IN (SELECT path_id FROM file_path)
   ),
   -- For each name that a rename or a link gave: the name that the file had one
-  -- rename back, up to two back, and up to four back (`file_id`).
+  -- rename back, up to two back, and up to four back. That one stands for the
+  -- file: `file_id` is the `name_id` of its oldest name that is found so.
   one_back AS (SELECT * FROM renamed_names!(name)),
   two_back AS (SELECT * FROM earlier_names!(one_back)),
   four_back AS (SELECT * FROM earlier_names!(two_back)),
@@ -91,8 +95,9 @@ WITH
   last_doubt AS (
     SELECT run, MAX(ts_ns) AS ts_ns FROM doubtful_sync GROUP BY run
   ),
-  -- Syncs that returned without an error. sync() is one of every file.
-  durable_sync AS (
+  -- Syncs without an error, a row for each file that they cover. sync() covers
+  -- every file.
+  covering_sync AS (
     SELECT run, file_id, ts_ns, end_ns
     FROM step_of_file
     WHERE is_sync = 1 AND ret >= 0 AND end_ns IS NOT NULL
@@ -109,13 +114,12 @@ WITH
   ),
   last_sync AS (
     SELECT run, file_id, MAX(ts_ns) AS ts_ns
-    FROM durable_sync
+    FROM covering_sync
     GROUP BY run, file_id
   ),
-  -- One row a file: its changes and its syncs. `state` leaves out those that
-  -- were not changed. Some writes are durable when they return, and are not
-  -- dirty. `dirty_ns` is when the last change that needs a sync ended, and
-  -- `is_unfinished` is 1 if one of these had not ended.
+  -- One row a file: its changes and its syncs. `dirty_ns` is when the last one
+  -- ended that needs a sync; one that is durable when it returns needs none.
+  -- `is_unfinished` is 1 if a change that needs one had not ended.
   file_total AS MATERIALIZED (
     SELECT
       of!(step_of_file, (run, file_id)),
@@ -150,8 +154,8 @@ WITH
       AND last_sync.file_id = step_of_file.file_id
     GROUP BY step_of_file.run, step_of_file.file_id
   ),
-  -- The last use of each name by each file. The larger number is the later use;
-  -- of one link, that of the new name. Its last digit is `is_taken`.
+  -- The last use of each name by each file, as a number that grows with time
+  -- and, in one step, from the old name to the new. The last digit: `is_taken`.
   name_use AS (
     SELECT run, file_id, path, MAX((2 * seq + is_to) * 10 + is_taken) AS number
     FROM step_of_file
@@ -187,6 +191,7 @@ WITH
   lossy_run AS (
     SELECT DISTINCT run FROM syncline_loss WHERE severity = 'loss' AND count > 0
   ),
+  -- Each changed file and its state: the first rule that applies counts.
   state AS MATERIALIZED (
     SELECT
       file_total.*,
@@ -195,6 +200,7 @@ WITH
         -- If the name is not sure, neither is that the file is gone.
         WHEN doubtful_file.run IS NOT NULL THEN 'unknown'
         WHEN file_name.is_gone = 1 THEN 'removed'
+        -- A name without its folder, or whose folder moved, may be another's.
         WHEN lossy_run.run IS NOT NULL
         OR file_total.is_mapped = 1
         OR SUBSTR(file_path.path, 1, 1) <> '/'
@@ -229,16 +235,16 @@ WITH
   ),
   -- When the first sync after the last change ended.
   first_sync AS MATERIALIZED (
-    SELECT state.run, state.file_id, MIN(durable_sync.end_ns) AS end_ns
+    SELECT state.run, state.file_id, MIN(covering_sync.end_ns) AS end_ns
     FROM state
-    JOIN durable_sync
-      ON durable_sync.run = state.run
-      AND durable_sync.file_id = state.file_id
-    WHERE durable_sync.ts_ns >= state.dirty_ns
+    JOIN covering_sync
+      ON covering_sync.run = state.run
+      AND covering_sync.file_id = state.file_id
+    WHERE covering_sync.ts_ns >= state.dirty_ns
     GROUP BY state.run, state.file_id
   ),
-  -- When the last bio after it ended that the kernel wrote of the file on its
-  -- own.
+  -- When the kernel's last write of the file on its own, after that change,
+  -- ended.
   written_back AS (
     SELECT state.run, state.file_id, MAX(bio.ts_ns + bio.dur_ns) AS end_ns
     FROM state
@@ -250,8 +256,8 @@ WITH
       AND bio.ts_ns >= state.dirty_ns
     GROUP BY state.run, state.file_id
   ),
-  -- The changed files that have a name. Only the states synced and unsynced
-  -- have the two figures.
+  -- The changed files that have a name. What is at risk, and for how
+  -- long, is known only in the states synced and unsynced.
   named_file AS (
     SELECT
       state.*,
