@@ -27,6 +27,7 @@ from syncline.record import (
     tracefs,
     tracer,
 )
+from syncline.record import request as requests
 from syncline.record.errors import NoRouteError, RecordError
 
 from tests import coretools
@@ -219,7 +220,7 @@ def test_a_requested_route_that_does_not_start_leaves_only_messages(
 
     monkeypatch.setattr(session.Recorders, "start", start)
     monkeypatch.setattr(session.routes, "choose", lambda *_: routes.Route("dynamic-events", "x"))
-    request = session.Request(tmp_path / "run", ["true"], route="dynamic-events")
+    request = requests.Request(tmp_path / "run", ["true"], route="dynamic-events")
     with pytest.raises(RecordError, match="cannot set"), session.recorded(request, lambda _: None):
         pass
     left = [path.name for path in tmp_path.glob("run/*")]
@@ -229,11 +230,11 @@ def test_a_requested_route_that_does_not_start_leaves_only_messages(
 
 def test_a_similar_control_group_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = ["/system.slice/postgresql.service", "/user.slice"]
-    monkeypatch.setattr(session, "all_processes", lambda: range(2))
-    monkeypatch.setattr(session, "cgroup", groups.__getitem__)
-    session._check_cgroup("postgresql")
+    monkeypatch.setattr(requests, "all_processes", lambda: range(2))
+    monkeypatch.setattr(requests, "cgroup", groups.__getitem__)
+    requests.check_cgroup("postgresql")
     with pytest.raises(RecordError) as raised:
-        session._check_cgroup("/system.slice/postgres.service")
+        requests.check_cgroup("/system.slice/postgres.service")
     assert raised.value.hint.startswith("did you mean /system.slice/postgresql.service? ")
 
 

@@ -32,6 +32,8 @@ __all__ = [
 
 # The version of the manifest. One without a version is as old as the first one.
 _SCHEMA_VERSION = 1
+# The times of CLOCK_BOOTTIME in a manifest between which a log has all that was recorded.
+_KNOWN = ("known_from_ns", "known_until_ns")
 # Threads with their processes, and the names of the processes.
 TASKS = "tasks.json"
 # Names for addresses in stacks that the tracer could not resolve.
@@ -102,6 +104,8 @@ class InputHints(NamedTuple):
     to_realtime_ns: dict[str, int] | None = None
     # The ns to add to the times of the file (`--offset`).
     offset_ns: int | None = None
+    # The time of CLOCK_BOOTTIME from which all that was recorded is there: before it, a ring buffer has overwritten some.
+    known_from_ns: int | None = None
     # The time of CLOCK_BOOTTIME from which the file says nothing, because its recorder ended early.
     known_until_ns: int | None = None
     # How many of the events that the file reports as lost were missed by probes.
@@ -187,8 +191,9 @@ def read_run_directory(path: str) -> Recording:
         remaining = _filter(manifest.get("filter_at_conversion", {}))
         boot_id = manifest.get("before", {}).get("boot_id")
         for one in manifest["inputs"]:
-            if one.get("known_until_ns") is not None:
-                _time(one["known_until_ns"])
+            for key in _KNOWN:
+                if one.get(key) is not None:
+                    _time(one[key])
         hints = InputHints(
             boot_id=text(boot_id) if boot_id else None,
             to_realtime_ns=_to_realtime_ns(manifest.get("before", {})),
@@ -255,7 +260,7 @@ def _with_clocks(hints: InputHints, manifest: Any, log: str) -> InputHints:
     name = Path(log).name
     return hints._replace(
         clocks=_strace_clocks(manifest),
-        known_until_ns=_known_until(manifest, name),
+        **{key: _known(key, manifest, name) for key in _KNOWN},
         missed_by_probes=_missed_by_probes(manifest, name),
     )
 
@@ -514,10 +519,10 @@ def _strace_clocks(manifest: Any) -> list[int] | None:
         return None
 
 
-def _known_until(manifest: Any, name: str) -> int | None:
-    """Returns the time of CLOCK_BOOTTIME from which a log of a recording says nothing; None if its recorder ended with the recording."""
+def _known(key: str, manifest: Any, name: str) -> int | None:
+    """Returns one of the times of CLOCK_BOOTTIME between which a log of a recording has all events; None if it has its first, or its last one."""
     try:
-        ends = [one.get("known_until_ns") for one in manifest["inputs"] if one["file"] == name]
+        ends = [one.get(key) for one in manifest["inputs"] if one["file"] == name]
         return _time(ends[0]) if ends and ends[0] is not None else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -190,6 +190,8 @@ struct HintsOf {
     to_realtime_ns: Option<BTreeMap<String, i64>>,
     /// The offset to add to the times of the input.
     offset_ns: Option<i64>,
+    /// The time of CLOCK_BOOTTIME from which all that was recorded is in the input.
+    known_from_ns: Option<i64>,
     /// The time of CLOCK_BOOTTIME from which the input says nothing, because its recorder ended early.
     known_until_ns: Option<i64>,
     /// How many of the lost events probes missed.
@@ -203,6 +205,7 @@ fn hints_of(hints: HintsOf) -> InputHints {
         boot_id: hints.boot_id,
         to_realtime: hints.to_realtime_ns.unwrap_or_default(),
         offset_ns: hints.offset_ns,
+        known_from: hints.known_from_ns,
         known_until: hints.known_until_ns,
         missed_by_probes: hints.missed_by_probes,
     }

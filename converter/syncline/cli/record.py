@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,11 @@ import click
 
 from syncline.cli.errors import BAD_INPUT, OUTPUT_ERROR, Failure, say
 from syncline.cli.options import example, filters
-from syncline.cli.types import DURATION, SIZE, FilePath
+from syncline.cli.types import DURATION, PERCENT, SIZE, FilePath
+from syncline.record import armed as armed_recording
 from syncline.record import routes
 from syncline.record.errors import NoRouteError, OutputError, RecordError
+from syncline.record.request import Request
 from syncline.recordings import Filter
 
 
@@ -31,12 +34,22 @@ def _absolute(path: str) -> str:
     return str(Path(path).resolve()) + ("/" if path.endswith("/") and path != "/" else "")
 
 
+def _pattern(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> re.Pattern[str] | None:
+    try:
+        return None if value is None else re.compile(value)
+    except re.error as error:
+        raise click.BadParameter(f"'{value}' is no regular expression: {error}") from None
+
+
 @click.command(
     "record",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog=example(
         "sudo syncline record -o run -- tests/workloads/small_files.py /mnt/data threads=4",
         "sudo syncline record --for 30s --and-report",
+        "sudo syncline record --slower-than 200ms --keep 20s --every 10min -o captures",
     ),
 )
 @click.option(
@@ -83,6 +96,46 @@ def _absolute(path: str) -> str:
     is_flag=True,
     help="Also record what is done to files, for `syncline check`: open, write, rename and others (route dynamic-events).",
 )
+@click.option(
+    "--slower-than",
+    type=DURATION,
+    metavar="DURATION",
+    help="Keep the newest events only, for days, and save them into a folder in DIR when a sync takes longer than this: 200ms.",
+)
+@click.option(
+    "--when",
+    metavar="REGEX",
+    callback=_pattern,
+    help="The same when a line of --log matches this expression.",
+)
+@click.option(
+    "--log",
+    type=FilePath(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="The log of --when, followed as `tail -F` does; - is standard input.",
+)
+@click.option(
+    "--pressure",
+    type=PERCENT,
+    metavar="PERCENT",
+    help="The same when some task waits for I/O for more than this of two seconds (/proc/pressure/io).",
+)
+@click.option(
+    "--keep", type=DURATION, metavar="DURATION", help="How much is saved before it.  [default: 20s]"
+)
+@click.option(
+    "--after", type=DURATION, metavar="DURATION", help="How much is saved after it.  [default: 2s]"
+)
+@click.option("--captures", type=click.IntRange(1), help="End after so many of them.")
+@click.option(
+    "--every", type=DURATION, metavar="DURATION", help="Save at most one in this time: 10min."
+)
+@click.option(
+    "--disk",
+    type=SIZE,
+    metavar="SIZE",
+    help="Size of all of them. The one whose longest sync is shortest goes first.  [default: 1G]",
+)
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
 @click.option(
     "--and-report",
@@ -106,6 +159,15 @@ def command(
     writes: bool,
     reads: str,
     files: bool,
+    slower_than: int | None,
+    when: re.Pattern[str] | None,
+    log: str | None,
+    pressure: float | None,
+    keep: int | None,
+    after: int | None,
+    captures: int | None,
+    every: int | None,
+    disk: int | None,
     force: bool,
     and_report: bool,
     command: tuple[str, ...],
@@ -113,9 +175,10 @@ def command(
     """Records the syncs of this machine into a run directory.
 
     The recording ends when CMD or the process of --pid exits, when the time of --for has passed, or with
-    Ctrl-C.
+    Ctrl-C. With --slower-than, --when or --pressure, or after SIGUSR1 then, it saves what was recorded before such
+    a moment, as often as there is one.
     """
-    from syncline.record.session import Request, recorded
+    from syncline.record.session import recorded
 
     if command and pid is not None:
         raise Failure("both a command and --pid are given", "leave one of them out")
@@ -149,6 +212,19 @@ def command(
         has_reads=reads == "all",
         has_files=files,
     )
+    limits = {"keep": keep, "after": after, "captures": captures, "every": every, "disk": disk}
+    if slower_than is None and when is None and pressure is None:
+        if given := [
+            f"--{name}" for name, value in (limits | {"log": log}).items() if value is not None
+        ]:
+            raise Failure(
+                f"{given[0]} is of a recording that waits for something, and nothing to wait for is named",
+                "add --slower-than 200ms, --when REGEX --log FILE, or --pressure 50%",
+            )
+    else:
+        _check_armed(request, when, log, and_report=and_report)
+        _armed(request, slower_than, when, log, pressure, limits)
+        return
     try:
         with recorded(request, say) as (run, manifest):
             _report_end(folder, manifest)
@@ -162,6 +238,58 @@ def command(
                     say(
                         f"hint: syncline model predict {folder} --parameters FILE, which syncline model measure writes"
                     )
+    except RecordError as error:
+        code = OUTPUT_ERROR if isinstance(error, OutputError) else BAD_INPUT
+        raise Failure(
+            error.message, error.hint or None, code, has_lines=isinstance(error, NoRouteError)
+        ) from None
+
+
+def _check_armed(
+    request: Request, when: re.Pattern[str] | None, log: str | None, *, and_report: bool
+) -> None:
+    """Raises Failure if a recording that waits for something cannot be as requested."""
+    if request.command:
+        raise Failure(
+            "a recording that waits for something runs no command",
+            "start the command yourself, and name its process with --pid",
+        )
+    if (when is None) != (log is None):
+        missing, given = ("--when REGEX", "--log") if when is None else ("--log FILE", "--when")
+        raise Failure(f"{given} needs {missing.split()[0]}", f"add {missing}")
+    if and_report or request.force:
+        what = "--and-report" if and_report else "--force"
+        raise Failure(
+            f"{what} is of a single recording", "leave it out, and report the folder of captures"
+        )
+    if request.route is not None and request.route not in armed_recording.ROUTES:
+        raise Failure(
+            f"the route {request.route} cannot keep the newest events only",
+            f"choose --route {' or '.join(armed_recording.ROUTES)}, or leave it out",
+        )
+
+
+def _armed(
+    request: Request,
+    slower_than: int | None,
+    when: re.Pattern[str] | None,
+    log: str | None,
+    pressure: float | None,
+    limits: dict[str, int | None],
+) -> None:
+    """Records until the end of a recording that waits for something."""
+    times = {f"{name}_s": limits[name] for name in ("keep", "after", "every")}
+    arming = armed_recording.Arming(
+        slower_than_ns=slower_than,
+        pattern=when,
+        log=log,
+        pressure=None if pressure is None else pressure / 100,
+        captures=limits["captures"],
+        **{name: ns / 1e9 for name, ns in times.items() if ns is not None},
+        **({} if (disk_kb := limits["disk"]) is None else {"disk_bytes": disk_kb * 1024}),
+    )
+    try:
+        armed_recording.armed(request, arming, say)
     except RecordError as error:
         code = OUTPUT_ERROR if isinstance(error, OutputError) else BAD_INPUT
         raise Failure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,12 @@ from syncline.record.writers import FILE as WRITERS
 from syncline.record.writers import Writers
 from syncline.recordings import Filter
 
-# Interval at which new files, threads and mounts are looked for.
+# Interval at which new files, threads and mounts are looked for, and the same where nobody may be looking for days.
 _LOOK_EVERY_S = 0.25
+_LOOK_RARELY_S = 2.0
+# The share of one CPU that it takes at most, as the time between two looks in times of one.
+_PAUSE = 10
+_LONG_PAUSE = 200
 # The events that begin the sync of a file.
 _WITH_FILE = ("fsync_enter", "range_enter")
 # The event of each file that is written back.
@@ -40,6 +45,8 @@ _NO_FILTER = "0"
 # How many events are looked at for probes without effect: at the end, and while recording.
 _LOOK_AT = 200_000
 _LOOK_AT_MEANWHILE = 5_000
+# The last changes of the number of missed events.
+_MISSED_KEPT = 1_000
 # After the start, how long until the first look, and by what each later interval is longer.
 _FIRST_LOOK_S = 1.0
 _LATER = 2
@@ -59,8 +66,9 @@ class DynamicRecorder:
         has_reads: bool = True,
         has_files: bool = False,
         wanted: Filter | None = None,
+        overwrites: bool = False,
     ) -> None:
-        """Defines the probes.
+        """Defines the probes. If it `overwrites`, the newest events are kept until `save`, any number of times, instead of `stop`.
 
         With `has_writes`, also those of each write; with `has_reads`, those of bios that read; with `has_files`, those
         of operations on files, of which the kernel leaves out what `wanted` does not keep, where it can.
@@ -69,6 +77,14 @@ class DynamicRecorder:
             RecordError: the kernel does not let it. Nothing is left.
         """
         self._folder = folder
+        self._overwrites = overwrites
+        # Held while files, writers and threads are looked at.
+        self._looking = threading.Lock()
+        # Events that probes had missed: (CLOCK_BOOTTIME, number), so that a capture counts only its own.
+        self._missed_until: deque[tuple[int, int]] = deque([(0, 0)], _MISSED_KEPT)
+        self._forgot_at = time.monotonic()
+        # Folios that were not counted until the last time that unused files were forgotten.
+        self._uncounted_before = 0
         self._has_files = has_files
         self._wanted = wanted or Filter()
         # Whether the path that is wanted was mounted, or something below it.
@@ -88,7 +104,7 @@ class DynamicRecorder:
         self._check_at, self._check_after = 0.0, _FIRST_LOOK_S
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
-        self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
+        self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks, overwrites=overwrites)
         # The buffer for operations on files.
         self._of_files = self.ring.main
         try:
@@ -144,6 +160,44 @@ class DynamicRecorder:
             self._writers.write(self._folder / WRITERS, files)
         return counts
 
+    def save(self, folder: Path, from_ns: int) -> ring_buffer.Saved:
+        """Writes what was recorded from a time on, and its paths, into a folder. Only if it overwrites.
+
+        Raises:
+            RecordError: it could not be written.
+        """
+        with self._looking:
+            self._look_at_files()
+            missed = sum(event.missed for event in self.profile().values())
+            before = max((n for ts, n in self._missed_until if ts <= from_ns), default=0)
+            self.ring.missed = missed - before
+            self.ring.count_more_missed = self._count_more_missed
+            saved = self.ring.save(folder, from_ns)
+            if self._paths is not None:
+                self._paths.write(folder / FILE)
+            if self._writers is not None:
+                files = self._paths.written_back if self._paths is not None else set()
+                self._writers.write(folder / WRITERS, files)
+            self._forget()
+        return saved
+
+    def forget_unused(self, keep_s: float) -> None:
+        """Forgets the files and threads of which nothing has happened for twice this time, so that memory does not grow for days."""
+        if time.monotonic() - self._forgot_at > keep_s:
+            with self._looking:
+                self._look_at_files()
+                self._forget()
+
+    def _forget(self) -> None:
+        self._forgot_at = time.monotonic()
+        if self._paths is not None:
+            self._paths.forget_unused()
+        if self._writers is not None:
+            self._uncounted_before = self._writers.dropped
+            self._writers.forget_unused()
+        if self._threads is not None:
+            self._threads.forget_ended()
+
     def facts(self) -> dict[str, Any]:
         """Returns what the manifest says of the probes."""
         found = {"group": self.group.name, **self.group.report.as_json()}
@@ -166,7 +220,7 @@ class DynamicRecorder:
     @property
     def uncounted(self) -> int:
         """Folios that were made dirty, and that the histogram of writers had no room for."""
-        return self._writers.dropped if self._writers is not None else 0
+        return self._writers.dropped - self._uncounted_before if self._writers is not None else 0
 
     def _count_more_missed(self) -> int:
         """Returns how many events are missing because a probe has no effect, or a histogram had no room."""
@@ -257,21 +311,37 @@ class DynamicRecorder:
 
     def _look_often(self) -> None:
         files_at = 0.0
-        while not self._stop.wait(_LOOK_EVERY_S):
+        every_s, pause = (
+            (_LOOK_RARELY_S, _LONG_PAUSE) if self._overwrites else (_LOOK_EVERY_S, _PAUSE)
+        )
+        wait_s = every_s
+        while not self._stop.wait(wait_s):
+            looked_at = time.monotonic()
             try:
-                self._define_new()
-                if (began := time.monotonic()) >= files_at:
-                    self._look_at_files()
-                    # It takes a tenth of one CPU at most, however many files there are.
-                    files_at = began + 10 * (time.monotonic() - began)
-                if self._threads is not None:
-                    self._threads.look()
-                self._replace_dead()
+                with self._looking:
+                    self._define_new()
+                    if (began := time.monotonic()) >= files_at:
+                        self._look_at_files()
+                        # However many files there are.
+                        files_at = began + pause * (time.monotonic() - began)
+                    if self._threads is not None:
+                        self._threads.look()
+                if self._overwrites:
+                    self._note_missed()
+                    # All of it together.
+                    wait_s = max(every_s, pause * (time.monotonic() - looked_at))
+                else:
+                    self._replace_dead()
             except (OSError, ValueError, LookupError) as error:
                 self.problems.append(
                     f"paths and new file systems were no longer looked for: {error}"
                 )
                 return
+
+    def _note_missed(self) -> None:
+        missed = sum(event.missed for event in self.profile().values())
+        if missed != self._missed_until[-1][1]:
+            self._missed_until.append((time.clock_gettime_ns(time.CLOCK_BOOTTIME), missed))
 
     def _look_at_files(self) -> None:
         if self._paths is not None:

@@ -66,6 +66,9 @@ class FilePaths:
         self._synced: set[tuple[int, int, int]] = set()
         self._written: set[tuple[int, int, int]] = set()
         self._threads: dict[tuple[int, int], int] = {}
+        # Files and threads that a histogram has named since the last time that unused ones were forgotten.
+        self._used: set[tuple[int, int, int]] = set()
+        self._used_tids: set[int] = set()
         self._namespaces: dict[str, list[Mount]] = {}
         self._own = mounts.parse(_text("/proc/self/mountinfo"))
         self._own_namespace = _namespace("self")
@@ -95,9 +98,11 @@ class FilePaths:
         for keys, _ in by_thread:
             if len(keys) == 3:
                 self.tids.add(keys["common_pid"])
+                self._used_tids.add(keys["common_pid"])
                 self._threads[keys["dev"], keys["ino"]] = keys["common_pid"]
         for keys, _ in by_file:
             key = (keys["dev"], keys["ino"], keys["gen"])
+            self._used.add(key)
             # The thread that syncs it may know it by another path.
             is_first_sync = event in self._events and key not in self._synced
             if is_first_sync or key not in self._files:
@@ -108,13 +113,29 @@ class FilePaths:
                 self._written.add(key)
         self._hits[event] = self._hits_before[event] + sum(count for _, count in by_file)
         if max(len(by_file), len(by_thread)) > _SIZE // 2:
-            self.dropped += dropped_hits(text)
-            self._hits_before[event] = self._hits[event]
             self.emptied += 1
-            for trigger in self._triggers[event]:
-                with contextlib.suppress(RecordError):
-                    hist, *condition = trigger.split(" if ", 1)
-                    self._instance.trigger(event, " if ".join([f"{hist}:clear", *condition]))
+            self._empty(event, text)
+
+    def _empty(self, event: str, text: str) -> None:
+        self.dropped += dropped_hits(text)
+        self._hits_before[event] = self._hits[event]
+        for trigger in self._triggers[event]:
+            with contextlib.suppress(RecordError):
+                hist, *condition = trigger.split(" if ", 1)
+                self._instance.trigger(event, " if ".join([f"{hist}:clear", *condition]))
+
+    def forget_unused(self) -> None:
+        """Forgets the files and threads that no histogram has named since the last call, and empties the histograms. After `poll`."""
+        self._files = {key: row for key, row in self._files.items() if key in self._used}
+        self._synced &= self._used
+        self._written &= self._used
+        self.tids &= self._used_tids
+        self._threads = {at: tid for at, tid in self._threads.items() if tid in self.tids}
+        self._namespaces.clear()
+        self._used, self._used_tids = set(), set()
+        for event in self._triggers:
+            if text := self._instance.histogram(event):
+                self._empty(event, text)
 
     def finish(self) -> None:
         """Reads the histograms for the last time."""

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from syncline.record import dynamic_events, tracefs, tracefs_mount
+from syncline.record import dynamic_events, slow_syncs, tracefs, tracefs_mount
 
 # How long the kernel may take to end the recorder.
 _ENDED_WITHIN_S = 10.0
@@ -54,6 +54,7 @@ def _main(mounted: Path, pid: int, start: str) -> None:
     until = time.monotonic() + _ENDED_WITHIN_S
     while tracefs.is_running(pid, start) and time.monotonic() < until:
         time.sleep(0.05)
+    slow_syncs.remove_dead(mounted)
     tracefs.remove_dead_instances(mounted)
     dynamic_events.remove_dead_groups(mounted)
     tracefs_mount.unmount_left_behind()

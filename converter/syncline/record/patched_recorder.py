@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
+import time
 from pathlib import Path
 
 from syncline.record import probes, ring_buffer
@@ -18,6 +20,8 @@ _WRITEBACK = "wb_tracer"
 _SYNC_START = f"{_WRITEBACK}/sync_start"
 # Interval at which new threads that sync are looked for.
 _LOOK_EVERY_S = 0.25
+# The same where nobody may be looking for days.
+_LOOK_RARELY_S = 2.0
 _BY_THREAD = "hist:keys=common_pid:size=16384"
 _THREAD = re.compile(r"^\{ common_pid: *(\d+) *\} hitcount:", re.MULTILINE)
 
@@ -31,9 +35,16 @@ class PatchedRecorder:
     """Records into `trace.dat`, from `start` to `stop`."""
 
     def __init__(
-        self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks, *, has_reads: bool = True
+        self,
+        tracefs: Path,
+        folder: Path,
+        buffer_kb: int,
+        tasks: Tasks,
+        *,
+        has_reads: bool = True,
+        overwrites: bool = False,
     ) -> None:
-        """Enables the events. With `has_reads`, also those of bios that read.
+        """Enables the events. With `has_reads`, also those of bios that read. If it `overwrites`, the newest ones are kept until `save`.
 
         Raises:
             RecordError: the kernel does not let it. Nothing is left.
@@ -42,7 +53,9 @@ class PatchedRecorder:
         self._threads: ThreadStates | None = None
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-threads", daemon=True)
-        self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
+        self._every_s = _LOOK_RARELY_S if overwrites else _LOOK_EVERY_S
+        self._forgot_at = time.monotonic()
+        self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks, overwrites=overwrites)
         try:
             _, tracepoints = probes.load()
             shared = tracepoints.recorded(has_reads=has_reads, is_patched=True)
@@ -82,6 +95,22 @@ class PatchedRecorder:
             )
         return self.ring.stop()
 
+    def save(self, folder: Path, from_ns: int) -> ring_buffer.Saved:
+        """Writes what was recorded from a time on into a folder. Only if it overwrites.
+
+        Raises:
+            RecordError: it could not be written.
+        """
+        return self.ring.save(folder, from_ns)
+
+    def forget_unused(self, keep_s: float) -> None:
+        """Forgets threads that have ended, so that memory does not grow for days."""
+        if time.monotonic() - self._forgot_at > keep_s and self._threads is not None:
+            self._forgot_at = time.monotonic()
+            self._threads.forget_ended()
+            with contextlib.suppress(RecordError):
+                self.ring.instance.trigger(_SYNC_START, f"{_BY_THREAD}:clear")
+
     def close(self) -> None:
         """Removes the tracing instances. Must be called in any case."""
         self._end_look()
@@ -101,7 +130,7 @@ class PatchedRecorder:
             )
 
     def _look_often(self) -> None:
-        while not self._stop.wait(_LOOK_EVERY_S):
+        while not self._stop.wait(self._every_s):
             text = self.ring.instance.histogram(_SYNC_START)
             if self._threads is not None:
                 self._threads.follow({int(tid) for tid in _THREAD.findall(text)})

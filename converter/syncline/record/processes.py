@@ -24,6 +24,8 @@ class Mapped:
 
 # Number of scans of a program after its start, while it maps its libraries.
 _SCANS_WHILE_YOUNG = 8
+# How many threads are remembered before those of ended processes are looked for.
+_FORGET_FROM = 20_000
 
 
 class Maps:
@@ -96,6 +98,14 @@ class Tasks:
                 tids = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
                 self._threads.update((tid, pid) for tid in tids)
             self._name(pid)
+
+    def forget_ended(self) -> None:
+        """Forgets threads of processes that have ended, if there are many, so that memory does not grow for days."""
+        if len(self._threads) > _FORGET_FROM:
+            running = set(all_processes())
+            self._threads = {(tid, pid) for tid, pid in self._threads if pid in running}
+            self._names = {pid: name for pid, name in self._names.items() if pid in running}
+            self._cgroups = {pid: group for pid, group in self._cgroups.items() if pid in running}
 
     def scan_threads(self, tids: Iterable[int]) -> None:
         """Records the processes of threads that still run."""

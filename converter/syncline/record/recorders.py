@@ -15,7 +15,7 @@ from syncline.record.errors import RecordError
 from syncline.record.guard import Guard
 from syncline.record.patched_recorder import PatchedRecorder
 from syncline.record.processes import Tasks
-from syncline.record.ring_buffer import RingBuffer
+from syncline.record.ring_buffer import Counts, RingBuffer
 from syncline.record.routes import Route
 from syncline.record.tracer import Tracer
 from syncline.record.user_stacks import FILE as STACKS
@@ -41,6 +41,8 @@ class Recorders:
     tracers: list[tuple[Tracer, str]] = field(default_factory=list)
     _guard: Guard | None = None
     _folder: Path | None = None
+    # Where the last capture was saved.
+    _saved: Path | None = None
     # CLOCK_BOOTTIME when recording began.
     _began: int = 0
 
@@ -55,8 +57,11 @@ class Recorders:
         has_writes: bool = False,
         has_reads: bool = True,
         has_files: bool = False,
+        overwrites: bool = False,
     ) -> None:
         """Starts the recorders of a route. strace is started with the command instead.
+
+        If they `overwrite`, which only ring buffers do, the newest events are kept until `save`.
 
         With `has_writes`, the route dynamic-events also records each write, and with `has_files` operations on files;
         with `has_reads`, it and the route ring-buffer record bios that read.
@@ -82,10 +87,11 @@ class Recorders:
                     has_reads=has_reads,
                     has_files=has_files,
                     wanted=request,
+                    overwrites=overwrites,
                 )
             else:
                 self.kernel = PatchedRecorder(
-                    mounted, folder, buffer_kb, tasks, has_reads=has_reads
+                    mounted, folder, buffer_kb, tasks, has_reads=has_reads, overwrites=overwrites
                 )
             self.ring = self.kernel.ring
             self._folder = folder
@@ -130,7 +136,28 @@ class Recorders:
                 say(f"warning: {tracer.name} exited with {code}; see {tracer.errors}")
             self.inputs.append(entry)
         if self.kernel is not None:
-            counts = self.kernel.stop()
+            self._add_inputs(self.kernel.stop(), self._folder, say)
+
+    def save(self, folder: Path, from_ns: int, say: Say) -> int:
+        """Writes what was recorded from a time on into a folder. Only if they overwrite. Returns CLOCK_BOOTTIME from which on all is there.
+
+        Raises:
+            RecordError: it could not be written.
+        """
+        assert self.kernel is not None
+        assert self.ring is not None
+        self.inputs = []
+        saved = self.kernel.save(folder, from_ns)
+        self._add_inputs(saved.counts, folder, say)
+        self._saved = folder
+        self.ring.forget_pages()
+        for entry in self.inputs:
+            entry["known_from_ns"] = saved.known_from_ns
+        return saved.known_from_ns
+
+    def _add_inputs(self, counts: Counts, folder: Path | None, say: Say) -> None:
+        """Describes what the ring buffer has recorded, and writes the stacks."""
+        if self.kernel is not None:
             dynamic = self.dynamic
             explained = self._explained(dynamic) if dynamic else 0
             if missed := counts.missed - explained:
@@ -153,7 +180,7 @@ class Recorders:
             for problem in self.kernel.problems:
                 say(f"warning: {problem}")
             self.inputs.insert(0, entry)
-            self._write_stacks(say)
+            self._write_stacks(folder, say)
 
     @property
     def dynamic(self) -> DynamicRecorder | None:
@@ -163,15 +190,16 @@ class Recorders:
     @property
     def stack_logs(self) -> list[Path]:
         """The logs with user stacks."""
-        own = [self._folder / STACKS] if self.stacks is not None and self._folder else []
+        folder = self._saved or self._folder
+        own = [folder / STACKS] if self.stacks is not None and folder else []
         return [*own, *(tracer.log for tracer, _ in self.tracers)]
 
-    def _write_stacks(self, say: Say) -> None:
+    def _write_stacks(self, folder: Path | None, say: Say) -> None:
         if self.no_stacks:
             say(f"warning: no user stacks: {self.no_stacks}")
-        if self.stacks is None or self._folder is None:
+        if self.stacks is None or folder is None:
             return
-        counts = self.stacks.write(self._folder / STACKS)
+        counts = self.stacks.write(folder / STACKS)
         self.inputs.append({"file": STACKS, "source": "bpftrace", **counts})
         if counts["lost"]:
             say(

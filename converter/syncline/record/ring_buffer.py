@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from syncline.record import trace_dat
+from syncline.record import ring_pages, trace_dat
 from syncline.record.errors import RecordError
 from syncline.record.processes import Tasks
 from syncline.record.sync_calls import SYNC_CALLS
@@ -30,6 +30,8 @@ _EVERY_S = 0.02
 _FLUSH_WITHIN_S = 2.0
 # Interval at which thread names are recorded.
 _NAMES_EVERY_S = 0.25
+# The same where nobody may be looking for days.
+_NAMES_RARELY_S = 5.0
 _SPLICE_BYTES = 1 << 18
 # Counters of per_cpu/cpu*/stats that can be added up over buffers, and those of lost events.
 _LOSSES = ("overrun", "commit overrun", "dropped events")
@@ -56,7 +58,9 @@ class Buffer:
     def __init__(
         self, tracefs: Path, folder: Path, buffer_kb: int, name: str = "", is_written: bool = True
     ) -> None:
+        """Creates it. Without a reader, new events overwrite the oldest ones."""
         self.name = name
+        self.buffer_kb = buffer_kb
         # Whether it is a part of trace.dat.
         self.is_written = is_written
         self.instance = Instance.create(tracefs, clock=CLOCK, buffer_kb=buffer_kb, name=name)
@@ -65,7 +69,8 @@ class Buffer:
         prefix = f"{name}-" if name else ""
         try:
             for path in sorted(self.instance.folder.glob("per_cpu/cpu*/trace_pipe_raw"), key=_cpu):
-                self._readers.append(_Reader(path, folder / f".{prefix}{path.parent.name}.pages"))
+                file = folder / f".{prefix}{path.parent.name}.pages"
+                self._readers.append(_Reader(path, file, _cpu(path)))
         except BaseException:
             self.close()
             raise
@@ -96,6 +101,21 @@ class Buffer:
         for reader in self._readers:
             reader.drain()
 
+    def complete_from(self) -> int:
+        """Returns the time from which no event is missing because a newer one has overwritten it; 0 if none is. After `drain`."""
+        stats = self.instance.stats()
+        overwritten = [r for r in self._readers if stats.get(r.cpu, {}).get("overrun", 0)]
+        return max((ring_pages.first_time(reader.file) for reader in overwritten), default=0)
+
+    def forget(self) -> None:
+        """Empties the buffer of the kernel, and sets its counters to 0. Not while it records."""
+        self.instance.write("trace", "")
+
+    def empty_files(self) -> None:
+        """Empties the files."""
+        for reader in self._readers:
+            reader.empty()
+
     @property
     def pages(self) -> list[Path]:
         """A file for each CPU, in the order of the CPUs."""
@@ -112,12 +132,39 @@ def _cpu(file: Path) -> int:
     return int(file.parent.name.removeprefix("cpu"))
 
 
+@dataclass
+class Saved:
+    """What was saved of buffers that overwrite themselves."""
+
+    counts: Counts
+    # CLOCK_BOOTTIME from which on all that was recorded is there.
+    known_from_ns: int
+
+
 class RingBuffer:
     """Records into `trace.dat` in a folder, from `start` to `stop`."""
 
-    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks) -> None:
-        """Creates the main buffer, in which no event is enabled yet."""
+    def __init__(
+        self,
+        tracefs: Path,
+        folder: Path,
+        buffer_kb: int,
+        tasks: Tasks,
+        *,
+        overwrites: bool = False,
+    ) -> None:
+        """Creates the main buffer, in which no event is enabled yet.
+
+        If it `overwrites`, nothing is copied until `save`: the kernel overwrites the oldest events with new ones.
+        """
         self.folder = folder
+        self._overwrites = overwrites
+        # Held while tracing is turned off and on again.
+        self._switching = threading.Lock()
+        # CLOCK_BOOTTIME since which the buffers have all events, apart from those that were overwritten.
+        self._began_ns = 0
+        # The same before the last `save`.
+        self.began_before_ns = 0
         self.main = Buffer(tracefs, folder, buffer_kb)
         self.buffers = [self.main]
         self.instance = self.main.instance
@@ -159,9 +206,70 @@ class RingBuffer:
     def start(self) -> None:
         """Starts recording events."""
         self._seen_on_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        self._turn_on()
+        self._thread.start()
+
+    def bytes_per_s(self) -> float:
+        """Returns how much the CPU with most events records, of the buffer that would be full first, as if all had the size of the main one."""
+        seconds = (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._began_ns) / 1e9
+        found = 0.0
+        for buffer in self.buffers:
+            share = self.main.buffer_kb / buffer.buffer_kb
+            for numbers in buffer.instance.stats().values():
+                # Those that were overwritten had the size of the others.
+                entries = numbers.get("entries", 0)
+                written = numbers.get("bytes", 0) * (
+                    1 + numbers.get("overrun", 0) / max(entries, 1)
+                )
+                found = max(found, share * written / max(seconds, 0.001))
+        return found
+
+    def _turn_on(self) -> None:
         for buffer in self.buffers:
             buffer.instance.write("tracing_on", "1")
-        self._thread.start()
+        self._began_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+    def save(self, folder: Path, from_ns: int) -> Saved:
+        """Writes what the buffers hold, from a time on if they go back so far, and begins anew. Only if it overwrites.
+
+        Meanwhile nothing is recorded: about as long as copying the buffers takes.
+
+        Raises:
+            RecordError: it could not be written.
+        """
+        self._save_names()
+        with self._switching:
+            return self._save(folder, from_ns)
+
+    def _save(self, folder: Path, from_ns: int) -> Saved:
+        for buffer in self.buffers:
+            buffer.instance.write("tracing_on", "0")
+        try:
+            for buffer in self.buffers:
+                buffer.drain()
+            known_from = max(from_ns, self._began_ns, *(b.complete_from() for b in self.buffers))
+            self.began_before_ns = self._began_ns
+            counts, stats = self._count()
+            for buffer in self.buffers:
+                buffer.forget()
+        finally:
+            self._turn_on()
+        try:
+            for buffer in self.buffers:
+                for file in buffer.pages:
+                    ring_pages.remove_before(file, known_from, self.page_bytes)
+            self._write(folder, stats, counts.events)
+        except OSError as error:
+            raise RecordError(
+                f"the capture could not be written: {(error.strerror or str(error)).lower()}",
+                f"free space on the disk of {folder}, or name another disk with -o",
+            ) from None
+        return Saved(counts, known_from)
+
+    def forget_pages(self) -> None:
+        """Empties the files of what was saved."""
+        for buffer in self.buffers:
+            buffer.empty_files()
 
     def flush(self) -> bool:
         """Waits until all events of the main buffer that are there now are in its files. Returns whether they are."""
@@ -199,23 +307,32 @@ class RingBuffer:
         for buffer in self.buffers:
             buffer.drain()
         self._save_names()
-        self.missed += self.count_more_missed()
+        counts, stats = self._count()
+        self._write(self.folder, stats, counts.events)
+        return counts
+
+    def _count(self) -> tuple[Counts, dict[int, dict[str, int]]]:
+        """Returns what the kernel has counted of the copied events, and its counters of each CPU."""
+        missed = self.missed + self.count_more_missed()
         stats = self.main.instance.stats()
         for other in self._written[1:]:
             for cpu, numbers in other.instance.stats().items():
                 mine = stats.setdefault(cpu, {})
                 for key in _COUNTERS:
                     mine[key] = mine.get(key, 0) + numbers.get(key, 0)
-        if self.missed and stats:
+        if self._overwrites:
+            # What was overwritten is no loss: the recording begins later.
+            for numbers in stats.values():
+                numbers["overrun"] = 0
+        if missed and stats:
             first = stats[min(stats)]
-            first["dropped events"] = first.get("dropped events", 0) + self.missed
+            first["dropped events"] = first.get("dropped events", 0) + missed
         events = [event for buffer in self._written for event in buffer.events]
-        counts = Counts(list(dict.fromkeys(events)), missed=self.missed, cpus=stats)
+        counts = Counts(list(dict.fromkeys(events)), missed=missed, cpus=stats)
         for numbers in stats.values():
             counts.entries += numbers.get("read events", 0) + numbers.get("entries", 0)
             counts.lost += sum(numbers.get(key, 0) for key in _LOSSES)
-        self._write(stats, counts.events)
-        return counts
+        return counts, stats
 
     def close(self) -> None:
         """Removes the tracing instances and temporary files. Must be called in any case."""
@@ -227,19 +344,21 @@ class RingBuffer:
 
     def _copy(self) -> None:
         waited = 0.0
+        every_s = _NAMES_RARELY_S if self._overwrites else _EVERY_S
         try:
-            while not self._stop.wait(_EVERY_S):
-                for buffer in self.buffers:
+            while not self._stop.wait(every_s):
+                for buffer in () if self._overwrites else self.buffers:
                     buffer.fetch()
                 if self._flush_wanted.is_set():
                     self._flush_wanted.clear()
                     self.main.flush()
                     self._flushed.set()
-                waited += _EVERY_S
+                waited += every_s
                 if waited >= _NAMES_EVERY_S:
                     waited = 0.0
                     self._save_names()
-                    self._check_tracing()
+                    with self._switching:
+                        self._check_tracing()
         except OSError as error:
             self._fail((error.strerror or str(error)).lower())
         except Exception as error:
@@ -282,12 +401,12 @@ class RingBuffer:
                     self.comms[int(pid)] = comm
         self._tasks.scan_saved_tgids(self.instance.tracefs)
 
-    def _write(self, stats: dict[int, dict[str, int]], recorded: list[str]) -> None:
+    def _write(self, folder: Path, stats: dict[int, dict[str, int]], recorded: list[str]) -> None:
         events = self.instance.folder / "events"
         header_page = (self.instance.tracefs / "events" / "header_page").read_text()
         ftrace_events = [path.parent.relative_to(events) for path in events.glob("ftrace/*/format")]
         trace_dat.write(
-            self.folder / "trace.dat",
+            folder / "trace.dat",
             header_page=header_page,
             header_event=(self.instance.tracefs / "events" / "header_event").read_text(),
             ftrace_formats=[(events / name / "format").read_text() for name in ftrace_events],
@@ -310,8 +429,9 @@ class RingBuffer:
 class _Reader:
     """Copies the pages of one CPU to a file."""
 
-    def __init__(self, source: Path, file: Path) -> None:
+    def __init__(self, source: Path, file: Path, cpu: int = 0) -> None:
         self.file = file
+        self.cpu = cpu
         self._source = os.open(source, os.O_RDONLY | os.O_NONBLOCK)
         self._out = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._pipe = os.pipe()
@@ -353,6 +473,12 @@ class _Reader:
             if not self._page:
                 return
             self._write_page()
+
+    def empty(self) -> None:
+        """Removes what was copied."""
+        # Another file may have its name.
+        os.close(self._out)
+        self._out = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
     def _write_page(self) -> None:
         while self._page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ _DELTA_BITS = 27
 # The low bits of `commit` are the length of the data.
 _LENGTH = (1 << 20) - 1
 _DATA = 16
+_COPY_BYTES = 1 << 20
 
 
 def events(file: Path, page_bytes: int) -> Iterator[tuple[int, bytes]]:
@@ -19,6 +21,32 @@ def events(file: Path, page_bytes: int) -> Iterator[tuple[int, bytes]]:
     with file.open("rb") as pages:
         while len(page := pages.read(page_bytes)) == page_bytes:
             yield from page_events(page)
+
+
+def first_time(file: Path) -> int:
+    """Returns the time in ns of the first event in a file of pages; 0 if it has none."""
+    with file.open("rb") as pages:
+        head = pages.read(8)
+    return struct.unpack("=Q", head)[0] if len(head) == 8 else 0
+
+
+def remove_before(file: Path, ts_ns: int, page_bytes: int) -> None:
+    """Removes the first pages of a file if all their events are before a time: the page after them begins at it or before."""
+    with file.open("rb") as pages:
+        kept = page = 0
+        while True:
+            pages.seek(page * page_bytes)
+            head = pages.read(8)
+            if len(head) < 8 or struct.unpack("=Q", head)[0] > ts_ns:
+                break
+            kept, page = page, page + 1
+        if kept == 0:
+            return
+        part = file.with_name(f"{file.name}.part")
+        pages.seek(kept * page_bytes)
+        with part.open("wb") as out:
+            shutil.copyfileobj(pages, out, _COPY_BYTES)
+    part.replace(file)
 
 
 def page_events(page: bytes) -> Iterator[tuple[int, bytes]]:

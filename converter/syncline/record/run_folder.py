@@ -76,9 +76,13 @@ class RunFolder:
     def remove_unless_data(self) -> None:
         """Removes the folder if it holds no data."""
         if not any(path.stat().st_size for path in self.path.iterdir() if path.is_file()):
-            _remove_contents(self._folder)
-            with contextlib.suppress(OSError):
-                os.rmdir(self._last, dir_fd=self._parent)
+            self.remove()
+
+    def remove(self) -> None:
+        """Removes the folder."""
+        _remove_contents(self._folder)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._last, dir_fd=self._parent)
 
     def hand_over(self) -> None:
         """Gives the folder to the user who has called sudo. Raises OSError."""

@@ -6,59 +6,38 @@ It starts the recorders, runs the command, waits for its end and stops the recor
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
-import json
-import os
 import shlex
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from syncline.record import dynamic_events, machine, routes, symbols, tracefs
+from syncline.record import machine, routes
+from syncline.record import manifest as manifest_file
 from syncline.record.errors import OutputError, RecordError, RouteError
 from syncline.record.log_copy import Reserve
-from syncline.record.processes import all_processes, cgroup
 from syncline.record.recorders import Recorders, Say
+from syncline.record.request import (
+    Request,
+    check_cgroup,
+    check_exists,
+    remove_dead_instances,
+    target,
+    unable,
+)
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
 from syncline.record.strace import Strace, strace_command
 from syncline.record.tracefs_mount import mounted
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
-from syncline.recordings import LIMITS, MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
 
-SCHEMA_VERSION = 1
 _LITTLE_SPACE_BYTES = 256 << 20
-_SUSPENDED_NS = 10**8
 _STRACE_LOG = "strace.log"
 # A disk, a quota or a limit on the size of files.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be recorded."""
-
-    # Its name. It does not exist, or is empty.
-    folder: Path
-    command: list[str] = field(default_factory=list)
-    seconds: float | None = None
-    route: routes.Name | None = None
-    # With a pid, the recording ends when that process exits.
-    filter: Filter = field(default_factory=Filter)
-    buffer_kb: int = 16_384
-    force: bool = False
-    # Also all writes; routes dynamic-events and strace only.
-    has_writes: bool = False
-    # Also bios that read; routes ring-buffer and dynamic-events.
-    has_reads: bool = True
-    # Also operations on files; route dynamic-events.
-    has_files: bool = False
 
 
 @contextlib.contextmanager
@@ -75,12 +54,12 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
             f"cannot run {request.command[0]}: there is no such program",
             "check PATH, or give the full path of the program",
         )
-    _check_exists(request.filter.pid)
-    _check_cgroup(request.filter.cgroup)
+    check_exists(request.filter.pid)
+    check_cgroup(request.filter.cgroup)
     needs_tracefs = request.route != "strace"
     with mounted(say) if needs_tracefs else contextlib.nullcontext():
-        _remove_dead_instances(say)
-        route = routes.choose(request.route, _target(request), _unable(request))
+        remove_dead_instances(say)
+        route = routes.choose(request.route, target(request), unable(request))
         with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
             try:
                 yield (
@@ -88,38 +67,7 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
                     _record_into(folder, request, route, lambda text: say(folder.shown(text))),
                 )
             finally:
-                _hand_over(folder, say)
-
-
-def _target(request: Request) -> routes.Target:
-    """Returns what is recorded: a command, else the process of --pid, else all processes."""
-    if request.command:
-        return "command"
-    if request.filter.pid is not None:
-        return "process"
-    return "machine"
-
-
-def _unable(request: Request) -> dict[routes.Name, RecordError]:
-    """Returns the routes that cannot record what was requested, and why."""
-    lacking: dict[routes.Name, RecordError] = {}
-    for is_wanted, what, having in (
-        (request.has_writes, "writes", routes.WITH_WRITES),
-        (request.has_files, "operations on files", routes.WITH_FILES),
-    ):
-        error = RecordError(f"it does not record {what}", "")
-        lacking |= {name: error for name in routes.NAMES if is_wanted and name not in having}
-    return lacking
-
-
-def _hand_over(folder: RunFolder, say: Say) -> None:
-    try:
-        folder.hand_over()
-    except OSError as error:
-        say(
-            f"warning: {folder.name} belongs to root, and cannot be given to the user who called sudo:"
-            f" {error.strerror}"
-        )
+                manifest_file.hand_over(folder, say)
 
 
 def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) -> dict[str, Any]:
@@ -128,9 +76,7 @@ def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) ->
         if free < _LITTLE_SPACE_BYTES:
             say(f"warning: only {free >> 20} MiB are free on the disk of {folder.name}")
         manifest = _record_by_best(folder.path, request, route, say)
-        text = json.dumps(manifest, indent=2) + "\n"
-        # The manifest comes last: a folder without one is no recording.
-        folder.write(MANIFEST, text.replace(f"{folder.path}/", ""))
+        manifest_file.write(folder, manifest)
     except BaseException as error:
         # Keep the data of a recording that has failed, if there is any.
         folder.remove_unless_data()
@@ -152,7 +98,7 @@ def _full(folder: RunFolder, error: OSError) -> OutputError:
 
 def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
     """Records by a route or, if it does not start and was not requested, by the next best one."""
-    failed = _unable(request)
+    failed = unable(request)
     while True:
         say(f"route: {route.name}, because {route.why}")
         if route.cannot_see:
@@ -170,54 +116,12 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
                 raise
             hint = f" ({error.hint})" if error.hint else ""
             say(f"warning: {route.name} does not start: {error.message}{hint}")
-            route = routes.choose(None, _target(request), failed)
-
-
-def _check_cgroup(wanted: str | None) -> None:
-    """Raises RecordError if no process is in the control group: the name may have a typing error."""
-    if wanted is None:
-        return
-    groups = {cgroup(pid) for pid in all_processes()} - {""}
-    if not any(is_in_cgroup(group, wanted) for group in groups):
-        close = difflib.get_close_matches(wanted, sorted(groups))
-        raise RecordError(
-            f"no process is in a control group {wanted}",
-            (f"did you mean {' or '.join(close)}? " if close else "")
-            + "list those of a process: cat /proc/PID/cgroup; all of them: systemd-cgls",
-        )
-
-
-def _check_exists(pid: int | None) -> None:
-    if pid is not None and not Path(f"/proc/{pid}").exists():
-        raise RecordError(
-            f"there is no process {pid} to record", "it may have exited; list processes: ps -e"
-        )
-
-
-def _remove_dead_instances(say: Say) -> None:
-    mounted = tracefs.find()
-    if mounted is not None and os.geteuid() == 0:
-        for name in tracefs.remove_dead_instances(mounted):
-            say(f"removed {name}, the tracing instance of a recorder that was killed")
-        for name in dynamic_events.remove_dead_groups(mounted):
-            say(f"removed {name}, the probes of a recorder that was killed")
+            route = routes.choose(None, target(request), failed)
 
 
 def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
     reserve = Reserve(folder)
-    (folder / "mountinfo").write_text(machine.mounts())
-    (folder / "devices.json").write_text(json.dumps(machine.devices(), indent=2) + "\n")
-    manifest: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "syncline_version": metadata.version("syncline"),
-        "route": route.name,
-        "why": route.why,
-        "cannot_see": route.cannot_see,
-        "command": request.command,
-        "filter": asdict(request.filter),
-        "filter_at_conversion": asdict(replace(request.filter, **dict.fromkeys(route.filters))),
-        "before": machine.describe(),
-    }
+    manifest = manifest_file.begin(folder, request, route)
     recorders, scanner = Recorders(), Scanner()
     with contextlib.ExitStack() as stack:
         stack.callback(reserve.release)
@@ -240,7 +144,7 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
             for text in recorders.dynamic.group.report.gap_texts():
                 say(f"warning: {text}")
         stop = stack.enter_context(stop_signal())
-        _check_exists(request.filter.pid)
+        check_exists(request.filter.pid)
         # Before the first event, so that who makes it is known even if it ends at once.
         scanner.scan_all()
         recorders.begin()
@@ -280,16 +184,8 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
         recorders.inputs[-1] |= {"failure": early, "known_until_ns": known_until}
         if has_exited and strace.runs_on():
             say("warning: the command runs on, and is no longer recorded")
-    _check_clocks(manifest, say)
-    scanner.maps.write(folder / "maps")
-    scanner.tasks.limits.write(folder / LIMITS)
-    scanner.tasks.write(folder / TASKS, recorders.ring.comms if recorders.ring is not None else {})
-    resolved = symbols.write(folder / SYMBOLS, recorders.stack_logs, scanner.maps, scanner.tasks)
-    if unnamed := resolved.addresses - resolved.functions:
-        say(
-            f"{unnamed} addresses in stacks have no function name: install the debug symbols of their programs, and let"
-            " the programs run until the recording ends"
-        )
+    manifest_file.check_clocks(manifest, say)
+    manifest_file.write_tables(folder, recorders, scanner, say)
     manifest["inputs"] = recorders.inputs
     return manifest
 
@@ -312,22 +208,6 @@ def _check_attached(folder: Path, request: Request, route: Route, exit_code: int
         raise RouteError(
             f"it cannot trace process {request.filter.pid}, as its message above says",
             "record the program from its start: syncline record -- CMD",
-        )
-
-
-def _check_clocks(manifest: dict[str, Any], say: Say) -> None:
-    """Warns if the machine was restarted or suspended during the recording."""
-    before, after = manifest["before"], manifest["after"]
-    if before["boot_id"] != after["boot_id"]:
-        say("warning: the machine was restarted during the recording")
-    a, b = before["clocks_ns"], after["clocks_ns"]
-    # CLOCK_BOOTTIME includes suspend, CLOCK_MONOTONIC does not.
-    suspended = int((b["boottime"] - a["boottime"]) - (b["monotonic"] - a["monotonic"]))
-    manifest["suspended_ns"] = suspended
-    if suspended > _SUSPENDED_NS:
-        say(
-            f"warning: the machine was suspended for {suspended / 1e9:.1f} s, which makes syncs of that"
-            " time look long"
         )
 
 

@@ -25,6 +25,8 @@ _NEW_THREAD = "task/task_newtask"
 _SIZE = 1 << 13
 _BY_PARENT = f"hist:keys=common_pid,pid:size={_SIZE}"
 _CHILD = re.compile(r"^\{ common_pid: *(\d+), pid: *(\d+) *\} hitcount:", re.MULTILINE)
+# How many threads are remembered before those are looked for that have ended.
+_FORGET_FROM = 10_000
 # Switches a second up to which those of all threads are recorded, with about as many wake-ups: a megabyte a second.
 _MOST_SWITCHES = 5_000
 # How long switches are counted before the recording.
@@ -90,6 +92,14 @@ class ThreadStates:
             return
         with contextlib.suppress(RecordError):
             self._instance.set_threads(new)
+
+    def forget_ended(self) -> None:
+        """Forgets threads that have ended, so that memory does not grow for days. The kernel forgets them itself."""
+        if len(self._followed) + len(self._parents) > _FORGET_FROM:
+            self._followed = {tid for tid in self._followed if Path(f"/proc/{tid}").exists()}
+            self._parents = {
+                tid: parent for tid, parent in self._parents.items() if tid in self._followed
+            }
 
     def _look_at_children(self) -> None:
         found = _CHILD.findall(self._counts.histogram(_NEW_THREAD))

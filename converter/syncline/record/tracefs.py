@@ -36,12 +36,20 @@ def dropped_hits(histograms: str) -> int:
 def remove_dead_instances(tracefs: Path) -> list[str]:
     """Removes the instances of recorders that were killed, and returns their names."""
     removed = []
+    for folder in dead_instances(tracefs):
+        Instance(tracefs, folder).remove()
+        removed.append(folder.name)
+    return removed
+
+
+def dead_instances(tracefs: Path) -> list[Path]:
+    """Returns the instances of recorders that were killed."""
+    found = []
     for folder in tracefs.glob(f"instances/{_PREFIX}*"):
         of = re.fullmatch(rf"{_PREFIX}(\d+)-(\d+)(-\w+)?", folder.name)
         if of and not is_running(int(of[1]), of[2]):
-            Instance(tracefs, folder).remove()
-            removed.append(folder.name)
-    return removed
+            found.append(folder)
+    return found
 
 
 def owner() -> tuple[int, str]:

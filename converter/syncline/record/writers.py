@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,9 +90,14 @@ class Writers:
         """Reads the histogram for the last time."""
         self.poll()
         self._keep(self._instance.histogram(_DIRTIED) if self._since else "")
-        if self._written_back is not None:
-            for dev, bdi in _DEVICE.findall(self._instance.histogram(self._written_back)):
-                self._devices.setdefault(bdi, set()).add(int(dev))
+
+    def forget_unused(self) -> None:
+        """Forgets what was counted until the last call, and empties the histogram. After `poll`."""
+        self._before = {}
+        self._keep(self._instance.histogram(_DIRTIED) if self._since else "")
+        self._tids = {key.tid for key in self._before}
+        with contextlib.suppress(RecordError):
+            self._instance.trigger(_DIRTIED, f"{_BY_WRITER}:clear")
 
     def _keep(self, text: str) -> None:
         for key, folios in self._since.items():
@@ -100,15 +106,20 @@ class Writers:
         self.dropped += dropped_hits(text)
 
     def write(self, file: Path, written_back: set[tuple[int, int]]) -> None:
-        """Writes a line for each file and thread.
+        """Writes a line for each file and thread. After `poll` or `finish`.
 
         Args:
             file: the table.
             written_back: (device of the file system, inode) of the files that were written back.
         """
+        if self._written_back is not None:
+            for dev, bdi in _DEVICE.findall(self._instance.histogram(self._written_back)):
+                self._devices.setdefault(bdi, set()).add(int(dev))
         devices = _block_devices()
+        counted = Counter(self._before)
+        counted.update(self._since)
         with file.open("w") as out:
-            for key, folios in self._before.items():
+            for key, folios in counted.items():
                 place = self._place(key, written_back, devices)
                 line = {"ino": key.ino, "tid": key.tid, "comm": key.comm, "folios": folios}
                 out.write(json_line({**place, **line}) + "\n")

@@ -45,6 +45,8 @@ pub struct InputHints {
     pub to_realtime: BTreeMap<String, i64>,
     /// Offset to add to the input's times to get times on the clock of the other inputs. With it, nothing else is asked about its clock.
     pub offset_ns: Option<i64>,
+    /// The time of CLOCK_BOOTTIME from which all that was recorded is there. Before it, the ring buffer has overwritten the events of some CPUs.
+    pub known_from: Option<i64>,
     /// The time of CLOCK_BOOTTIME from which the input says nothing because its recorder ended early.
     pub known_until: Option<i64>,
     /// How many of the events that the input reports as lost were missed by probes, which no room in a buffer would have saved.

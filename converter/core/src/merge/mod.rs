@@ -146,7 +146,14 @@ struct ReadyInput {
     clock: Clock,
     /// The shift that the caller's hints ask for.
     shift: Option<ClockShift>,
-    known_until: Option<i64>,
+    known: Known,
+}
+
+/// The times between which an input has all that was recorded. Without one, it has its first, or its last event.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    from: Option<i64>,
+    until: Option<i64>,
 }
 
 pub struct Merge {
@@ -157,8 +164,8 @@ pub struct Merge {
     clocks: HashMap<usize, Clock>,
     facts: Vec<(&'static str, String)>,
     records_requests: bool,
-    /// By input, the time from which it says nothing, on the clock of the result.
-    known_until: HashMap<usize, i64>,
+    /// By input, on the clock of the result.
+    known: HashMap<usize, Known>,
 }
 
 impl Merge {
@@ -177,13 +184,13 @@ impl Merge {
             clocks: HashMap::new(),
             facts: Vec::new(),
             records_requests: false,
-            known_until: HashMap::new(),
+            known: HashMap::new(),
         }
     }
 
     /// Returns the time from which an input says nothing, if its recorder ended early. It is known once the input has been opened.
     pub fn known_until(&self, input: usize) -> Option<i64> {
-        self.known_until.get(&input).copied()
+        self.known.get(&input).and_then(|known| known.until)
     }
 
     /// Returns the clock of an input. It is known once the input has been opened.
@@ -272,9 +279,14 @@ impl Merge {
                 }
             }
             (input, lines_before) = (current.index, current.lines);
-            if let Some(&until) = self.known_until.get(&input) {
-                // Some of the events after it are there, and others are not.
-                batch.keep_until(until);
+            // Some of the events before and after these times are there, and others are not.
+            if let Some(Known { from, until }) = self.known.get(&input).copied() {
+                if let Some(ts) = from {
+                    batch.keep_from(ts);
+                }
+                if let Some(ts) = until {
+                    batch.keep_until(ts);
+                }
             }
             current.lines += batch.lines;
         }
@@ -350,22 +362,23 @@ impl Merge {
         let skipped_lines = input.skipped_lines();
         let is_small = input.is_whole_in_head && source.parts(&path).is_empty();
         let mut reader = source.open(input, &options)?;
-        let known_until = hints.known_until;
+        let known = Known { from: hints.known_from, until: hints.known_until };
         let (clock, shift) = resolve_clock(&mut reader, traits.default_clock, hints);
-        Ok(ReadyInput { index, path, skipped_lines, given, is_small, reader, clock, shift, known_until })
+        Ok(ReadyInput { index, path, skipped_lines, given, is_small, reader, clock, shift, known })
     }
 
     fn start(&mut self, at: usize, ready: ReadyInput) -> Result<()> {
-        let ReadyInput { index, path, skipped_lines, is_small, mut reader, clock, mut shift, known_until, .. } = ready;
+        let ReadyInput { index, path, skipped_lines, is_small, mut reader, clock, mut shift, known, .. } = ready;
         let offset = self.known_clocks.offset_of(&path, &clock)?;
         if offset != 0 {
             remove_clock_facts(&mut reader);
             shift = Some(ClockShift::Offset(offset));
         }
-        if let Some(ts) = known_until {
-            // It is on CLOCK_BOOTTIME already.
+        if known.from.is_some() || known.until.is_some() {
+            // They are on CLOCK_BOOTTIME already.
             let offset = shift.filter(|shift| matches!(shift, ClockShift::Offset(_)));
-            self.known_until.insert(index, offset.map_or(ts, |shift| shift.shifted(ts)));
+            let shifted = |ts: Option<i64>| ts.map(|ts| offset.map_or(ts, |shift| shift.shifted(ts)));
+            self.known.insert(index, Known { from: shifted(known.from), until: shifted(known.until) });
         }
         self.clocks.insert(index, clock);
         self.records_requests |= reader.records_requests;

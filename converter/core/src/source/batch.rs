@@ -112,7 +112,27 @@ impl Batch {
 
     /// Removes the events after a time. Notes stay.
     pub fn keep_until(&mut self, ts: i64) {
-        if self.events.iter().all(|event| event.ts <= ts) {
+        self.keep_events(|event| event.ts <= ts);
+    }
+
+    /// Removes the events before a time, the losses before the first event from it on, and what the recorder counted, which includes both.
+    /// Other notes stay.
+    pub fn keep_from(&mut self, ts: i64) {
+        let events = &self.events;
+        let is_later = |after: u32| match events.get(after as usize) {
+            Some(next) => next.ts > ts,
+            None => events.last().is_none_or(|last| last.ts >= ts),
+        };
+        self.notes.retain(|note| match note.kind {
+            NoteKind::Lost { .. } | NoteKind::LostUncounted => is_later(note.after),
+            NoteKind::Counted { .. } => false,
+            _ => true,
+        });
+        self.keep_events(|event| event.ts >= ts);
+    }
+
+    fn keep_events(&mut self, is_kept: impl Fn(&Event) -> bool) {
+        if self.events.iter().all(&is_kept) {
             return;
         }
         // By index: the number of kept events before it.
@@ -120,19 +140,19 @@ impl Batch {
         let mut kept = 0;
         for event in &self.events {
             before.push(kept);
-            kept += u32::from(event.ts <= ts);
+            kept += u32::from(is_kept(event));
         }
         before.push(kept);
-        let is_kept = |event: u32| before[event as usize] < before[event as usize + 1];
+        let is_kept_at = |event: u32| before[event as usize] < before[event as usize + 1];
         let mut index = 0;
         self.event_names.retain(|_| {
             index += 1;
-            is_kept(index - 1)
+            is_kept_at(index - 1)
         });
-        self.extras.retain(|extra| is_kept(extra.event));
+        self.extras.retain(|extra| is_kept_at(extra.event));
         self.extras.iter_mut().for_each(|extra| extra.event = before[extra.event as usize]);
         self.notes.iter_mut().for_each(|note| note.after = before[(note.after as usize).min(before.len() - 1)]);
-        self.events.retain(|event| event.ts <= ts);
+        self.events.retain(is_kept);
     }
 
     /// Whether the batch has an event that is not merely a torn line.
@@ -299,11 +319,10 @@ impl TornTimes {
 mod tests {
     use super::*;
 
-    #[test]
-    fn events_after_a_time_go_with_what_belongs_to_them() {
+    /// The log of a tracer that reads one buffer after the other: the second event is newer than the third. A loss follows each.
+    fn three_events() -> (Batch, [NameId; 3]) {
         let mut batch = Batch::default();
-        let names: Vec<_> = [&b"a"[..], b"b", b"c"].iter().map(|name| batch.names.intern(name)).collect();
-        // The log of a tracer that reads one buffer after the other: the second event is newer than the third.
+        let names = [&b"a"[..], b"b", b"c"].map(|name| batch.names.intern(name));
         for (i, ts) in [10, 30, 20].into_iter().enumerate() {
             batch.events.push(Event {
                 ts,
@@ -322,6 +341,28 @@ mod tests {
                 kind: NoteKind::LostUncounted,
             });
         }
+        (batch, names)
+    }
+
+    #[test]
+    fn losses_before_the_first_known_event_go_with_the_events_before_it() {
+        let (mut batch, names) = three_events();
+        for kind in [NoteKind::Counted { kind: 0, count: 3 }, NoteKind::End] {
+            batch.notes.insert(0, Note { after: 0, line: 0, is_of_original_log: false, kind });
+        }
+        batch.keep_from(20);
+        assert_eq!(batch.events.iter().map(|event| event.ts).collect::<Vec<_>>(), [30, 20]);
+        assert_eq!(batch.event_names, [names[1], names[2]]);
+        // The end of the recorder is no loss. The loss before the event at 30 and the one at the end lie after the first known time.
+        assert_eq!(batch.notes.iter().map(|note| note.after).collect::<Vec<_>>(), [0, 0, 2]);
+        let (mut all, _) = three_events();
+        all.keep_from(31);
+        assert!(all.events.is_empty() && all.notes.is_empty());
+    }
+
+    #[test]
+    fn events_after_a_time_go_with_what_belongs_to_them() {
+        let (mut batch, names) = three_events();
         batch.keep_until(20);
         assert_eq!(batch.events.iter().map(|event| event.ts).collect::<Vec<_>>(), [10, 20]);
         assert_eq!(batch.event_names, [names[0], names[2]]);
