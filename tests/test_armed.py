@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syncline.record import ring_pages
+from syncline.record import ring_pages, tracefs
 from syncline.record.armed import Arming
 from syncline.record.captures import KEY, Captures
 from syncline.record.errors import RecordError
@@ -237,6 +237,15 @@ class TestCaptures:
         self.capture(captures, "d", 1_000, 5)
         self.capture(captures, "e", 1_000, 6)
         assert [one.folder.name for one in captures.make_room()] == ["d"]
+
+    def test_only_what_a_killed_recorder_left_is_removed(self, tmp_path: Path) -> None:
+        captures = Captures(tmp_path / "captures", 10)
+        pid, start = tracefs.owner()
+        for name in (f".buffers-{pid}-{start}", f".buffers-{pid}-1", ".buffers-x-1", "a"):
+            (captures.folder / name).mkdir()
+        captures.remove_left(".buffers")
+        left = {folder.name for folder in captures.folder.iterdir()}
+        assert left == {f".buffers-{pid}-{start}", ".buffers-x-1", "a"}
 
     def test_a_recording_is_no_folder_of_captures(self, tmp_path: Path) -> None:
         (tmp_path / "manifest.json").touch()

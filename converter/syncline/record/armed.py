@@ -46,6 +46,8 @@ _S = 10**9
 _BEFORE_S = 1.0
 # After how long it is said how much time the buffers hold.
 _SAY_HELD_AFTER_S = 10.0
+# A sync that is longer by this than that of the last capture is saved in spite of `every_s`, because the last one may have been its harbinger.
+_WORSE = 2
 # A page of a buffer on which this much is wasted is usual.
 _SPARE = 1.25
 
@@ -109,8 +111,10 @@ def armed(request: Request, arming: Arming, say: Say) -> int:
             for name in routes.NAMES
             if name not in ROUTES
         }
-        route = routes.choose(request.route, "machine", unable(request) | cannot)
+        chosen = routes.choose(request.route, "machine", unable(request) | cannot)
+        route = routes.without_program(chosen)
         captures = Captures(request.folder, arming.disk_bytes)
+        captures.remove_left(_BUFFER_FOLDER)
         name = captures.folder / f"{_BUFFER_FOLDER}-{'-'.join(map(str, tracefs.owner()))}"
         with contextlib.closing(RunFolder.create(name, replace=False)) as buffers:
             try:
@@ -146,6 +150,8 @@ class _Watch:
         # (CLOCK_BOOTTIME, time that the machine has been suspended until then), newest last.
         self._suspended: deque[tuple[int, int]] = deque(maxlen=1_000)
         self._next_at = 0.0
+        # The longest sync of the last capture.
+        self._last_ns = 0
         self._forget_at = time.monotonic() + _FORGET_EVERY_S
 
     def __enter__(self) -> _Watch:
@@ -218,6 +224,7 @@ class _Watch:
                 break
             if occasion is not None and now >= save_at:
                 self._save(occasion)
+                self._last_ns = max(occasion.longest_ns, 1)
                 occasion, self._next_at = None, time.monotonic() + arming.every_s
                 if arming.captures is not None and self._counts.saved >= arming.captures:
                     reason = f"--captures {arming.captures} is reached"
@@ -233,7 +240,7 @@ class _Watch:
                     occasion.more += 1
                     if found.longest_ns > occasion.longest_ns:
                         occasion.reason, occasion.slow = found.reason, found.slow
-                elif time.monotonic() < self._next_at:
+                elif time.monotonic() < self._next_at and found.longest_ns < _WORSE * self._last_ns:
                     self._counts.skip("--every")
                 else:
                     occasion, save_at = found, time.monotonic() + arming.after_s

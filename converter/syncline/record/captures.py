@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from syncline.record import tracefs
 from syncline.record.errors import RecordError
 from syncline.recordings import MANIFEST
 
@@ -47,6 +48,13 @@ class Captures:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise RecordError(f"cannot create {folder}: {error.strerror}") from None
+
+    def remove_left(self, prefix: str) -> None:
+        """Removes the folders `PREFIX-PID-START` of recorders that were killed."""
+        for folder in self.folder.glob(f"{prefix}-*-*"):
+            pid, _, start = folder.name.removeprefix(f"{prefix}-").partition("-")
+            if pid.isdigit() and not tracefs.is_running(int(pid), start):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def new_folder(self, what: str) -> Path:
         """Returns a name for the next one that no other has: when it is saved, and what for."""

@@ -83,6 +83,11 @@ def choose(
     return replace(found[0], why=f"{found[0].why}. {'. '.join(missing)}")
 
 
+def without_program(route: Route) -> Route:
+    """Returns a route of the ring buffer that runs no other program, whose log would grow as long as the recording runs."""
+    return replace(route, script=None, cannot_see=_SHORT_STACKS)
+
+
 def _require_tracefs(root: Path) -> Path:
     if os.geteuid() != 0:
         raise RecordError("tracing the kernel needs root", "sudo syncline record ...")
