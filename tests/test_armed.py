@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syncline.record import ring_pages, tracefs
+from syncline.record import ring_pages, salvage, tracefs
 from syncline.record.armed import Arming
 from syncline.record.captures import KEY, Captures
 from syncline.record.errors import RecordError
 from syncline.record.occasions import LogLines, Signals, wait
 from syncline.record.slow_syncs import SlowSyncs
+from syncline.recordings import LEFT
 
 from tests import once
 from tests.test_commands import run as command
@@ -289,3 +290,53 @@ def test_the_defaults_are_those_that_help_states() -> None:
     assert f"default: {arming.keep_s:g}s" in text
     assert f"default: {arming.after_s:g}s" in text
     assert f"default: {arming.disk_bytes >> 30}G" in text
+
+
+class TestSalvage:
+    """What a killed recorder has left. `tests/kernel/jobs/salvage.sh` kills one."""
+
+    def left(self, tmp_path: Path, **facts: object) -> Path:
+        folder = tmp_path / "run"
+        folder.mkdir()
+        known = {"owner": [1, "1"], "events": [], "buffers": {"": []}, "trace_dat": {}} | facts
+        (folder / LEFT).write_text(json.dumps(known))
+        (folder / salvage.STATE).write_text(
+            '{"known_until_ns": 5, "comms": {}, "stats": {}}\n"old"'
+        )
+        (folder / salvage.BEGUN).write_text("{}")
+        return folder
+
+    def test_a_folder_without_pages_is_refused(self, tmp_path: Path) -> None:
+        done = command("record", "--resume", "-o", str(tmp_path))
+        assert (done.returncode, "holds nothing that a recorder has left" in done.stderr) == (
+            3,
+            True,
+        )
+        assert command("record", "--resume").returncode == 2
+
+    def test_a_report_says_how_to_make_a_recording_of_it(self, tmp_path: Path) -> None:
+        done = command("report", str(self.left(tmp_path)))
+        assert (done.returncode, "syncline record --resume -o" in done.stderr) == (3, True)
+
+    def test_a_whole_recording_is_refused(self) -> None:
+        done = command("record", "--resume", "-o", str(RUN))
+        assert (done.returncode, "is a whole recording" in done.stderr) == (3, True)
+
+    def test_a_recording_that_is_being_made_is_refused(self, tmp_path: Path) -> None:
+        folder = self.left(tmp_path, owner=tracefs.owner())
+        done = command("record", "--resume", "-o", str(folder))
+        assert (done.returncode, "is still recorded" in done.stderr) == (3, True)
+
+    @pytest.mark.parametrize(
+        "facts",
+        [{"owner": None}, {"buffers": {"": ["../x"]}}, {"buffers": {"": ["gone"]}}, {"trace_dat": 5}],
+    )  # fmt: skip
+    def test_damaged_facts_are_refused_and_stay(
+        self, tmp_path: Path, facts: dict[str, object]
+    ) -> None:
+        folder = self.left(tmp_path, **facts)
+        before = sorted(file.name for file in folder.iterdir())
+        done = command("record", "--resume", "-o", str(folder))
+        assert done.returncode == 3, done.stderr
+        assert "Traceback" not in done.stderr
+        assert sorted(file.name for file in folder.iterdir()) == before

@@ -15,6 +15,7 @@ from syncline.formats import DEVICES, MANIFEST
 from syncline.structured import parse_json, text, whole_number
 
 __all__ = [
+    "LEFT",
     "MANIFEST",
     "SYMBOLS",
     "TASKS",
@@ -40,6 +41,8 @@ TASKS = "tasks.json"
 SYMBOLS = "symbols.json"
 # Limits of control groups on I/O and CPU, by the path of the group.
 LIMITS = "limits.json"
+# How to read the pages that a killed recorder has left.
+LEFT = ".recorder.json"
 # What is said of a group without any.
 NO_LIMITS = "none"
 # Paths of files by device, inode and generation, one JSON object a line.

@@ -136,6 +136,11 @@ def _pattern(
     metavar="SIZE",
     help="Size of all of them. The one whose longest sync is shortest goes first.  [default: 1G]",
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Record nothing: make a recording of what a recorder that was killed has left in DIR.",
+)
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
 @click.option(
     "--and-report",
@@ -168,6 +173,7 @@ def command(
     captures: int | None,
     every: int | None,
     disk: int | None,
+    resume: bool,
     force: bool,
     and_report: bool,
     command: tuple[str, ...],
@@ -180,6 +186,9 @@ def command(
     """
     from syncline.record.session import recorded
 
+    if resume:
+        _resume(output)
+        return
     if command and pid is not None:
         raise Failure("both a command and --pid are given", "leave one of them out")
     if route == "strace" and not command and pid is None:
@@ -243,6 +252,21 @@ def command(
         raise Failure(
             error.message, error.hint or None, code, has_lines=isinstance(error, NoRouteError)
         ) from None
+
+
+def _resume(folder: Path | None) -> None:
+    """Makes a recording of what a killed recorder has left."""
+    from syncline.record.salvage import salvage
+
+    if folder is None:
+        raise Failure("--resume needs the folder", "name it with -o DIR")
+    try:
+        manifest = salvage(folder)
+    except RecordError as error:
+        raise Failure(error.message, error.hint or None, BAD_INPUT) from None
+    until_s = manifest["inputs"][0]["known_until_ns"] / 1e9
+    say(f"recorded in {folder}, until the recorder was killed: complete up to {until_s:.3f} s")
+    say(f"hint: syncline report {folder}")
 
 
 def _check_armed(

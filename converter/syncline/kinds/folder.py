@@ -12,7 +12,7 @@ from syncline import _core, scratch
 from syncline.errors import InputError
 from syncline.formats import MANIFEST, holds_tables
 from syncline.input import Input
-from syncline.recordings import Filter
+from syncline.recordings import LEFT, Filter
 
 from .kind import Kind, Opening
 from .place import Place
@@ -127,6 +127,11 @@ def skipped(folder: str, names: list[str]) -> str:
 
 def _no_runs(folder: str) -> InputError:
     members = sorted(Path(folder).iterdir())
+    if Path(folder, LEFT).is_file():
+        return InputError(
+            f"{folder} is no recording yet: its recorder runs, or was killed",
+            f"make one of what it has left: syncline record --resume -o {shlex.quote(folder)}",
+        )
     if not members:
         return InputError(f"{folder} is an empty folder", "name a log, or a folder of runs")
     return InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -45,6 +46,8 @@ _NO_FILTER = "0"
 # How many events are looked at for probes without effect: at the end, and while recording.
 _LOOK_AT = 200_000
 _LOOK_AT_MEANWHILE = 5_000
+# Interval at which tables are written that would be lost with the recorder.
+_SECURE_EVERY_S = 10.0
 # The last changes of the number of missed events.
 _MISSED_KEPT = 1_000
 # After the start, how long until the first look, and by what each later interval is longer.
@@ -82,7 +85,7 @@ class DynamicRecorder:
         self._looking = threading.Lock()
         # Events that probes had missed: (CLOCK_BOOTTIME, number), so that a capture counts only its own.
         self._missed_until: deque[tuple[int, int]] = deque([(0, 0)], _MISSED_KEPT)
-        self._forgot_at = time.monotonic()
+        self._forgot_at = self._secure_at = time.monotonic()
         # Folios that were not counted until the last time that unused files were forgotten.
         self._uncounted_before = 0
         self._has_files = has_files
@@ -153,12 +156,25 @@ class DynamicRecorder:
         self.ring.missed = sum(event.missed for event in self.profile().values())
         self.ring.count_more_missed = self._count_more_missed
         counts = self.ring.stop()
+        self._write_tables(self._folder)
+        return counts
+
+    def _write_tables(self, folder: Path, prefix: str = "") -> None:
         if self._paths is not None:
-            self._paths.write(self._folder / FILE)
+            self._paths.write(folder / f"{prefix}{FILE}")
         if self._writers is not None:
             files = self._paths.written_back if self._paths is not None else set()
-            self._writers.write(self._folder / WRITERS, files)
-        return counts
+            self._writers.write(folder / f"{prefix}{WRITERS}", files)
+
+    def _secure(self) -> None:
+        """Writes the tables that a killed recorder would take with it."""
+        if time.monotonic() < self._secure_at:
+            return
+        self._secure_at = time.monotonic() + _SECURE_EVERY_S
+        self._write_tables(self._folder, ".")
+        for name in (FILE, WRITERS):
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / f".{name}").replace(self._folder / name)
 
     def save(self, folder: Path, from_ns: int) -> ring_buffer.Saved:
         """Writes what was recorded from a time on, and its paths, into a folder. Only if it overwrites.
@@ -173,11 +189,7 @@ class DynamicRecorder:
             self.ring.missed = missed - before
             self.ring.count_more_missed = self._count_more_missed
             saved = self.ring.save(folder, from_ns)
-            if self._paths is not None:
-                self._paths.write(folder / FILE)
-            if self._writers is not None:
-                files = self._paths.written_back if self._paths is not None else set()
-                self._writers.write(folder / WRITERS, files)
+            self._write_tables(folder)
             self._forget()
         return saved
 
@@ -332,6 +344,7 @@ class DynamicRecorder:
                     wait_s = max(every_s, pause * (time.monotonic() - looked_at))
                 else:
                     self._replace_dead()
+                    self._secure()
             except (OSError, ValueError, LookupError) as error:
                 self.problems.append(
                     f"paths and new file systems were no longer looked for: {error}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import platform
 import re
@@ -16,12 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from syncline.record import ring_pages, trace_dat
+from syncline.record import ring_pages, salvage, trace_dat
 from syncline.record.errors import RecordError
 from syncline.record.processes import Tasks
 from syncline.record.sync_calls import SYNC_CALLS
-from syncline.record.tracefs import Instance
+from syncline.record.tracefs import Instance, owner
+from syncline.recordings import LEFT, TASKS
 
 CLOCK = "boot"
 CALL_EVENTS = [f"syscalls/sys_{end}_{call}" for call in SYNC_CALLS for end in ("enter", "exit")]
@@ -30,6 +33,8 @@ _EVERY_S = 0.02
 _FLUSH_WITHIN_S = 2.0
 # Interval at which thread names are recorded.
 _NAMES_EVERY_S = 0.25
+# Interval at which all is written that would be lost with the recorder.
+_SECURE_EVERY_S = 2.0
 # The same where nobody may be looking for days.
 _NAMES_RARELY_S = 5.0
 _SPLICE_BYTES = 1 << 18
@@ -161,6 +166,8 @@ class RingBuffer:
         self._overwrites = overwrites
         # Held while tracing is turned off and on again.
         self._switching = threading.Lock()
+        self._secured_events: list[str] = []
+        self._has_state = False
         # CLOCK_BOOTTIME since which the buffers have all events, apart from those that were overwritten.
         self._began_ns = 0
         # The same before the last `save`.
@@ -309,6 +316,8 @@ class RingBuffer:
         self._save_names()
         counts, stats = self._count()
         self._write(self.folder, stats, counts.events)
+        for name in (LEFT, salvage.STATE):
+            (self.folder / name).unlink(missing_ok=True)
         return counts
 
     def _count(self) -> tuple[Counts, dict[int, dict[str, int]]]:
@@ -343,7 +352,7 @@ class RingBuffer:
             buffer.close()
 
     def _copy(self) -> None:
-        waited = 0.0
+        waited, secure_at = 0.0, 0.0
         every_s = _NAMES_RARELY_S if self._overwrites else _EVERY_S
         try:
             while not self._stop.wait(every_s):
@@ -359,6 +368,9 @@ class RingBuffer:
                     self._save_names()
                     with self._switching:
                         self._check_tracing()
+                if not self._overwrites and (now := time.monotonic()) >= secure_at:
+                    self._secure()
+                    secure_at = now + _SECURE_EVERY_S
         except OSError as error:
             self._fail((error.strerror or str(error)).lower())
         except Exception as error:
@@ -402,28 +414,50 @@ class RingBuffer:
         self._tasks.scan_saved_tgids(self.instance.tracefs)
 
     def _write(self, folder: Path, stats: dict[int, dict[str, int]], recorded: list[str]) -> None:
-        events = self.instance.folder / "events"
-        header_page = (self.instance.tracefs / "events" / "header_page").read_text()
-        ftrace_events = [path.parent.relative_to(events) for path in events.glob("ftrace/*/format")]
         trace_dat.write(
             folder / "trace.dat",
-            header_page=header_page,
-            header_event=(self.instance.tracefs / "events" / "header_event").read_text(),
-            ftrace_formats=[(events / name / "format").read_text() for name in ftrace_events],
-            formats=self.instance.formats(recorded),
+            **self._facts(recorded),
             comms=self.comms,
-            clock=(self.instance.folder / "trace_clock").read_text(),
-            uname=" ".join(platform.uname()[i] for i in (0, 1, 2, 4)),
-            version=f"syncline {metadata.version('syncline')}",
-            stats=[
-                "\n".join([f"CPU: {cpu}", *(f"{key}: {value}" for key, value in counts.items())])
-                for cpu, counts in stats.items()
-            ],
-            page_bytes=self.page_bytes,
+            stats=trace_dat.stats_texts(stats),
             pages=self.main.pages,
-            symbols=self.symbols,
             buffers={buffer.name: buffer.pages for buffer in self._written[1:]},
         )
+
+    def _facts(self, recorded: list[str]) -> dict[str, Any]:
+        """Returns what trace.dat says of the kernel and of the recorded events."""
+        events = self.instance.folder / "events"
+        ftrace_events = [path.parent.relative_to(events) for path in events.glob("ftrace/*/format")]
+        return {
+            "header_page": (self.instance.tracefs / "events" / "header_page").read_text(),
+            "header_event": (self.instance.tracefs / "events" / "header_event").read_text(),
+            "ftrace_formats": [(events / name / "format").read_text() for name in ftrace_events],
+            "formats": self.instance.formats(recorded),
+            "clock": (self.instance.folder / "trace_clock").read_text(),
+            "uname": " ".join(platform.uname()[i] for i in (0, 1, 2, 4)),
+            "version": f"syncline {metadata.version('syncline')}",
+            "page_bytes": self.page_bytes,
+            "symbols": self.symbols,
+        }
+
+    def _secure(self) -> None:
+        """Writes all that a killed recorder would take with it: the events until now, and what is needed to read them."""
+        known_until_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        for buffer in self._written:
+            buffer.flush()
+        events = list(dict.fromkeys(event for buffer in self._written for event in buffer.events))
+        if events != self._secured_events:
+            names = {buffer.name: [file.name for file in buffer.pages] for buffer in self._written}
+            facts = {"owner": owner(), "events": events, "buffers": names}
+            text = json.dumps(facts | {"trace_dat": self._facts(events)})
+            (self.folder / LEFT).write_text(text)
+            self._secured_events = events
+        stats = {str(cpu): numbers for cpu, numbers in self.main.instance.stats().items()}
+        state = {"known_until_ns": known_until_ns, "comms": self.comms, "stats": stats}
+        # In place, because a new file each time would write metadata of the disk that may be measured. The first line is whole.
+        with (self.folder / salvage.STATE).open("r+" if self._has_state else "w") as out:
+            out.write(json.dumps(state) + "\n")
+        self._has_state = True
+        self._tasks.write(self.folder / TASKS, self.comms)
 
 
 class _Reader:

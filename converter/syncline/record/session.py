@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import shlex
 import shutil
 import signal
@@ -30,6 +31,7 @@ from syncline.record.request import (
 )
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
+from syncline.record.salvage import BEGUN
 from syncline.record.strace import Strace, strace_command
 from syncline.record.tracefs_mount import mounted
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
@@ -77,6 +79,7 @@ def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) ->
             say(f"warning: only {free >> 20} MiB are free on the disk of {folder.name}")
         manifest = _record_by_best(folder.path, request, route, say)
         manifest_file.write(folder, manifest)
+        (folder.path / BEGUN).unlink(missing_ok=True)
     except BaseException as error:
         # Keep the data of a recording that has failed, if there is any.
         folder.remove_unless_data()
@@ -122,6 +125,7 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
 def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
     reserve = Reserve(folder)
     manifest = manifest_file.begin(folder, request, route)
+    (folder / BEGUN).write_text(json.dumps(manifest))
     recorders, scanner = Recorders(), Scanner()
     with contextlib.ExitStack() as stack:
         stack.callback(reserve.release)

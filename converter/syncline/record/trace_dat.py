@@ -91,6 +91,14 @@ def write(
         raise
 
 
+def stats_texts(stats: dict[int, dict[str, int]]) -> list[str]:
+    """Returns the counters of each CPU as the kernel writes them."""
+    return [
+        "\n".join([f"CPU: {cpu}", *(f"{key}: {value}" for key, value in counts.items())])
+        for cpu, counts in stats.items()
+    ]
+
+
 def _sized(text: str) -> bytes:
     data = text.encode()
     return struct.pack("=Q", len(data)) + data
