@@ -701,6 +701,30 @@ def test_a_bio_that_btrfs_writes_twice_counts_once(tmp_path: Path) -> None:
     assert [bio["dur_ns"] for bio in rows["bio"]] == [3000, 3000]
 
 
+def test_a_mirror_may_fail_before_the_bio_that_has_the_folios_is_submitted(tmp_path: Path) -> None:
+    """That ends a part of this bio, whose folios still belong to it."""
+    clone, original = "btrfs_clone_write_end_io", "btrfs_orig_write_end_io"
+    case: Case = [
+        (1, enter(function="btrfs_sync_file")),
+        (1, folio(0)),
+        (1, submit(4096, clone, bio=1)),
+        (1, done(1, more=" remaining=1", status=10)),
+        (1, done(more=" remaining=2")),
+        (1, submit(4096, original, sector=16)),
+        (9, done(more=" remaining=1", status=10)),
+        (1, leave(ret=-5)),
+    ]
+    rows = converted(tmp_path, case)
+    mirror, bio = rows["bio"]
+    only([bio], bytes=4096, folios=1, sector=16, sync_id=1, error=-5, dur_ns=1000)
+    only([mirror], bytes=4096, sector=8, sync_id=None, error=-5)
+    only(rows["sync"], bytes=4096, folios=1, bios=1, incomplete=None, ret=-5)
+    assert losses(rows) == {}
+    # Its submit is lost.
+    lost = converted(tmp_path, [*case[:5], *case[6:]])
+    assert losses(lost)["never_submitted"] == 1
+
+
 def test_a_mirror_is_on_its_own_device(tmp_path: Path) -> None:
     clone, original = "btrfs_clone_write_end_io", "btrfs_orig_write_end_io"
     other = submit(4096, clone, bio=1).replace(f"dev={DEV}", f"dev={DEV + 16}")

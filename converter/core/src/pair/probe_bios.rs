@@ -518,6 +518,10 @@ impl Pairer {
             self.probes.sees_ends = true;
             return self.end_flight(e, slot, error, out);
         }
+        // btrfs fills one bio, and submits it after its mirrors: a mirror that fails at once ends a part of it before.
+        if remaining > 1 && self.probes.filling.contains(address) {
+            return Ok(());
+        }
         // It was filled for a read, or its submit was lost.
         let filled = self.probes.filling.take(address);
         let is_of_sync = self.probe_never_submitted(address, &filled, Some((e.ts, error)), out)?;
