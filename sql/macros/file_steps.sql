@@ -112,8 +112,11 @@ AS
     AND place.id = sync.sync_id
   LEFT JOIN (
     SELECT run, call_sync_id, MIN(ret) AS ret
-    FROM syncline_sync
-    WHERE ret < 0
+    FROM (
+      SELECT run, call_sync_id, ret FROM syncline_sync WHERE ret < 0
+      UNION ALL
+      SELECT run, call_sync_id, ret FROM unreported_failures!()
+    ) AS _part
     GROUP BY run, call_sync_id
   ) AS refused
     ON refused.run = sync.run

@@ -79,11 +79,11 @@ AS
           ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     ),
-    -- sync() covers all files.
+    -- sync() covers all files, unless a file system refused its part.
     _every AS (
       SELECT run, end_ns AS at_ns, ts_ns AS value_ns
       FROM $steps
-      WHERE op = 'sync'
+      WHERE op = 'sync' AND ret >= 0
     ),
     _asked AS (
       SELECT

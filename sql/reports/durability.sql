@@ -60,13 +60,21 @@
 --   sync_id      id     The first one.
 --   run          text   Name of the run, if the input holds several.
 WITH
+  -- What sync() wrote in vain.
+  unreported AS (SELECT * FROM unreported_failures!()),
   -- Syncs without an error whose length is known. This table and the next one
   -- are not kept, because each reader needs other columns of them: with all
   -- columns, 700,000 bios take 0.4 GB instead of 0.2.
   successful AS NOT MATERIALIZED (
-    SELECT *, COALESCE(start_ns, ts_ns) AS begin_ns, ts_ns + dur_ns AS end_ns
-    FROM syncline_sync
-    WHERE ret = 0 AND dur_ns IS NOT NULL
+    SELECT
+      sync.*,
+      COALESCE(sync.start_ns, sync.ts_ns) AS begin_ns,
+      sync.ts_ns + sync.dur_ns AS end_ns
+    FROM syncline_sync AS sync
+    LEFT JOIN unreported USING (run, sync_id)
+    WHERE
+      (sync.ret = 0 OR unreported.call_sync_id IS NOT NULL)
+      AND sync.dur_ns IS NOT NULL
   ),
   -- `file_dev` and `file_ino` are of the sync's file. A bio of no sync has only
   -- the device of the disk, which is not always that of the file system.
@@ -221,7 +229,9 @@ WITH
   ),
   -- Calls and devices with a request that failed: sync() returns 0 even then.
   failed_call AS (
-    SELECT DISTINCT run, call_sync_id, dev FROM syncline_sync WHERE ret < 0
+    SELECT run, call_sync_id, dev FROM syncline_sync WHERE ret < 0
+    UNION
+    SELECT run, call_sync_id, dev FROM unreported
   ),
   -- The verdict on each sync. The first rule that applies counts.
   judged AS (

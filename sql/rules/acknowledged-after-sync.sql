@@ -77,6 +77,7 @@ WITH
     JOIN _syncline_check_op AS every
       ON every.run = file.run
       AND every.op = 'sync'
+      AND every.ret >= 0
   ),
   risk AS (
     SELECT
