@@ -97,6 +97,7 @@ FORMATS = (
     "ftrace",
     "perf",
     "perf-trace",
+    "babeltrace",
     "slower",
     "syncsnoop",
     "strace",
@@ -369,6 +370,37 @@ def syncsnoops() -> dict[str, bytes]:
     return seeds
 
 
+def babeltraces() -> dict[str, bytes]:
+    """Heads of recordings that babeltrace2 printed, and a line of each kind."""
+    context = '{ cpu_id = 1 }, { procname = "a \\"b\\" }", pid = 7, tid = 8 }'
+    lines = [
+        f"[23:59:59.900000000] (+?.?????????) db1 syscall_entry_fsync: {context}, {{ fd = 3 }}",
+        f"[23:59:59.910000000] (+0.010000000) db1 ext4_sync_file_enter: {context}, {{ dev = 8388624, ino = 12, parent = 2, datasync = 0 }}",
+        f'[23:59:59.920000000] (+0.010000000) db1 block_bio_queue: {context}, {{ dev = 8388624, sector = 64, nr_sector = 8, rwbs = 33, tid = 8, comm = "a" }}',
+        f'[23:59:59.920000001] (+0.000000001) db1 block_rq_issue: {context}, {{ dev = 8388624, sector = 64, nr_sector = 8, bytes = 4096, tid = 8, rwbs = ( "W", "S" : container = 33 ), comm = "a" }}',
+        f"[00:00:00.100000000] (+0.180000000) db1 block_rq_complete: {context}, {{ dev = 8388624, sector = 64, nr_sector = 8, error = -5, rwbs = 1569 }}",
+        f"[00:00:00.100000001] (+0.000000001) db1 jbd2_start_commit: {context}, {{ dev = 8388624, sync_commit = 1, transaction = 7 }}",
+        f"[00:00:00.100000002] (+0.000000001) db1 ext4_sync_file_exit: {context}, {{ dev = 8388624, ino = 12, ret = 0 }}",
+        f"[00:00:00.100000003] (+0.000000001) db1 syscall_exit_fsync: {context}, {{ ret = 0 }}",
+        f'[00:00:00.100000004] (+0.000000001) db1 sched_switch: {context}, {{ prev_comm = "a", prev_tid = 8, prev_prio = 20, prev_state = 2, next_comm = "b", next_tid = 0, next_prio = 20 }}',
+        '[00:00:00.100000005] (+0.000000001) db1 writeback_start: { cpu_id = 1 }, { name = "8:16" }',
+        "[??:??:??.?????????] (+0.000000001) db1 x: { cpu_id = 1 }, { }",
+        'WARNING: Tracer discarded 3 events between [00:00:00.1] and [00:00:00.2] in trace "x"',
+        'WARNING: Tracer may have discarded events (unknown time range) in trace "x"',
+    ]
+    of_perf = [
+        "[2026-11-30 10:11:12.000000001] syscalls:sys_enter_fsync: { cpu_id = 0 }, { perf_ip = 0x7F, perf_tid = 8, perf_pid = 7, perf_callchain = [ [0] = 0xFF, [1] = 0x0 ], fd = 3 }",
+        "[2026-11-30 10:11:12.000000002] syscalls:sys_exit_fsync: { cpu_id = 0 }, { perf_tid = 8, perf_pid = 7, ret = 0 }",
+    ]
+    seeds = {
+        "lines": ("\n".join(lines) + "\n").encode(),
+        "of-perf": ("\n".join(of_perf) + "\n").encode(),
+    }
+    for file in sorted((DATA.parent / "babeltrace").glob("*.txt.gz")):
+        seeds[file.stem] = gzip.decompress(file.read_bytes())[:MAX_BYTES]
+    return seeds
+
+
 def blkparses() -> dict[str, bytes]:
     """Heads and ends of blkparse's output, and a line of each kind."""
     lines = [
@@ -516,6 +548,7 @@ def round_trips() -> dict[str, bytes]:
         "ftrace": ftraces(),
         "perf": perfs(),
         "perf-trace": perf_traces(),
+        "babeltrace": babeltraces(),
         "slower": slowers(),
         "syncsnoop": syncsnoops(),
         "function-graph": function_graphs(),
@@ -595,6 +628,7 @@ def main(folder: Path) -> None:
         ("source_blktrace", blktraces()),
         ("source_blkparse", blkparses()),
         ("source_perf_trace", perf_traces()),
+        ("source_babeltrace", babeltraces()),
         ("source_function_graph", function_graphs()),
         ("source_slower", slowers()),
         ("source_syncsnoop", syncsnoops()),

@@ -376,6 +376,17 @@ def _syncsnoop(n: int) -> list[str | bytes]:
     return ["TIME      PID    COMM             EVENT\n" + "".join(rows)]
 
 
+def _babeltrace(n: int) -> list[str | bytes]:
+    """Calls of many threads over many days, with ever more fields."""
+    fields = ", ".join(f"f{i} = {i}" for i in range(n // 100))
+    lines = (
+        f'[{i // 60 % 24:02}:{i % 60:02}:00.000000000] h syscall_{way}_fsync: {{ cpu_id = 0 }}, {{ procname = "t{i}", tid = {i} }}, {{ ret = 0 }}\n'
+        for i in range(1, n)
+        for way in ("entry", "exit")
+    )
+    return ["".join(lines) + f"[00:00:00.000000000] h other: {{ {fields} }}\n"]
+
+
 def _recorders(n: int, lost: bool) -> list[str | bytes]:
     """The ring buffer and strace record the same calls. With `lost`, the ring buffer lost the calls of one thread after the first one."""
     ring = ["# tracer: nop"]
@@ -593,6 +604,7 @@ CASES = {
     # The merge asks every input for its watermark at each step, which is little work: 30 steps for each pair of inputs.
     "inputs": Case(_pieces, limit=2.0),
     "calls of perf trace": Case(_perf_trace),
+    "calls of babeltrace2": Case(_babeltrace),
     "functions of many threads": Case(_function_graph),
     "slow calls of many processes": Case(_slower),
     "calls of syncsnoop": Case(_syncsnoop),
@@ -612,6 +624,7 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
         fuzz_seeds.blkparses,
         fuzz_seeds.perfs,
         fuzz_seeds.perf_traces,
+        fuzz_seeds.babeltraces,
         fuzz_seeds.function_graphs,
         fuzz_seeds.slowers,
         fuzz_seeds.syncsnoops,

@@ -200,13 +200,6 @@ KINDS = (
             r"^\s*samples \| avg_threads \| ",
         ),
     ),
-    Kind(
-        "text of babeltrace2, of a trace by LTTng",
-        "when each event happened, and its fields",
-        "what an fsync waited for, as Syncline reads no trace of LTTng",
-        _RECORD,
-        (r"^\[(?:[\d-]+ )?[\d:.]+\] \(\+[\d?.]+\) .*\w: \{ ",),
-    ),
 )
 
 _SIGNS = [(kind, re.compile("|".join(f"(?:{sign})" for sign in kind.signs))) for kind in KINDS]

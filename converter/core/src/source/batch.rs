@@ -285,7 +285,7 @@ pub struct TornTimes {
 
 impl TornTimes {
     /// The time of an event that has none yet.
-    const UNKNOWN: i64 = i64::MAX;
+    pub(super) const UNKNOWN: i64 = i64::MAX;
 
     pub fn place(&mut self, batch: &mut Batch) {
         if !batch.has_untimed {

@@ -2,6 +2,7 @@
 //!
 //! A new format is one file in this folder, which implements `Source`, and one line in `SOURCES`.
 
+pub mod babeltrace;
 mod batch;
 mod binary;
 pub mod blkparse;
@@ -60,6 +61,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &ftrace_text::FtraceText,
     &perf_script::PerfScript,
     &perf_trace::PerfTrace,
+    &babeltrace::Babeltrace,
     &slower::Slower,
     &syncsnoop::SyncSnoop,
     &strace::Strace,

@@ -9,8 +9,13 @@ const MAX_BACKWARD_NS: i64 = DAY_NS / 24;
 
 /// Takes `HH:MM:SS ` from the beginning of a line, in ns since midnight.
 pub(super) fn take(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (ns, rest) = take_clock(text)?;
+    Some((ns, rest.strip_prefix(b" ")?))
+}
+
+/// Takes `HH:MM:SS` from the beginning of a text, in ns since midnight.
+pub(super) fn take_clock(text: &[u8]) -> Option<(u64, &[u8])> {
     let (time, rest) = text.split_at_checked(8)?;
-    let rest = rest.strip_prefix(b" ")?;
     let part = |at: usize, below: u64| whole(&time[at..at + 2], Cursor::decimal).filter(|part| *part < below);
     let is_time = time[2] == b':' && time[5] == b':';
     // A leap second is printed as 60.

@@ -428,6 +428,8 @@ pub(super) enum Grammar {
     Any,
     /// `(FUNCTION+0x4/0x90) key=value key="text"`, of a dynamic event.
     Probe,
+    /// Names and values in turn, each ended by a NUL.
+    Split,
     /// Free text.
     Free,
     /// One line per stack frame follows.
@@ -512,8 +514,21 @@ fn for_each_field<'a>(record: &TextRecord<'a>, emit: &mut impl FnMut(&'a [u8], &
         Grammar::Block => parse_block(data, emit),
         Grammar::Probe => parse_probe(data, emit),
         Grammar::Any => parse_any(data, emit),
+        Grammar::Split => parse_split(data, emit),
         Grammar::Free | Grammar::Stack => None,
     }
+}
+
+/// Passes on the fields of a source that has split them itself.
+fn parse_split<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let mut rest = data;
+    while !rest.is_empty() {
+        let (key, after) = split_once(rest, b"\0")?;
+        let (value, after) = split_once(after, b"\0")?;
+        emit(key, value);
+        rest = after;
+    }
+    Some(())
 }
 
 /// Returns whether data that begin with `(` begin as the kernel prints those of a dynamic event.

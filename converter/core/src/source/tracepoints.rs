@@ -182,6 +182,11 @@ impl Tracepoint {
         }
     }
 
+    /// Whether it is of a sync of a file system, which its thread tells from others unless it has an id.
+    pub(super) fn is_of_request(self) -> bool {
+        matches!(self, Self::Named(EventName::StartWithoutId | EventName::EndWithoutId))
+    }
+
     /// Its system in tracefs.
     pub(super) fn system(self, name: &[u8]) -> &'static str {
         match self {

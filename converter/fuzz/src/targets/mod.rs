@@ -6,6 +6,7 @@ mod order;
 mod own_trace;
 mod pair;
 mod round_trip;
+mod source_babeltrace;
 mod source_blkparse;
 mod source_blktrace;
 mod source_bpftrace;
@@ -33,6 +34,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("own_trace", own_trace::run),
     ("pair", pair::run),
     ("round_trip", round_trip::run),
+    ("source_babeltrace", source_babeltrace::run),
     ("source_blkparse", source_blkparse::run),
     ("source_blktrace", source_blktrace::run),
     ("source_bpftrace_json", source_bpftrace_json::run),
