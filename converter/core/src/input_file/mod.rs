@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub mod pasted;
+mod wrapped;
 
 use self::pasted::{Pasted, Restored};
+use self::wrapped::HEADER_BYTES;
 use crate::error::{Error, Refused, Result};
 
 /// Small enough that a chunk, its events and the reorder window stay in the cache of one core; large enough that the lock around the reader
@@ -42,6 +44,8 @@ pub struct Input {
     head_taken: usize,
     /// How much of the head is left out.
     skipped: usize,
+    /// Lines of the file before the first one that is given.
+    lines_before: u64,
     is_compressed: bool,
     consumed: Arc<AtomicU64>,
     /// The file, if it is a regular uncompressed file, which can be read at any offset.
@@ -182,17 +186,24 @@ impl Input {
         let fail = |source| Error::Read { path: path.to_owned(), source };
         let consumed = Arc::new(AtomicU64::new(0));
         let mut raw = Counting { inner: raw, consumed: Arc::clone(&consumed), size: total_bytes.unwrap_or(0) };
-        let mut magic = Vec::with_capacity(4);
-        (&mut raw).take(4).read_to_end(&mut magic).map_err(fail)?;
+        let mut magic = Vec::with_capacity(HEADER_BYTES);
+        (&mut raw).take(HEADER_BYTES as u64).read_to_end(&mut magic).map_err(fail)?;
         let (gzip, zstd) = (magic.starts_with(GZIP_MAGIC), magic.starts_with(ZSTD_MAGIC));
-        let whole = Cursor::new(magic).chain(raw);
+        let compressed_trace = wrapped::compressed_trace(&magic);
+        let trace = compressed_trace.map(|at| magic.split_off(at));
+        let header = magic.clone();
+        let whole = Cursor::new(trace.unwrap_or(magic)).chain(raw);
         let mut reader: Box<dyn Read + Send> = if gzip {
             Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(HEAD_BYTES, whole)))
         } else if zstd {
             Box::new(zstd::stream::read::Decoder::new(whole).map_err(fail)?)
+        } else if compressed_trace.is_some() {
+            Box::new(Cursor::new(header).chain(wrapped::CompressedTrace::new(whole)))
         } else {
             Box::new(whole)
         };
+        let page = wrapped::traces_of_page(reader).map_err(fail)?;
+        reader = page.reader;
         let mut head = Vec::with_capacity(HEAD_BYTES);
         let is_whole_in_head = loop {
             let before = head.len();
@@ -222,7 +233,8 @@ impl Input {
             consumed,
             plain: None,
             undone: Vec::new(),
-            is_compressed: gzip || zstd,
+            lines_before: page.lines_before,
+            is_compressed: gzip || zstd || compressed_trace.is_some() || page.lines_before > 0,
         })
     }
 
@@ -284,9 +296,9 @@ impl Input {
         self.head_taken = self.skipped;
     }
 
-    /// The number of lines that `skip` leaves out.
+    /// The number of lines that are left out before the first one.
     pub fn skipped_lines(&self) -> u64 {
-        memchr::memchr_iter(b'\n', &self.head[..self.skipped]).count() as u64
+        self.lines_before + memchr::memchr_iter(b'\n', &self.head[..self.skipped]).count() as u64
     }
 
     /// Returns how many bytes of the head, in whole lines, repeat the end of another text, whose last part is `tail`. All of them, if the
