@@ -563,9 +563,9 @@ def test_a_policy_decides_the_verdicts(pool, tmp_path: Path) -> None:
     assert judged(rule + "worse = 'lower'")[key].verdict == "improvement"
     assert judged(rule + "worse = 'both'")[key].verdict == "regression"
     assert judged(rule + "worse = 'none'")[key].verdict == "-"
-    # Ten runs have 252 permutations, so no p-value is below 0.4 %.
-    assert judged(rule + "confidence = 0.99")[key].verdict == "regression"
-    assert judged(rule + "confidence = 0.999")[key].verdict == "can't tell"
+    # Ten runs that agree on two counts do so by chance in 1 of 1,024 cases at most.
+    assert judged(rule + "confidence = 0.999")[key].verdict == "regression"
+    assert judged(rule + "confidence = 0.9999")[key].verdict == "can't tell"
     # A rule gives a metric a direction, and a list defines the gate.
     assert judged("[[diff.rule]]\nmetric = 'parallelism'")["", "all", "parallelism"].gate
     gate = {row.metric for row in judged("[diff]\nmetrics = ['*_sum']").values() if row.gate}
@@ -1018,7 +1018,7 @@ def test_json_has_all_rows_and_contributors(pool) -> None:
     assert len(result["rows"]) == len(comparison.rows)
     row = next(r for r in result["rows"] if r["metric"] == "syncs" and r["name"] == "all")
     assert (row["base"], row["new"], row["change"]) == (300, 600, 1)
-    assert (row["verdict"], row["gate"], row["p_worse"]) == ("regression", True, 1 / 70)
+    assert (row["verdict"], row["gate"], row["p_worse"]) == ("regression", True, 1 / 256)
     moved = next(m for m in result["contributors"] if m["metric"] == "syncs")
     files = comparison.new.runs[0].groups["file"]
     assert {g["name"] for g in moved["groups"] if g["kind"] == "file"} <= set(files) | {
@@ -1091,3 +1091,55 @@ def test_every_metric_is_in_the_gate_outside_it_or_without_direction(tmp_path: P
     assert watched["parallelism"].worse == watched["syscall_latency_max"].worse == "none"
     assert not default.criteria("", "op:fsync", "syncs", "count").gate
     assert watched["empty_share"].tolerance == Tolerance(0.02, relative=False)
+
+
+class TestCountsThatNeverVary:
+    """A program that makes as many syncs in each run, and then more."""
+
+    def verdict(self, tmp_path: Path, base: list[int], new: list[int]) -> Row:
+        sides = []
+        for name, requests in (("base", base), ("new", new)):
+            runs = [
+                run
+                for seed, count in enumerate(requests, 1)
+                for run in draw(Source(requests=count), tmp_path / name, range(seed, seed + 1))
+            ]
+            sides.append(side(name, runs))
+        (row,) = (
+            row
+            for row in compare(*sides, Policy()).rows
+            if (row.kind, row.name, row.metric) == ("", "all", "syncs")
+        )
+        return row
+
+    def test_three_runs_of_each_side_show_it(self, tmp_path: Path) -> None:
+        row = self.verdict(tmp_path, [150] * 3, [180] * 3)
+        assert (row.base, row.new, row.verdict) == (150, 180, "regression")
+        # All six runs agree, if each has one of two numbers with equal chance: (1/2)^6.
+        assert row.worse_p == pytest.approx(1 / 64)
+
+    def test_fewer_are_an_improvement(self, tmp_path: Path) -> None:
+        assert self.verdict(tmp_path, [180] * 3, [150] * 3).verdict == "improvement"
+
+    @pytest.mark.parametrize(
+        ("base", "new"),
+        [
+            # Two runs of each side may agree by chance: 1 in 16.
+            ([150] * 2, [180] * 2),
+            # One run shows that they vary.
+            ([150] * 3, [180, 180, 181]),
+            # So few that they may be equal by chance.
+            ([15] * 3, [18] * 3),
+        ],
+    )
+    def test_less_than_that_is_judged_by_ranks(
+        self, tmp_path: Path, base: list[int], new: list[int]
+    ) -> None:
+        worse_p = self.verdict(tmp_path, base, new).worse_p
+        assert worse_p is not None
+        assert worse_p >= 1 / math.comb(len(base) + len(new), len(new))
+
+    def test_no_other_chance_of_agreement_is_larger(self) -> None:
+        for m, n in ((3, 3), (3, 5), (10, 3)):
+            bound = (m / (m + n)) ** m * (n / (m + n)) ** n
+            assert all((i / 100) ** m * (1 - i / 100) ** n <= bound for i in range(101))

@@ -14,6 +14,10 @@ __all__ = ["judge_all"]
 
 # The share of the chance of a false alarm that rows outside the gate get.
 _OTHER_SHARE = 0.2
+# Units of figures that may be the same in all runs. Those of time never are.
+_COUNTED = ("count", "bytes")
+# A small count may be the same in a few runs by chance, such as that of failed syncs.
+_LEAST_RUNS, _LEAST_COUNT = 3, 30
 # Tolerates rounding when a p-value is compared with alpha.
 _ROUNDING = 1 + 1e-9
 
@@ -49,6 +53,8 @@ def judge_all(
     for family, part in ((gate, gate_alpha), (others, other_alpha)):
         _set_p_values(family, permutations)
         for row in family:
+            if not blocks:
+                _trust_constants(row)
             _judge(row, part, units, blocks=blocks)
     for row in rows:
         if policy.has_listed_gate and not row.gate and row.verdict == "regression":
@@ -88,6 +94,32 @@ def _set_p_values(family: list[Row], permutations: Permutations) -> None:
         row.worse_p = one.up if row.worse_p is None else min(row.worse_p, one.up)
         # If both directions are worse, no change is an improvement.
         row.better_p = 1.0 if row.criteria.worse == "both" else one.down
+
+
+def _trust_constants(row: Row) -> None:
+    """Gives a count that is the same in all runs of a side, and another one in all runs of the other, the p-value of that coincidence.
+
+    A rank test of three runs of each side cannot say more than 1 in 20, although a program that makes exactly 150 syncs a run
+    and then exactly 180 does not do so by chance. If a run had one of the two numbers with any probability p, all runs would
+    agree with p^m (1 - p)^n, which is largest at p = m / (m + n): 1 in 64 for three runs of each side.
+    """
+    sides = row.base_values, row.new_values
+    known = [[value for value in values if value is not None] for values in sides]
+    if (
+        not row.gate
+        or row.unit not in _COUNTED
+        or any(len(values) < _LEAST_RUNS or len({*values}) != 1 for values in known)
+        or known[0][0] == known[1][0]
+        or max(known[0][0], known[1][0]) < _LEAST_COUNT
+    ):
+        return
+    m, n = map(len, known)
+    p = (m / (m + n)) ** m * (n / (m + n)) ** n
+    is_up = known[1][0] > known[0][0]
+    if row.worse_p is not None and is_up != (row.criteria.worse == "lower"):
+        row.worse_p = min(row.worse_p, p)
+    elif row.better_p is not None:
+        row.better_p = min(row.better_p, p)
 
 
 def _set_change(row: Row) -> None:
