@@ -10,8 +10,10 @@ import sys
 import threading
 from pathlib import Path
 
+import click
 import pytest
 import syncline
+from syncline.cli.group import COMMANDS, cli
 
 from tests import known_truth
 from tests.coretools import ROOT
@@ -45,6 +47,24 @@ def test_the_public_names_are_there_and_load_nothing() -> None:
     assert {*syncline.__all__} <= {*dir(syncline)}
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         _ = syncline.nope
+
+
+def test_help_imports_no_command() -> None:
+    """Its texts are those of the commands, which are imported only when they run."""
+    code = (
+        "import sys; sys.argv = ['syncline', '--help']; from syncline.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(*(name for name in sys.modules if name.startswith('syncline')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = [*done.stderr.split()]
+    assert {f"syncline.cli.{name.replace('-', '_')}" for name in COMMANDS}.isdisjoint(loaded)
+    assert len(loaded) <= 15, loaded
+    context = click.Context(cli)
+    for name, text in COMMANDS.items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert text == command.get_short_help_str(10**6)
 
 
 def test_importing_other_modules_does_not_hide_a_function() -> None:

@@ -10,32 +10,32 @@ import click
 from syncline import terminal
 from syncline.printable import printable
 
-# Commands, each with the module of the same name (`_` for `-`). A module is imported only when it is used, so
-# that `--help` is fast.
-COMMANDS = (
-    "record",
-    "convert",
-    "inspect",
-    "report",
-    "advise",
-    "check",
-    "query",
-    "sql",
-    "flamegraph",
-    "diff",
-    "baseline",
-    "whatif",
-    "model",
-    "ingest",
-    "trend",
-    "open",
-    "extension-server",
-    "summary-spec",
-    "doctor",
-    "schema",
-    "help",
-    "completion",
-)
+# Commands, each with what it does, and with a module of the same name (`_` for `-`). A module is imported only when it is used, so
+# that `--help` is fast: the texts are those of the modules.
+COMMANDS = {
+    "record": "Records the syncs of this machine into a run directory.",
+    "convert": "Converts logs to a trace, tables, requests, events or samples.",
+    "inspect": "Reports for each INPUT the format, clock, span, events, losses, and which reports it can feed.",
+    "report": "Prints reports on a log, a trace, or Parquet.",
+    "advise": "Names syncs of each INPUT that are not needed, could be cheaper, or do not suffice.",
+    "check": "Checks RULES about durability: which file was synced, and before what.",
+    "query": "Runs SQL on a log, a trace, or Parquet.",
+    "sql": "Prints the SQL of a report with its macros expanded, to run it by hand.",
+    "flamegraph": "Draws a flame graph of a log, a trace, or Parquet.",
+    "diff": "Compares two sides, BASE and NEW, and reports what got worse.",
+    "baseline": "Stores runs for a later diff.",
+    "whatif": "Replays the requests of INPUT at other queue depths, and compares the latency of syncs.",
+    "model": "Predicts what writes should cost, by the rules of the page cache.",
+    "ingest": "Adds runs to a dataset: the tables of each run, in a partition of its host and day.",
+    "trend": "Finds the runs at which a metric changed.",
+    "open": "Shows a trace, or a log as a trace, in the Perfetto UI.",
+    "extension-server": "Writes the files of an extension server for the Perfetto UI.",
+    "summary-spec": "Writes a specification of metrics for Perfetto's trace summaries.",
+    "doctor": "Checks this machine: engines, DuckDB, recorders, kernel features, UI.",
+    "schema": "Lists the tables that SQL can ask, or describes the columns of one TABLE.",
+    "help": "Explains a command (`help diff`, `help model fit`) or a report with its columns (`help bystanders`).",
+    "completion": "Prints the completion of a shell: of commands, options, their values, names of reports and files.",
+}
 
 
 # Arguments that name no file.
@@ -130,6 +130,16 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, click.Command(name, help=text).get_short_help_str(limit))
+                    for name, text in COMMANDS.items()
+                ]
+            )
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
