@@ -227,7 +227,7 @@ def test_expired_files_against_pages(
     """A device and a memory that take no time, so that only the looks decide what is dirty."""
     known = replace(
         HOST,
-        page_cache_bytes_per_s=1e30, rewrite_bytes_per_s=1e30, reduced_bytes_per_s=1e30, device_write_bytes_per_s=1e30,
+        page_cache_bytes_per_s=1e15, rewrite_bytes_per_s=1e15, reduced_bytes_per_s=1e15, device_write_bytes_per_s=1e15,
         write_call_ns=0, dirty_expire_ns=expire_s * 1000 * MS, dirty_writeback_ns=period_s * 1000 * MS,
     )  # fmt: skip
     cache = PageCache(known)
@@ -419,6 +419,9 @@ def test_parameters_survive_their_file(tmp_path) -> None:
         ("seek_ns = 4000000", "seek_ns = { value = 1 }", "write a number"),
         ("seek_ns = 4000000", "seek_ns = { value = 9, low = 1, high = 2 }", "not between"),
         ("hard_limit_bytes = 300000000", "hard_limit_bytes = 5", "below hard_limit_bytes"),
+        ("hard_limit_bytes = 300000000", "hard_limit_bytes = 300000000.5", "is not a whole number"),
+        ("hard_limit_bytes = 300000000", "hard_limit_bytes = 1e300", "more than 2^62 bytes"),
+        ("seek_ns = 4000000", "seek_ns = 1e300", "a year"),
         ("format = 1", "format = 2", "no `format = 1`"),
         ("format = 1", "format =", "not valid TOML"),
     ],
@@ -432,3 +435,10 @@ def test_a_damaged_file_of_parameters_is_refused(tmp_path, old: str, new: str, w
         parameter_file.read(str(path))
     assert wanted in f"{raised.value.message} {raised.value.hint}"
     assert str(path) in raised.value.message
+
+
+@pytest.mark.parametrize("value", [1e-300, 0.5, 1e16, 1e300])
+@pytest.mark.parametrize("name", [name for name in parameter_file.NAMES if name.endswith("_per_s")])
+def test_a_bandwidth_that_no_machine_has_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name}: .* is no bandwidth of a machine"):
+        replace(HOST, **{name: value})

@@ -99,7 +99,6 @@ def _pattern(
 @click.option(
     "--slower-than",
     type=DURATION,
-    metavar="DURATION",
     help="Keep the newest events only, for days, and save them into a folder in DIR when a sync takes longer than this: 200ms.",
 )
 @click.option(
@@ -117,23 +116,15 @@ def _pattern(
 @click.option(
     "--pressure",
     type=PERCENT,
-    metavar="PERCENT",
     help="The same when some task waits for I/O for more than this of two seconds (/proc/pressure/io).",
 )
-@click.option(
-    "--keep", type=DURATION, metavar="DURATION", help="How much is saved before it.  [default: 20s]"
-)
-@click.option(
-    "--after", type=DURATION, metavar="DURATION", help="How much is saved after it.  [default: 2s]"
-)
+@click.option("--keep", type=DURATION, help="How much is saved before it.  [default: 20s]")
+@click.option("--after", type=DURATION, help="How much is saved after it.  [default: 2s]")
 @click.option("--captures", type=click.IntRange(1), help="End after so many of them.")
-@click.option(
-    "--every", type=DURATION, metavar="DURATION", help="Save at most one in this time: 10min."
-)
+@click.option("--every", type=DURATION, help="Save at most one in this time: 10min.")
 @click.option(
     "--disk",
     type=SIZE,
-    metavar="SIZE",
     help="Size of all of them. The one whose longest sync is shortest goes first.  [default: 1G]",
 )
 @click.option(

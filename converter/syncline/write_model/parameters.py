@@ -19,6 +19,9 @@ __all__ = ["Interval", "Parameters", "as_toml", "read"]
 _FORMAT = 1
 # About a year. No time of a machine is longer.
 _LONGEST_NS = 3e16
+_LARGEST_BYTES = 2**62
+# A floppy disk is faster than the first, and no memory is as fast as the second.
+_BANDWIDTHS = (1.0, 1e15)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,15 @@ class Parameters:
                 )
             if is_time and value > _LONGEST_NS:
                 raise ValueError(f"{name}: {value!r} is more than {_LONGEST_NS:.0e} ns, a year")
+            if name.endswith("_bytes") and value != int(value):
+                raise ValueError(f"{name}: {value!r} is not a whole number of bytes")
+            if name.endswith("_bytes") and value > _LARGEST_BYTES:
+                raise ValueError(f"{name}: {value!r} is more than 2^62 bytes")
+            low, high = _BANDWIDTHS
+            if name.endswith("_per_s") and not low <= value <= high:
+                raise ValueError(
+                    f"{name}: {value!r} is no bandwidth of a machine: {low:g} to {high:.0e} bytes per second"
+                )
         if self.background_limit_bytes >= self.hard_limit_bytes:
             raise ValueError(
                 "background_limit_bytes must be below hard_limit_bytes, as in the kernel"

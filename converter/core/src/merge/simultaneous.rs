@@ -124,6 +124,10 @@ impl Simultaneous {
     }
 }
 
+/// How many parts of one text may repeat events of one time, and have their other events inserted between these. Each takes the time of all
+/// events before it; those of further parts follow in the order of the text.
+const MAX_INSERTED: usize = 64;
+
 /// The events of inputs that have some events in common: each event once, in an order that agrees with every one of the inputs.
 type Queue = VecDeque<Waiting>;
 
@@ -149,7 +153,7 @@ fn queues_of<E>(
     // Places in the group. Each is in one queue.
     let mut queues: Vec<Vec<usize>> = Vec::new();
     let mut queue_of: Vec<usize> = vec![usize::MAX; group.len()];
-    let mut first = 0;
+    let (mut first, mut inserted) = (0, 0);
     let part_of = |&(_, location, input): &Waiting| (input, parts.of(location, input));
     let mut queue_of_input: Option<(usize, usize)> = None;
     for input in group.chunk_by(|a, b| part_of(a) == part_of(b)) {
@@ -184,13 +188,16 @@ fn queues_of<E>(
         if queue == queues.len() {
             queues.push(Vec::new());
         }
-        if of_input.is_some() && !has_repeats {
+        if of_input.is_some() && (!has_repeats || inserted == MAX_INSERTED) {
             // The next part of a text comes after the one before it.
-            for &place in &own {
-                queue_of[place] = queue;
+            for place in own {
+                if queue_of[place] == usize::MAX {
+                    queue_of[place] = queue;
+                    queues[queue].push(place);
+                }
             }
-            queues[queue].extend(own);
         } else {
+            inserted += usize::from(of_input.is_some());
             insert(&mut queues[queue], &own, &mut queue_of, queue);
         }
         queue_of_input = Some((part.0, queue));

@@ -287,29 +287,25 @@ impl TornTimes {
     /// The time of an event that has none yet.
     pub(super) const UNKNOWN: i64 = i64::MAX;
 
+    /// Events that no report uses do not count: whether they are read at all depends on what is written.
     pub fn place(&mut self, batch: &mut Batch) {
+        let is_used = |event: &&Event| event.ts != Self::UNKNOWN && !matches!(event.kind, Kind::Other);
         if !batch.has_untimed {
-            self.last = batch.events.last().map_or(self.last, |event| Some(event.ts));
+            self.last = batch.events.iter().rev().find(is_used).map_or(self.last, |event| Some(event.ts));
             return;
         }
-        let is_placed = |event: &&Event| event.ts != Self::UNKNOWN;
-        let Some(first) = batch.events.iter().find(is_placed).map(|event| event.ts) else {
-            if let Some(last) = self.last {
-                batch.events.iter_mut().for_each(|event| event.ts = last);
-            } else {
-                // Nothing is known of the time before the first event of a log.
-                batch.events.clear();
-                batch.event_names.clear();
-                batch.notes.iter_mut().for_each(|note| note.after = 0);
-            }
+        let Some(mut last) = self.last.or_else(|| batch.events.iter().find(is_used).map(|event| event.ts)) else {
+            // Nothing is known of the time before the first event of a log.
+            batch.keep_events(|event| event.ts != Self::UNKNOWN);
             return;
         };
-        let mut last = self.last.unwrap_or(first);
         for event in &mut batch.events {
             if event.ts == Self::UNKNOWN && matches!(event.kind, Kind::Torn { .. }) {
                 event.ts = last;
             }
-            last = event.ts;
+            if !matches!(event.kind, Kind::Other) {
+                last = event.ts;
+            }
         }
         self.last = Some(last);
     }
