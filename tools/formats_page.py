@@ -24,6 +24,7 @@ RECORDINGS = {
     "strace": "strace/small4.log",
     "perf trace": "perf-trace/all.txt",
     "slow calls": "slower/libbpf-ext4.txt",
+    "biosnoop": "biosnoop/libbpf.txt",
 }
 _SHOWN = {"full": "yes", "part": "part", "no": ""}
 

@@ -25,7 +25,12 @@ AS
           CASE WHEN key = 'syncs_recorded' AND value = 'no' THEN run END
         ) AS _without_syncs,
         COUNT(CASE WHEN key = 'tables' THEN 1 END) AS _without_tables,
-        COUNT(CASE WHEN key = 'time_resolution_ns' THEN 1 END) AS _coarse
+        COUNT(
+          CASE
+            WHEN key = 'time_resolution_ns'
+            AND CAST(value AS BIGINT) >= 1000000 THEN 1
+          END
+        ) AS _coarse
       FROM syncline_meta
     ),
     _request AS (

@@ -17,7 +17,7 @@
 --   sync, async  Writes and flushes with and without the flag.
 --   read     Reads.
 --   other    Discards, zeroes, and what the kernel does not name.
---   unknown  Bios without known flags.
+--   unknown  Bios without known flags, but for reads.
 --   thread   Bios of the threads of one name.
 --
 -- Narrow: dev part comm busy_ns busy bios bytes max_ns depth flushes
@@ -88,8 +88,8 @@ WITH
       ts_ns + dur_ns AS end_ns,
       sector + (bytes + 511) / 512 AS end_sector,
       CASE
-        WHEN rwbs IS NULL THEN 'unknown'
         WHEN direction = 'read' THEN 'read'
+        WHEN rwbs IS NULL THEN 'unknown'
         WHEN direction NOT IN ('write', 'flush') THEN 'other'
         WHEN rwbs LIKE '%S%' THEN 'sync'
         ELSE 'async'

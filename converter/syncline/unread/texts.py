@@ -172,14 +172,11 @@ KINDS = (
         (r"^\s*(?:TIMEs?\s+)?COMM\s+PID\s+LATms\s+FD\s",),
     ),
     Kind(
-        "a table of biosnoop or iosnoop, which trace the requests of devices",
+        "a table of iosnoop, which traces the requests of devices",
         "how long each request took at the device",
         "which of them an fsync waited for, or how long the fsync took",
         _RECORD,
-        (
-            r"^\s*TIME(?:\(m?s\)|STAMP)\s+(?:DISK(?: ID)?\s+)?COMM\s+[PT]ID\s+(?:DISK\s+T\s+SECTOR\s|LAT)",
-            r"^\s*(?:\w+\s+)?COMM\s+PID\s+TYPE\s+DEV\s+BLOCK\s",
-        ),
+        (r"^\s*(?:\w+\s+)?COMM\s+PID\s+TYPE\s+DEV\s+BLOCK\s",),
         looks_like_log=True,
     ),
     Kind(

@@ -46,7 +46,7 @@ WITH
   times AS (
     SELECT COUNT(*) AS coarse
     FROM syncline_meta
-    WHERE key = 'time_resolution_ns'
+    WHERE key = 'time_resolution_ns' AND CAST(value AS BIGINT) >= 1000000
   ),
   place(part) AS (VALUES ('all'), ('programs'), ('kernel')),
   file AS (

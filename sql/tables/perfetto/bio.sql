@@ -50,7 +50,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Kernel address of the bio, as `0x...`. The kernel reuses addresses. Null if
   -- the source records no address.
   bio STRING,
-  -- Device, as `major,minor`. Null if unknown.
+  -- Device, as `major,minor`, or the name of the disk (`vdb`) if the recorder
+  -- prints only that, as biosnoop does. Null if unknown.
   dev STRING,
   -- Device below, as `major,minor`: where a partition or a device mapper
   -- redirected the bio. Null if it was not redirected, and if its remap is not
@@ -79,7 +80,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- bytes are those of the sectors that the device forgets or fills. `unknown`
   -- is an operation that the kernel does not name, on older kernels a write of
   -- zeroes or an append to a zone. A bio whose flags are not recorded counts as
-  -- a write, because only recorders of writes leave them out.
+  -- a write, because only recorders of writes leave them out; but a table of
+  -- biosnoop without flags has the direction as the tool prints it, and
+  -- `unknown` where it prints none.
   direction STRING,
   -- Whether the row is a request of the block layer, because the bios in it are
   -- not in the log: it may hold several. Its ts_ns is when it began or entered
@@ -191,8 +194,11 @@ WITH
         )
       ) AS folio_count,
       CASE
-        WHEN COALESCE(extract_arg(arg_set_id, 'debug.folios'), 0) > 0
-        OR flags IS NULL THEN 'write'
+        WHEN extract_arg(arg_set_id, 'debug.folios') > 0 THEN 'write'
+        WHEN flags IS NULL THEN COALESCE(
+          extract_arg(arg_set_id, 'debug.direction'),
+          'write'
+        )
         WHEN flags LIKE '%R%' THEN 'read'
         WHEN flags LIKE '%D%' THEN 'discard'
         WHEN flags LIKE '%WZ%' THEN 'zeroes'

@@ -61,13 +61,7 @@ for fs in ext4 xfs btrfs f2fs; do
     fi
   fi
   if [ "$fs" = ext4 ]; then
-    if wanted libbpf-biosnoop; then
-      record libbpf-biosnoop "$slower" biosnoop-libbpf
-      record libbpf-biosnoop-Q "$slower" biosnoop-libbpf -Q
-      record libbpf-biosnoop-t "$slower" biosnoop-libbpf -t
-    fi
     if wanted libbpf-syncsnoop; then record libbpf-syncsnoop "$slower" syncsnoop-libbpf; fi
-    if wanted bpftrace-biosnoop; then record bpftrace-biosnoop "$slower" biosnoop.bt; fi
     if wanted bpftrace-syncsnoop; then record bpftrace-syncsnoop "$slower" syncsnoop.bt; fi
     if wanted bcc-ext4; then
       record bcc-ext4 "$slower" ext4slower-bpfcc 1
@@ -75,14 +69,40 @@ for fs in ext4 xfs btrfs f2fs; do
       record bcc-ext4-all "$slower" ext4slower-bpfcc 0
     fi
     if wanted bcc-fileslower; then record bcc-fileslower "$slower" fileslower-bpfcc 1; fi
-    if wanted bcc-biosnoop; then
-      record bcc-biosnoop "$slower" biosnoop-bpfcc
-      record bcc-biosnoop-Q "$slower" biosnoop-bpfcc -Q
-      record bcc-biosnoop-QP "$slower" biosnoop-bpfcc -Q -P
-    fi
     if wanted bcc-syncsnoop; then record bcc-syncsnoop "$slower" syncsnoop-bpfcc; fi
   elif wanted "bcc-$fs"; then
     record "bcc-$fs" "$slower" "${fs}slower-bpfcc" 1
   fi
 done
+
+# Of two disks, beside the same requests in the ring buffer: what a table of bios has to agree with.
+ring=/sys/kernel/tracing/instances/tables
+record_bios() {
+  local name=$1
+  wanted "$name" || return 0
+  mkdir -p "$ring"
+  echo 0 >"$ring/tracing_on"
+  echo >"$ring/trace"
+  echo mono >"$ring/trace_clock"
+  for event in block_rq_insert block_rq_issue block_rq_complete; do echo 1 >"$ring/events/block/$event/enable"; done
+  echo 1 >"$ring/tracing_on"
+  record "$@"
+  echo 0 >"$ring/tracing_on"
+  cat "$ring/trace" >"$to/$name.events.txt"
+  rmdir "$ring"
+}
+if mountpoint -q "$DATA"; then umount "$DATA"; fi
+drop_device delay
+wipefs -q -a "$DISK"
+make_fs ext4 "$DISK" "$DATA"
+make_fs xfs "$SPARE" /mnt/other
+for disk in "$DISK" "$SPARE"; do cat "/sys/block/${disk#/dev/}/dev" >>"$to/devices.txt"; done
+program=$PROJECT/tests/data/biosnoop/program.py
+export OTHER=/mnt/other
+record_bios libbpf-biosnoop "$slower" biosnoop-libbpf
+record_bios libbpf-biosnoop-Q "$slower" biosnoop-libbpf -Q
+record_bios libbpf-biosnoop-t "$slower" biosnoop-libbpf -t
+record_bios bpftrace-biosnoop "$slower" biosnoop.bt
+record_bios bcc-biosnoop "$slower" biosnoop-bpfcc
+record_bios bcc-biosnoop-Q "$slower" biosnoop-bpfcc -Q
 ls -l "$to"

@@ -402,6 +402,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         | Kind::FileCall(_)
         | Kind::FileReturn(_)
         | Kind::SyncDone { .. }
+        | Kind::BlockReport { .. }
         | Kind::Mark { .. }
         | Kind::Torn { .. }
         | Kind::Other => None,

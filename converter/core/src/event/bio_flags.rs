@@ -53,11 +53,13 @@ pub enum Direction {
     Discard,
     /// None: the device fills the sectors with zeroes by itself.
     Zeroes,
-    /// The kernel does not name the operation, so data may be written.
+    /// The kernel does not name the operation, or the recorder does not print it, so data may be written.
     Unknown,
 }
 
 impl Direction {
+    pub const ALL: [Self; 6] = [Self::Write, Self::Read, Self::Flush, Self::Discard, Self::Zeroes, Self::Unknown];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Write => "write",

@@ -4,13 +4,14 @@ use crate::names::NameId;
 
 pub(crate) mod background_ids;
 pub mod bio_flags;
+mod disk_name;
 pub mod errno;
 pub mod file_op;
 pub mod place;
 pub mod probe;
 pub mod write;
 
-use self::bio_flags::BioFlags;
+use self::bio_flags::{BioFlags, Direction};
 use self::file_op::{FileCall, FileReturn};
 use self::probe::Probe;
 use self::write::WriteEvent;
@@ -235,7 +236,8 @@ pub enum MarkPhase {
     AsyncEnd,
 }
 
-/// A block device number in the kernel's packing, `major << 20 | minor`. 0 is unknown.
+/// A block device number in the kernel's packing, `major << 20 | minor`, or what stands for the name of a disk whose number is not recorded. 0 is
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dev(pub u32);
 
@@ -244,6 +246,11 @@ impl Dev {
 
     pub fn new(major: u32, minor: u32) -> Self {
         Self(major << 20 | (minor & 0xf_ffff))
+    }
+
+    /// The device whose recorder prints only this name of the disk, such as `vdb`; `None` for what is no such name.
+    pub fn named(name: &str) -> Option<Self> {
+        disk_name::number(name)
     }
 
     pub fn is_known(self) -> bool {
@@ -257,7 +264,11 @@ impl Dev {
 }
 
 impl std::fmt::Display for Dev {
+    /// `major,minor`, or the name if only that is recorded.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(written) = disk_name::fmt(*self, f) {
+            return written;
+        }
         write!(f, "{},{}", self.major(), self.0 & 0xf_ffff)
     }
 }
@@ -267,6 +278,14 @@ pub const NO_ID: u64 = u64::MAX;
 
 /// No sector. Flushes have sector -1 too.
 pub const NO_SECTOR: i64 = -1;
+
+/// What a request of the block layer asks of the device, as far as its recorder prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Asked {
+    Flags(BioFlags),
+    /// The recorder prints no flags.
+    Way(Direction),
+}
 
 /// What happened. Offsets and lengths are in bytes, sectors in units of 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -329,6 +348,10 @@ pub enum Kind {
     /// a write are done too. `flags`: what the device was asked for. `error`: as for `BioComplete`.
     /// `is_bio`: it is the end of one bio, and not of a request.
     BlockComplete { dev: Dev, sector: i64, bytes: u64, flags: BioFlags, error: Option<i32>, is_bio: bool },
+    /// A request is complete, by a recorder that reports it only then: the event has both ends. `bytes`: 0 where the source does not record it,
+    /// and for a flush. `since_begin`: ns since it began or entered the queue of the scheduler, and `since_issue` since its last issue; `None`
+    /// where the source does not record it.
+    BlockReport { dev: Dev, sector: i64, bytes: u64, asked: Asked, since_begin: Option<u64>, since_issue: Option<u64> },
     /// A request that began at a sector is done, all of it.
     BlockDone { dev: Dev, sector: i64, flags: BioFlags },
     /// The block layer redirects a bio from a partition or a device mapper to the device below.
@@ -374,7 +397,7 @@ impl TornFact {
 }
 
 impl Kind {
-    pub const COUNT: usize = 27;
+    pub const COUNT: usize = 28;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -403,6 +426,7 @@ impl Kind {
         "file_call",
         "file_return",
         "sync_done",
+        "block_report",
     ];
 
     pub fn index(&self) -> usize {
@@ -434,6 +458,7 @@ impl Kind {
             Self::FileCall(_) => 24,
             Self::FileReturn(_) => 25,
             Self::SyncDone { .. } => 26,
+            Self::BlockReport { .. } => 27,
         }
     }
 
@@ -538,6 +563,9 @@ impl Event {
     pub fn since(&self) -> i64 {
         match self.kind {
             Kind::SyncDone { dur, .. } => self.ts.saturating_sub_unsigned(dur),
+            Kind::BlockReport { since_begin, since_issue, .. } => {
+                self.ts.saturating_sub_unsigned(since_begin.max(since_issue).unwrap_or(0))
+            }
             _ => self.ts,
         }
     }

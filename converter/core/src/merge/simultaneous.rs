@@ -241,6 +241,7 @@ fn rank(kind: &Kind) -> u8 {
         Kind::BioComplete { .. }
         | Kind::BlockComplete { .. }
         | Kind::BlockDone { .. }
+        | Kind::BlockReport { .. }
         | Kind::Probe(Probe::End { .. }) => 0,
         Kind::CallEnter { .. }
         | Kind::FileCall(_)

@@ -97,8 +97,8 @@ fn column<R: Row>(name: &str) -> Option<(u8, Content)> {
         (Type::Text, "bio") => Content::Address,
         (
             Type::Text,
-            "op" | "wait" | "rwbs" | "confidence" | "cpu_confidence" | "incomplete" | "kind" | "started_by" | "status"
-            | "reason",
+            "op" | "wait" | "rwbs" | "direction" | "confidence" | "cpu_confidence" | "incomplete" | "kind"
+            | "started_by" | "status" | "reason",
         ) => Content::Word,
         (Type::Text, _) => Content::Text,
         _ => Content::Number,

@@ -2,7 +2,7 @@
 //!
 //! A row that does not give the same values again is refused: nothing is read wrongly without notice.
 
-use crate::event::bio_flags::BioFlags;
+use crate::event::bio_flags::{BioFlags, Direction};
 use crate::event::file_op::{FileOpKind, NO_FD};
 use crate::event::probe::{WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, Op, UNKNOWN_TASK, WaitKind};
@@ -38,12 +38,16 @@ pub(super) fn word(text: &str) -> Option<&'static str> {
     let file_ops = FileOpKind::ALL.iter().map(|kind| kind.name());
     let mut words =
         ops.chain(waits).chain(confidences).chain(missing).chain(of_commits).chain(write_waits).chain(file_ops);
-    words.find(|word| *word == text).or_else(|| BioFlags::of_word(text).map(BioFlags::rwbs))
+    let mut directions = Direction::ALL.iter().map(|direction| direction.name());
+    words
+        .find(|word| *word == text)
+        .or_else(|| directions.find(|word| *word == text))
+        .or_else(|| BioFlags::of_word(text).map(BioFlags::rwbs))
 }
 
-/// Returns the device of `major,minor`.
+/// Returns the device of `major,minor`, or of a name.
 pub(super) fn dev(text: &str) -> Option<Dev> {
-    let (major, minor) = text.split_once(',')?;
+    let Some((major, minor)) = text.split_once(',') else { return Dev::named(text) };
     let dev = Dev::new(major.parse().ok().filter(|&major: &u32| major < 1 << 12)?, minor.parse().ok()?);
     (dev.to_string() == text).then_some(dev)
 }
@@ -64,6 +68,10 @@ fn name(value: Value) -> NameId {
 
 fn task(value: Value) -> u32 {
     int(value).and_then(|id| u32::try_from(id).ok()).unwrap_or(UNKNOWN_TASK)
+}
+
+pub(super) fn direction(value: Value) -> Option<Direction> {
+    named(value, &Direction::ALL, Direction::name)
 }
 
 fn device(value: Value) -> Dev {
@@ -236,6 +244,10 @@ pub(super) fn bio(v: &[Value; columns::BIO.len()], ts: i64, (is_request, origin_
         complete = device_ns.and_then(|ns| ts.checked_add(ns));
     }
     let number = |value: Value| int(value).and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
+    let flags = match v[at!(Bio, "rwbs")] {
+        Value::Word(rwbs) => BioFlags::of_word(rwbs),
+        _ => None,
+    };
     let mut row = Bio {
         is_request,
         origin_unknown,
@@ -256,10 +268,8 @@ pub(super) fn bio(v: &[Value; columns::BIO.len()], ts: i64, (is_request, origin_
                 v[at!(Bio, "last_offset")],
             ],
         ),
-        flags: match v[at!(Bio, "rwbs")] {
-            Value::Word(rwbs) => BioFlags::of_word(rwbs),
-            _ => None,
-        },
+        flags,
+        said: direction(v[at!(Bio, "direction")]).filter(|_| is_request && flags.is_none()),
         confidence: named(v[at!(Bio, "confidence")], &Confidence::ALL, Confidence::name).unwrap_or_default(),
         ..Bio::new(0, id, ts)
     };

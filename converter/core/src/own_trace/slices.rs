@@ -171,7 +171,13 @@ fn bio_direction(values: &[Value; columns::BIO.len()]) -> Direction {
         Value::Int(number) => number as u64,
         _ => 0,
     };
-    direction_of(flags, number(at!(Bio, "folios")), number(at!(Bio, "bytes")))
+    let said = said_direction(values).filter(|_| flags.is_none());
+    said.unwrap_or_else(|| direction_of(flags, number(at!(Bio, "folios")), number(at!(Bio, "bytes"))))
+}
+
+/// The direction of a bio whose recorder prints no flags.
+fn said_direction(values: &[Value; columns::BIO.len()]) -> Option<Direction> {
+    rebuild::direction(values[at!(Bio, "direction")])
 }
 
 /// Returns a number of bios or of requests.
@@ -498,6 +504,8 @@ impl Reader<'_> {
             false => Value::Word("background"),
         };
         let mut bio = rebuild::bio(values, ts, (singles.is_request, singles.origin_unknown)).ok_or(NOT_REBUILT)?;
+        // Where the number of those in flight is not known, the slice has no values of counters.
+        bio.is_report = singles.is_request && bio.submit.is_some() && at_submit[0].is_none();
         bio.request_file.0 = file;
         bio.in_flight_at_submit = (number(at_submit[0]), at_submit[1].unwrap_or_default());
         bio.in_flight_at_complete = (number(counters[0]), counters[1].unwrap_or_default());

@@ -29,7 +29,10 @@ pub(super) enum Stage {
 impl Pairer {
     /// Whether requests of a device that no bio covers are rows. The bios of writes are known where a file system or probes report them.
     pub(super) fn makes_requests_of(&mut self, dev: Dev, flags: BioFlags) -> bool {
-        let traffic = flags.traffic();
+        self.makes_requests(dev, flags.traffic())
+    }
+
+    pub(super) fn makes_requests(&mut self, dev: Dev, traffic: Traffic) -> bool {
         let are_known = traffic == Traffic::Writes && (self.seen.bios || self.probes.sees_bios);
         let log = self.provenance.log;
         !are_known && *self.block_requests.logs.entry((dev, traffic)).or_insert(log) == log
@@ -125,6 +128,9 @@ impl Pairer {
         }
         let bio = &self.bios[slot];
         if !bio.row.is_request && bio.row.sync_id.is_some() {
+            return out.sink.bio(&bio.row, out.names);
+        }
+        if bio.row.is_report {
             return out.sink.bio(&bio.row, out.names);
         }
         if !bio.row.is_request {

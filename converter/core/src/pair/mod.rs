@@ -27,6 +27,7 @@
 mod behind;
 mod bios;
 mod block_layer;
+mod block_reports;
 mod block_requests;
 mod calls;
 mod commits;
@@ -314,6 +315,7 @@ impl Pairer {
             Kind::BlockComplete { dev, sector, bytes, flags, error, is_bio } => {
                 self.block_complete(&Completion { dev, sector, bytes, flags, error, is_bio, ts: event.ts }, out)
             }
+            Kind::BlockReport { .. } => self.block_report(event, out),
             Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector, flags } => {
                 self.block_remap(
                     event,

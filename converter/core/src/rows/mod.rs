@@ -953,6 +953,7 @@ pub fn direction_of(flags: Option<BioFlags>, folios: u64, bytes: u64) -> Directi
 
 /// One block I/O request of the file system.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub struct Bio {
     pub bio_id: u64,
     /// The request that it belongs to; `None` for background writeback, and if that is not known.
@@ -995,6 +996,10 @@ pub struct Bio {
     pub extent: Extent,
     /// `None` if they are not recorded.
     pub flags: Option<BioFlags>,
+    /// Which way its data go, by a recorder that prints no flags.
+    pub said: Option<Direction>,
+    /// Its recorder reports it when it is over, so it is not known how many were in flight.
+    pub is_report: bool,
     /// The file whose page cache a bio writes that belongs to no request. 0 for several, and if it is not known.
     pub ino: u64,
     pub path: NameId,
@@ -1039,6 +1044,8 @@ impl Bio {
             error: None,
             extent: Extent::default(),
             flags: None,
+            said: None,
+            is_report: false,
             ino: 0,
             path: NameId::NONE,
             request_file: (NameId::NONE, 0),
@@ -1072,6 +1079,9 @@ impl Bio {
     }
 
     pub fn direction(&self) -> Direction {
+        if let (None, Some(said)) = (self.flags, self.said) {
+            return said;
+        }
         let folios = match self.extent {
             Extent { of_bios: true, .. } => 0,
             // Folios of it are missing, so it has some.

@@ -33,6 +33,9 @@ pub(super) const MARKER: &[u8] = b"tracing_mark_write";
 /// A sync function that has returned, in the low-level log of a recorder that reports nothing before.
 pub(super) const SYNC_DONE: &[u8] = b"sync_done";
 
+/// A request that has completed, in the low-level log of a recorder that reports nothing before.
+pub(super) const BLOCK_REPORT: &[u8] = b"block_report";
+
 /// Returns the name of an extra field in the low-level log: `data_NAME` where NAME is already in use.
 pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
     if COMMON_FIELDS.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
@@ -111,6 +114,8 @@ pub(super) enum EventName {
     EndWithoutId,
     /// A sync function has returned, by a recorder that reports nothing before.
     Done,
+    /// A request has completed, by a recorder that reports nothing before.
+    BlockReport,
     /// A commit of the journal's thread, on a stock kernel.
     CommitStart,
     CommitEnd,
@@ -236,6 +241,7 @@ impl EventName {
             Some((event, _)) => Some(event),
             None if name == MARKER => Some(Self::Mark),
             None if name == SYNC_DONE => Some(Self::Done),
+            None if name == BLOCK_REPORT => Some(Self::BlockReport),
             None => Self::parse(name).or_else(|| Self::of_action(name).map(Self::Block)),
         }
     }

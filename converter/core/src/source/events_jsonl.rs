@@ -19,8 +19,8 @@ use super::values::device;
 use super::write_events::WriteEventName;
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, SOURCES, Source,
-    SourceOptions, TORN_LINE, babeltrace, bpftrace_json, by_name, perf_data, perf_script, perf_trace, perfetto, strace,
-    syncsnoop, torn, trace_dat,
+    SourceOptions, TORN_LINE, babeltrace, biosnoop, bpftrace_json, by_name, perf_data, perf_script, perf_trace,
+    perfetto, strace, syncsnoop, torn, trace_dat,
 };
 use crate::error::{Error, Refused, Result};
 use crate::event::probe::Probe;
@@ -334,7 +334,7 @@ fn event(object: &LogObject<'_>, kind: Kind, batch: &mut Batch) -> Result<Event,
     Ok(event)
 }
 
-/// Returns whether an event may lack a thread. strace and perf trace do not print the id of a single thread, and bcc's syncsnoop that of any. LTTng records it if
+/// Returns whether an event may lack a thread. strace and perf trace do not print the id of a single thread, bcc's syncsnoop that of any, and biosnoop none where it has missed the begin of a request. LTTng records it if
 /// the session has it as a context. An event for btetto may be on a track that
 /// is not a thread. perf and the kernel's binary records have -1 for a CPU without a thread, and a switch of Perfetto names only the next one. If a low-level log is converted to another one,
 /// the source of its events is this format.
@@ -346,6 +346,7 @@ fn may_lack_task(object: &LogObject<'_>) -> bool {
                 | perf_trace::NAME
                 | syncsnoop::NAME
                 | babeltrace::NAME
+                | biosnoop::NAME
                 | bpftrace_json::NAME
                 | perf_script::NAME
                 | perf_data::NAME

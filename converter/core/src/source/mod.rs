@@ -5,6 +5,7 @@
 pub mod babeltrace;
 mod batch;
 mod binary;
+pub mod biosnoop;
 pub mod blkparse;
 pub mod blktrace;
 mod block_event;
@@ -64,6 +65,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &babeltrace::Babeltrace,
     &slower::Slower,
     &syncsnoop::SyncSnoop,
+    &biosnoop::Biosnoop,
     &strace::Strace,
     &blkparse::Blkparse,
     &bpftrace_text::BpftraceText,

@@ -13,6 +13,14 @@ pub(super) fn take(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((ns, rest.strip_prefix(b" ")?))
 }
 
+/// As `take`, for `HH:MM:SS.mmm `.
+pub(super) fn take_with_ms(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (time, rest) = take_clock(text)?;
+    let (ms, rest) = rest.strip_prefix(b".")?.split_at_checked(3)?;
+    let ms = whole(ms, Cursor::decimal)?;
+    Some((time + ms * (SECOND_NS / 1000), rest.strip_prefix(b" ")?))
+}
+
 /// Takes `HH:MM:SS` from the beginning of a text, in ns since midnight.
 pub(super) fn take_clock(text: &[u8]) -> Option<(u64, &[u8])> {
     let (time, rest) = text.split_at_checked(8)?;

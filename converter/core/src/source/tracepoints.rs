@@ -391,7 +391,7 @@ impl Tracepoint {
                 block.kind(event)
             }
             // No tracepoint: only a table of calls that are over has it.
-            EventName::Done => Kind::Other,
+            EventName::Done | EventName::BlockReport => Kind::Other,
         })
     }
 }

@@ -91,6 +91,7 @@ impl PerfettoTrace {
                 lost.push(submit);
             }
         }
+        let direction_iid = bio.said.map(|_| self.direction_name());
         let kind = if end.is_some() { event::SLICE_BEGIN } else { event::INSTANT };
         self.event(bio.ts(), track, kind, |b, interner, ids| {
             head(b, Category::Bio, name);
@@ -98,7 +99,7 @@ impl PerfettoTrace {
                 fixed64(b, event::TERMINATING_FLOW_IDS, bio.bio_id);
             }
             colour(b, bio.failure().is_some());
-            if bio.submit.is_some() {
+            if bio.submit.is_some() && !bio.is_report {
                 let (bios, bytes) = bio.in_flight_at_submit;
                 counters(b, &[(bios_track, u64::from(bios)), (bytes_track, bytes)]);
             }
@@ -109,6 +110,9 @@ impl PerfettoTrace {
             if bio.origin_unknown {
                 value(b, ids.origin_unknown, Value::Int(1), interner, names);
             }
+            if let (Some(said), Some(name)) = (bio.said.filter(|_| bio.flags.is_none()), direction_iid) {
+                value(b, name, Value::Word(said.name()), interner, names);
+            }
             if let Some(iid) = name_iid {
                 string_value(b, ids.device, iid);
             }
@@ -116,7 +120,15 @@ impl PerfettoTrace {
         let Some(end) = end else { return Ok(()) };
         let (bios, bytes) = bio.in_flight_at_complete;
         let in_flight = [(bios_track, u64::from(bios)), (bytes_track, bytes)];
-        self.end(end, track, if bio.submit.is_some() { &in_flight } else { &[] })
+        self.end(end, track, if bio.submit.is_some() && !bio.is_report { &in_flight } else { &[] })
+    }
+
+    /// Returns the iid of the name of the direction, which other bios have with their flags.
+    fn direction_name(&mut self) -> u64 {
+        if self.names.direction == 0 {
+            self.names.direction = self.interner.annotation_names(["direction"]);
+        }
+        self.names.direction
     }
 
     /// Returns the iid of the slice's name.
@@ -140,6 +152,7 @@ impl PerfettoTrace {
                 (Some(bytes), Direction::Read) => format!("read {} ", human::size(bytes)),
                 (Some(bytes), Direction::Write) => human::size(bytes) + " ",
                 (Some(bytes), Direction::Unknown) => format!("unnamed {} ", human::size(bytes)),
+                (None, Direction::Unknown) => "unnamed ".to_owned(),
                 (Some(bytes), direction) => format!("{} {} ", direction.name(), human::size(bytes)),
                 (None, _) => String::new(),
             };

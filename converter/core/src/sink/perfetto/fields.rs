@@ -42,10 +42,12 @@ pub(super) struct AnnotationNames {
     pub(super) track: u64,
     /// Interned when the first device with a name appears; 0 before.
     pub(super) device: u64,
+    /// As `device`, with the first bio whose recorder prints its direction and no flags.
+    pub(super) direction: u64,
 }
 
 impl AnnotationNames {
-    /// Interns all names but `device`.
+    /// Interns all names but `device` and `direction`.
     pub(super) fn intern(interner: &mut Interner) -> Self {
         let sync = Columns::of::<Request>(interner, &[]);
         let bio = Columns::of::<Bio>(interner, &[]);
@@ -87,6 +89,7 @@ impl AnnotationNames {
             track: single + 8,
             origin_unknown: single + 9,
             device: 0,
+            direction: 0,
         }
     }
 }

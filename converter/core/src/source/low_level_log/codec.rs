@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::object::{LogObject, text_of, unhex};
-use crate::event::bio_flags::BioFlags;
-use crate::event::{Dev, NO_ID, NO_SECTOR, Op, TornFact};
+use crate::event::bio_flags::{BioFlags, Direction};
+use crate::event::{Asked, Dev, NO_ID, NO_SECTOR, Op, TornFact};
 use crate::names::{NameId, Names};
 use crate::source::block_event::SECTOR_BYTES;
 use crate::source::cursor::{Cursor, whole};
@@ -97,6 +97,32 @@ impl Codec for Unsigned {
     #[cfg(test)]
     fn samples(self, _: &mut Names) -> Vec<u64> {
         [7].into_iter().chain(self.or).collect()
+    }
+}
+
+/// A number; `None` where it is not known.
+#[derive(Clone, Copy)]
+pub(super) struct MaybeUnsigned;
+
+impl Codec for MaybeUnsigned {
+    type Value = Option<u64>;
+
+    fn write(self, key: &'static str, value: Option<u64>, log: &mut impl LogWriter) {
+        if let Some(value) = value {
+            log.unsigned(key, value);
+        }
+    }
+
+    fn read(self, key: &str, object: &LogObject<'_>, _: &mut Names) -> Result<Option<u64>, Unread> {
+        match object.get(key) {
+            None => Ok(None),
+            Some(_) => object.unsigned(key).map(Some).ok_or(Unread::Bad),
+        }
+    }
+
+    #[cfg(test)]
+    fn samples(self, _: &mut Names) -> Vec<Option<u64>> {
+        vec![Some(7), Some(0), None]
     }
 }
 
@@ -423,6 +449,54 @@ impl Codec for Device {
     #[cfg(test)]
     fn samples(self, _: &mut Names) -> Vec<Dev> {
         vec![Dev::new(254, 16), Dev::UNKNOWN]
+    }
+}
+
+/// A device by its number, or by the name of the disk if its recorder prints only that.
+#[derive(Clone, Copy)]
+pub(super) struct AnyDevice;
+
+impl Codec for AnyDevice {
+    type Value = Dev;
+
+    fn write(self, key: &'static str, value: Dev, log: &mut impl LogWriter) {
+        Device::Text.write(key, value, log);
+    }
+
+    fn read(self, key: &str, object: &LogObject<'_>, names: &mut Names) -> Result<Dev, Unread> {
+        let named = object.word(key).and_then(Dev::named);
+        named.map_or_else(|| Device::Text.read(key, object, names), Ok)
+    }
+
+    #[cfg(test)]
+    fn samples(self, names: &mut Names) -> Vec<Dev> {
+        Dev::named("vdb").into_iter().chain(Device::Text.samples(names)).collect()
+    }
+}
+
+/// What a request asks of the device: its flags, or the word for its direction.
+#[derive(Clone, Copy)]
+pub(super) struct AskedWord;
+
+impl Codec for AskedWord {
+    type Value = Asked;
+
+    fn write(self, key: &'static str, value: Asked, log: &mut impl LogWriter) {
+        match value {
+            Asked::Flags(flags) => log.word(key, flags.rwbs()),
+            Asked::Way(way) => log.word(key, way.name()),
+        }
+    }
+
+    fn read(self, key: &str, object: &LogObject<'_>, _: &mut Names) -> Result<Asked, Unread> {
+        let word = object.word(key).ok_or(Unread::Bad)?;
+        let way = Direction::ALL.into_iter().find(|way| way.name() == word).map(Asked::Way);
+        way.or_else(|| BioFlags::of_word(word).map(Asked::Flags)).ok_or(Unread::Bad)
+    }
+
+    #[cfg(test)]
+    fn samples(self, _: &mut Names) -> Vec<Asked> {
+        BioFlags::of_word("FWS").map(Asked::Flags).into_iter().chain([Asked::Way(Direction::Unknown)]).collect()
     }
 }
 

@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use super::codec::{
-    Address, Always, AnyBit, AnyRet, Background, BioSize, Bit, BlockBytes, CallOp, Codec, Device, Errno, Fact,
-    FileSystem, Flag, FromSector, Id, LogWriter, OfThread, Opf, Ret, Rwbs, Sector, Stack, Status, Text, TracerCodec,
-    Unread, Unsigned,
+    Address, Always, AnyBit, AnyDevice, AnyRet, AskedWord, Background, BioSize, Bit, BlockBytes, CallOp, Codec, Device,
+    Errno, Fact, FileSystem, Flag, FromSector, Id, LogWriter, MaybeUnsigned, OfThread, Opf, Ret, Rwbs, Sector, Stack,
+    Status, Text, TracerCodec, Unread, Unsigned,
 };
 use super::object::LogObject;
 use crate::event::{Dev, Kind, NO_ID};
@@ -172,6 +172,14 @@ rows! { Events(EventName):
     tracer { fs "event": FileSystem }
     known { id: NO_ID }, when id == NO_ID;
     EventName::Done => SyncDone { dur "dur_ns": Unsigned::REQUIRED, ret "ret": AnyRet, fs "fs": Text, path "path": Text };
+    EventName::BlockReport => BlockReport {
+        dev "dev": AnyDevice,
+        sector "sector": Sector::OfBio,
+        bytes "bytes": Unsigned::NON_ZERO,
+        asked "asks": AskedWord,
+        since_begin "since_begin_ns": MaybeUnsigned,
+        since_issue "since_issue_ns": MaybeUnsigned,
+    };
     EventName::End => SyncEnd { id "id": Id, ret "ret": Ret }
     known { fs: NameId::NONE, dev: Dev::UNKNOWN, ino: 0, datasync: None };
     EventName::AddFolio => BioAddFolio {
@@ -304,7 +312,8 @@ mod tests {
     /// All events with all fields known, then each with one of its fields unknown, and each with none known.
     #[test]
     fn each_field_is_read_as_it_was_written() {
-        let others = [&b"commit_wait_start"[..], b"flush_end", b"sys_enter_fsync", b"exit_msync", b"sync_done"];
+        let others =
+            [&b"commit_wait_start"[..], b"flush_end", b"sys_enter_fsync", b"exit_msync", b"sync_done", b"block_report"];
         let mut with_row = 0;
         for name in PATCHED.iter().chain(STOCK).copied().chain(others) {
             // Their log has the name of another file system.
@@ -347,7 +356,7 @@ mod tests {
             with_row += usize::from(tested > 0);
         }
         // 9 of the patch, 8 of the block layer, 5 of jbd2, 4 of file systems, and the others.
-        assert_eq!(with_row, 9 + 8 + 5 + 4 + 5);
+        assert_eq!(with_row, 9 + 8 + 5 + 4 + 6);
     }
 
     #[test]
