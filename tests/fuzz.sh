@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
 mode=${1:-same}
 shift || true
-targets="pair source_bpftrace source_events_jsonl source_ftrace source_function_graph source_perf source_perf_data source_perf_trace source_babeltrace source_perfetto source_slower source_syncsnoop source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse own_trace convert join"
+targets="pair source_bpftrace source_events_jsonl source_ftrace source_function_graph source_perf source_perf_data source_perf_trace source_babeltrace source_biosnoop source_perfetto source_slower source_syncsnoop source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse own_trace convert join"
 targets="$targets round_trip order writes"
 # Only the runs on the same inputs have it.
 if [ "$mode" = same ]; then targets="$targets growth"; fi

@@ -100,6 +100,7 @@ FORMATS = (
     "babeltrace",
     "slower",
     "syncsnoop",
+    "biosnoop",
     "strace",
     "blkparse",
     "bpftrace",
@@ -370,6 +371,31 @@ def syncsnoops() -> dict[str, bytes]:
     return seeds
 
 
+def biosnoops() -> dict[str, bytes]:
+    """Recordings of biosnoop, and a table of each form with lines that are damaged."""
+    rows = [
+        "TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(ms)",
+        "0.000000    a b vdb R 7    369     vdb     WS   266240     16384     0.012  10.622",
+        "-0.000127   ?              0       <unknown> FF   -1         0         0.000   0.541",
+        "lost 3 events on CPU #1",
+        "0.000001    wal            369     dm-0    R    7          4096      7,423",
+        "TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)",
+    ]
+    of_day = [
+        "TIMESTAMP    COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)",
+        "23:59:59.999 wal            402     vdb     WS   266240     16384     8.250",
+        "00:00:00.001 jbd2/vd        302     vdb     WSM  1048824    8192      1.388",
+        "0.000000    wal            369     vdb     WS   266240     16384    10.622",
+    ]
+    seeds = {
+        "lines": ("\n".join(rows) + "\n").encode(),
+        "of-day": ("\n".join(of_day) + "\n").encode(),
+    }
+    for file in sorted((DATA.parent / "biosnoop").glob("*.txt")):
+        seeds[file.stem] = file.read_bytes()[:MAX_BYTES]
+    return seeds
+
+
 def babeltraces() -> dict[str, bytes]:
     """Heads of recordings that babeltrace2 printed, and a line of each kind."""
     context = '{ cpu_id = 1 }, { procname = "a \\"b\\" }", pid = 7, tid = 8 }'
@@ -551,6 +577,7 @@ def round_trips() -> dict[str, bytes]:
         "babeltrace": babeltraces(),
         "slower": slowers(),
         "syncsnoop": syncsnoops(),
+        "biosnoop": biosnoops(),
         "function-graph": function_graphs(),
         "strace": straces(),
         "blkparse": blkparses(),
@@ -632,6 +659,7 @@ def main(folder: Path) -> None:
         ("source_function_graph", function_graphs()),
         ("source_slower", slowers()),
         ("source_syncsnoop", syncsnoops()),
+        ("source_biosnoop", biosnoops()),
     ):
         (folder / target).mkdir(parents=True, exist_ok=True)
         options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")

@@ -376,6 +376,18 @@ def _syncsnoop(n: int) -> list[str | bytes]:
     return ["TIME      PID    COMM             EVENT\n" + "".join(rows)]
 
 
+def _biosnoop(n: int) -> list[str | bytes]:
+    """Requests of many processes to many disks, each in flight since the first row."""
+    rows = (
+        f"{i // 1000}.{i % 1000:03}000 {f't{i}':<14} {i % 4_000_000:<7} {f'd{i}':<7} {'W':<4} {i:<10} {4096:<7} {f'{i}.000':>7}\n"
+        for i in range(n)
+    )
+    return [
+        "TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)\n"
+        + "".join(rows)
+    ]
+
+
 def _babeltrace(n: int) -> list[str | bytes]:
     """Calls of many threads over many days, with ever more fields."""
     fields = ", ".join(f"f{i} = {i}" for i in range(n // 100))
@@ -608,6 +620,7 @@ CASES = {
     "functions of many threads": Case(_function_graph),
     "slow calls of many processes": Case(_slower),
     "calls of syncsnoop": Case(_syncsnoop),
+    "requests of biosnoop": Case(_biosnoop),
     "two recorders": Case(lambda n: _recorders(n, lost=False), flags="joined"),
     "two recorders, one of which lost events": Case(
         lambda n: _recorders(n, lost=True), flags="joined"
@@ -628,6 +641,7 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
         fuzz_seeds.function_graphs,
         fuzz_seeds.slowers,
         fuzz_seeds.syncsnoops,
+        fuzz_seeds.biosnoops,
         fuzz_seeds.bpftrace_jsons,
         fuzz_seeds.write_texts,
     )

@@ -141,6 +141,8 @@ pub struct Checker<'a> {
     flushes: u64,
     inferred_ends: u64,
     requests_done: u64,
+    /// Rows of requests that the recorder reports when they are over.
+    reports: u64,
     never_completed: u64,
     /// Bios that only a probe says were submitted, and whose completion is lost, too.
     lost_both: u64,
@@ -177,6 +179,7 @@ impl<'a> Checker<'a> {
             flushes: 0,
             inferred_ends: 0,
             requests_done: 0,
+            reports: 0,
             never_completed: 0,
             lost_both: 0,
             start_missing: 0,
@@ -355,6 +358,8 @@ impl<'a> Checker<'a> {
             rows + duplicate + count(Reason::Remapped) >= block_submits && self.blocks <= block_submits,
             "block_bio_queue"
         );
+        let reports = ledger.kinds[27];
+        assert!(self.reports <= reports && self.reports + duplicate >= reports, "reports of requests");
         let unmatched = count(Reason::UnmatchedComplete);
         // The block layer says when the others ended.
         let by_request = count(Reason::EndedByRequest);
@@ -417,6 +422,7 @@ impl Sink for Checker<'_> {
             // A log without bios has any number of requests; flushes are rows from their issue on.
             self.flushes += u64::from(is_flush);
             self.requests_done += u64::from(bio.complete.is_some());
+            self.reports += u64::from(bio.is_report);
             self.block_bytes += bio.extent.bytes;
         } else if bio.id == NO_ID {
             self.block_bytes += bio.extent.bytes;

@@ -21,10 +21,18 @@ const MAX_NAMES: usize = 1 << 16;
 type Names = HashMap<u32, Box<str>, FixedState>;
 
 /// The names that have been met. They are those of disks of this process's inputs, and forgotten only with it.
-static NAMES: RwLock<Names> = RwLock::new(HashMap::with_hasher(FixedState::with_seed(0)));
+static NAMES: RwLock<Names> = none();
+
+const fn none() -> RwLock<Names> {
+    RwLock::new(HashMap::with_hasher(FixedState::with_seed(0)))
+}
 
 /// The device of this name; `None` for what is no name of a disk, and if there have been too many.
 pub(super) fn number(name: &str) -> Option<Dev> {
+    number_in(&NAMES, name)
+}
+
+fn number_in(table: &RwLock<Names>, name: &str) -> Option<Dev> {
     let is_name = name.len() <= MAX_BYTES
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.!+@#".contains(&byte));
@@ -39,10 +47,10 @@ pub(super) fn number(name: &str) -> Option<Dev> {
             None => Some((number, false)),
         })
     };
-    if let Some((number, true)) = find(&NAMES.read().unwrap_or_else(PoisonError::into_inner)) {
+    if let Some((number, true)) = find(&table.read().unwrap_or_else(PoisonError::into_inner)) {
         return Some(Dev(number));
     }
-    let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
+    let mut names = table.write().unwrap_or_else(PoisonError::into_inner);
     let (number, is_known) = find(&names)?;
     if !is_known {
         if names.len() >= MAX_NAMES {
@@ -79,6 +87,38 @@ mod tests {
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(sorted.len(), devices.len());
+    }
+
+    #[test]
+    fn numbers_do_not_depend_on_the_order_or_on_threads() {
+        let names: Vec<String> = (0..200).map(|i| format!("sd{i}")).collect();
+        let alone = none();
+        let expected: Vec<_> = names.iter().map(|name| number_in(&alone, name).unwrap()).collect();
+        let shared = none();
+        std::thread::scope(|scope| {
+            for first in 0..8 {
+                let (names, expected, shared) = (&names, &expected, &shared);
+                scope.spawn(move || {
+                    for step in 0..names.len() {
+                        let at = (first * 25 + step * if first % 2 == 0 { 1 } else { 199 }) % names.len();
+                        assert_eq!(number_in(shared, &names[at]), Some(expected[at]));
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.read().unwrap().len(), names.len());
+    }
+
+    #[test]
+    fn a_full_table_keeps_its_names_and_takes_no_more() {
+        let table = none();
+        let mut numbers: Vec<_> = (0..MAX_NAMES).map(|i| number_in(&table, &format!("d{i}")).unwrap()).collect();
+        assert_eq!(number_in(&table, "one-more"), None);
+        assert_eq!(number_in(&table, "d7"), Some(numbers[7]));
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), MAX_NAMES);
+        assert_eq!(table.read().unwrap().len(), MAX_NAMES);
     }
 
     #[test]

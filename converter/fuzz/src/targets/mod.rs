@@ -7,6 +7,7 @@ mod own_trace;
 mod pair;
 mod round_trip;
 mod source_babeltrace;
+mod source_biosnoop;
 mod source_blkparse;
 mod source_blktrace;
 mod source_bpftrace;
@@ -35,6 +36,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("pair", pair::run),
     ("round_trip", round_trip::run),
     ("source_babeltrace", source_babeltrace::run),
+    ("source_biosnoop", source_biosnoop::run),
     ("source_blkparse", source_blkparse::run),
     ("source_blktrace", source_blktrace::run),
     ("source_bpftrace_json", source_bpftrace_json::run),

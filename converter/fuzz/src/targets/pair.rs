@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::checks::{Checker, Ledger, Nowhere};
 use syncline_core::block::devices_below::DevicesBelow;
 use syncline_core::dedup::Provenance;
-use syncline_core::event::bio_flags::BioFlags;
+use syncline_core::event::bio_flags::{BioFlags, Direction};
 use syncline_core::event::probe::{BioRole, FileBuffer, NO_OFFSET, Probe, SyncScope, WaitSite};
-use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
+use syncline_core::event::{Asked, Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::location::{Location, Locations};
 use syncline_core::names::{NameId, Names};
 use syncline_core::pair::{Files, Out, Pairer};
@@ -113,6 +113,14 @@ fn block_event(c: u8, dev: Dev, sector: i64) -> Kind {
         1 => Kind::BlockSubmit { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, flags: block_flags(c) },
         2 if c & 4 != 0 => {
             Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, flags: block_flags(c) }
+        }
+        3 if c & 8 != 0 => {
+            let bytes = u64::from(c >> 5) * 512;
+            let way = Direction::ALL[usize::from(c >> 5) % Direction::ALL.len()];
+            let asked = if c & 4 == 0 { Asked::Way(way) } else { Asked::Flags(block_flags(c)) };
+            let since_issue = (c & 0x20 != 0).then_some(u64::from(c) * 100);
+            let since_begin = (c & 0x40 != 0).then_some(u64::from(c) * 150);
+            Kind::BlockReport { dev: Dev::new(7, 0), sector, bytes, asked, since_begin, since_issue }
         }
         _ => Kind::BlockComplete {
             dev: Dev::new(7, 0),
