@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,15 @@ class TestPages:
         ring_pages.remove_before(file, from_ns, PAGE)
         assert file.read_bytes() == b"".join(map(page, times[-kept:]))
         assert ring_pages.first_time(file) == times[-kept]
+
+    @pytest.mark.parametrize("flags", [0, 1 << 30, 1 << 31, 3 << 30])
+    def test_overwritten_events_are_no_longer_lost(self, tmp_path: Path, flags: int) -> None:
+        file = tmp_path / "pages"
+        first = struct.pack("=QQ", 10, 40 | flags).ljust(PAGE, b"x")
+        later = struct.pack("=QQ", 20, 40 | 3 << 30).ljust(PAGE, b"x")
+        file.write_bytes(first + later)
+        ring_pages.clear_lost(file)
+        assert file.read_bytes() == struct.pack("=QQ", 10, 40).ljust(PAGE, b"x") + later
 
     def test_an_empty_file_stays_empty(self, tmp_path: Path) -> None:
         file = tmp_path / "pages"
@@ -163,6 +173,18 @@ def test_a_signal_ends_the_wait() -> None:
         os.kill(os.getpid(), 10)
         assert wait([signals.fd], None, 30) == {signals.fd}
         assert (signals.take(), signals.take()) == (True, False)
+
+
+def test_standard_input_that_has_ended_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        lines = LogLines("-", re.compile("slow"))
+        assert (lines.fd, lines.read()) == (reading, [])
+        os.write(writing, b"slow\n")
+        assert (lines.fd, lines.read()) == (reading, ["slow"])
+        os.close(writing)
+        assert (lines.read(), lines.fd) == ([], None)
 
 
 def slow_syncs(

@@ -36,6 +36,9 @@ from syncline.record.watch import Scanner, StopSignal, stop_signal
 # The routes whose buffers can overwrite themselves.
 ROUTES: tuple[routes.Name, ...] = ("ring-buffer", "dynamic-events")
 _BUFFER_FOLDER = ".buffers"
+_FAILURE = "failure: "
+# The reason of a capture that somebody asks for, which no limit of time keeps back.
+_ASKED = "SIGUSR1"
 # How long nothing is looked at, if nothing happens. A log is looked at more often.
 _LOOK_EVERY_S = 1.0
 _LOG_EVERY_S = 0.25
@@ -223,9 +226,10 @@ class _Watch:
             if reason := self._end(stop, until, now):
                 break
             if occasion is not None and now >= save_at:
-                self._save(occasion)
-                self._last_ns = max(occasion.longest_ns, 1)
-                occasion, self._next_at = None, time.monotonic() + arming.every_s
+                if self._save(occasion):
+                    self._last_ns = max(occasion.longest_ns, 1)
+                    self._next_at = time.monotonic() + arming.every_s
+                occasion = None
                 if arming.captures is not None and self._counts.saved >= arming.captures:
                     reason = f"--captures {arming.captures} is reached"
                     break
@@ -240,7 +244,11 @@ class _Watch:
                     occasion.more += 1
                     if found.longest_ns > occasion.longest_ns:
                         occasion.reason, occasion.slow = found.reason, found.slow
-                elif time.monotonic() < self._next_at and found.longest_ns < _WORSE * self._last_ns:
+                elif (
+                    found.reason != _ASKED
+                    and time.monotonic() < self._next_at
+                    and found.longest_ns < _WORSE * self._last_ns
+                ):
                     self._counts.skip("--every")
                 else:
                     occasion, save_at = found, time.monotonic() + arming.after_s
@@ -249,6 +257,11 @@ class _Watch:
         if occasion is not None:
             self._save(occasion)
         self._say_end(reason)
+        if reason.startswith(_FAILURE):
+            raise RecordError(
+                f"the recording ended early: {reason.removeprefix(_FAILURE)}",
+                f"captures until then are in {self._captures.folder}",
+            )
         return self._counts.saved
 
     def _end(self, stop: StopSignal, until: float | None, now: float) -> str | None:
@@ -260,7 +273,7 @@ class _Watch:
         if pid is not None and not Path(f"/proc/{pid}").exists():
             return f"process {pid} has ended"
         if failure := self._recorders.failure():
-            return f"failure: {failure}"
+            return f"{_FAILURE}{failure}"
         return None
 
     def _wait(self, seconds: float) -> Iterator[_Occasion]:
@@ -272,9 +285,11 @@ class _Watch:
         ready = wait(fds, None if pressure is None else pressure.fd, seconds)
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         if self._signals.take():
-            yield _Occasion(now_ns, "SIGUSR1")
+            yield _Occasion(now_ns, _ASKED)
         for one in slow.read() if slow is not None else ():
-            if self._is_suspend(one):
+            if self._recorders.ring is not None and one.end_ns < self._recorders.ring.began_ns:
+                self._counts.skip("while the capture before it was copied")
+            elif self._is_suspend(one):
                 self._counts.skip("the machine was suspended meanwhile")
             else:
                 yield _Occasion(one.end_ns, one.text, one)
@@ -304,10 +319,14 @@ class _Watch:
         if (now := time.monotonic()) >= self._forget_at:
             self._forget_at = now + _FORGET_EVERY_S
             if self._slow is not None:
-                self._slow.forget_ended()
+                try:
+                    self._slow.forget_ended()
+                except RecordError as error:
+                    self._say(f"warning: slow syncs are no longer noticed: {error.message}")
             self._scanner.tasks.forget_ended()
 
-    def _save(self, occasion: _Occasion) -> None:
+    def _save(self, occasion: _Occasion) -> bool:
+        """Saves a capture. Returns whether it could."""
         what = f"{occasion.longest_ns // 10**6}ms" if occasion.slow else "capture"
         try:
             with contextlib.closing(
@@ -318,17 +337,18 @@ class _Watch:
                 except BaseException:
                     folder.remove()
                     raise
-        except (RecordError, OSError) as error:
-            # The next one may find room.
+        except Exception as error:
+            # The next one may find room, and is worth more than the end of the recording.
             self._counts.skip("it could not be written")
-            text = error.message if isinstance(error, RecordError) else error.strerror
-            self._say(f"warning: not captured: {text}")
-            return
+            text = getattr(error, "message", None) or getattr(error, "strerror", None)
+            self._say(f"warning: not captured: {text or f'{type(error).__name__}: {error}'}")
+            return False
         self._counts.saved += 1
         for removed in self._captures.make_room():
             self._say(
                 f"removed {removed.folder.name}, the least interesting of the captures, because they were larger than --disk"
             )
+        return True
 
     def _write(self, folder: RunFolder, occasion: _Occasion) -> None:
         arming = self._arming
@@ -356,7 +376,8 @@ class _Watch:
             "inputs": self._recorders.inputs,
         }
         said["after"] = machine.describe()
-        said["suspended_ns"] = self._suspended[-1][1] - self._suspended[0][1]
+        before = max((s for ts, s in self._suspended if ts <= known_ns), default=self._suspended[0][1])  # fmt: skip
+        said["suspended_ns"] = self._suspended[-1][1] - before
         manifest.write(folder, said)
         manifest.hand_over(folder, self._say)
         held_s = (occasion.at_ns - known_ns) / _S

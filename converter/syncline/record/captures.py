@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any
 from syncline.record import tracefs
 from syncline.record.errors import RecordError
 from syncline.recordings import MANIFEST
+from syncline.users import sudo_caller
 
 # What a manifest says of why it was captured.
 KEY = "capture"
@@ -45,7 +48,13 @@ class Captures:
                 "name another folder with -o",
             )
         try:
-            folder.mkdir(mode=0o700, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+                # Whoever has called sudo is to read the captures.
+                if (caller := sudo_caller()) is not None:
+                    os.chown(folder, caller.uid, caller.gid, follow_symlinks=False)
+            if not folder.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
         except OSError as error:
             raise RecordError(f"cannot create {folder}: {error.strerror}") from None
 

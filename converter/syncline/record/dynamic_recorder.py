@@ -338,8 +338,9 @@ class DynamicRecorder:
                         files_at = began + pause * (time.monotonic() - began)
                     if self._threads is not None:
                         self._threads.look()
+                    if self._overwrites:
+                        self._note_missed()
                 if self._overwrites:
-                    self._note_missed()
                     # All of it together.
                     wait_s = max(every_s, pause * (time.monotonic() - looked_at))
                 else:

@@ -47,7 +47,7 @@ class Guard:
 
 
 def _main(mounted: Path, pid: int, start: str) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
     if os.read(0, 1):
         return

@@ -80,6 +80,9 @@ class LogLines:
                 self._rest = rest[-_LONGEST_LINE_BYTES:]
                 texts = (line.decode(errors="replace").rstrip("\r") for line in lines)
                 found += [text for text in texts if self._pattern.search(text)]
+            # Standard input has ended, and could be read for ever.
+            if self._log == "-":
+                self._file = None
         return found
 
     def _follow(self) -> list[str]:

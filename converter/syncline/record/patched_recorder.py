@@ -55,6 +55,8 @@ class PatchedRecorder:
         self._look = threading.Thread(target=self._look_often, name="syncline-threads", daemon=True)
         self._every_s = _LOOK_RARELY_S if overwrites else _LOOK_EVERY_S
         self._forgot_at = time.monotonic()
+        # Held while threads are looked at.
+        self._looking = threading.Lock()
         self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks, overwrites=overwrites)
         try:
             _, tracepoints = probes.load()
@@ -107,7 +109,8 @@ class PatchedRecorder:
         """Forgets threads that have ended, so that memory does not grow for days."""
         if time.monotonic() - self._forgot_at > keep_s and self._threads is not None:
             self._forgot_at = time.monotonic()
-            self._threads.forget_ended()
+            with self._looking:
+                self._threads.forget_ended()
             with contextlib.suppress(RecordError):
                 self.ring.instance.trigger(_SYNC_START, f"{_BY_THREAD}:clear")
 
@@ -132,7 +135,9 @@ class PatchedRecorder:
     def _look_often(self) -> None:
         while not self._stop.wait(self._every_s):
             text = self.ring.instance.histogram(_SYNC_START)
-            if self._threads is not None:
+            with self._looking:
+                if self._threads is None:
+                    continue
                 self._threads.follow({int(tid) for tid in _THREAD.findall(text)})
                 self._threads.look()
 

@@ -103,7 +103,7 @@ class Tasks:
         """Forgets threads of processes that have ended, if there are many, so that memory does not grow for days."""
         if len(self._threads) > _FORGET_FROM:
             running = set(all_processes())
-            self._threads = {(tid, pid) for tid, pid in self._threads if pid in running}
+            self._threads = {(tid, pid) for tid, pid in {*self._threads} if pid in running}
             self._names = {pid: name for pid, name in self._names.items() if pid in running}
             self._cgroups = {pid: group for pid, group in self._cgroups.items() if pid in running}
 
@@ -122,7 +122,7 @@ class Tasks:
         with contextlib.suppress(OSError):
             pairs = [line.split() for line in (tracefs / "saved_tgids").read_text().splitlines()]
             found = {(int(tid), int(pid)) for tid, pid in pairs}
-            for pid in {pid for _, pid in found - self._threads}:
+            for pid in {pid for _, pid in found - self._threads} & {*all_processes()}:
                 self._name(pid)
             self._threads |= found
 
@@ -139,7 +139,7 @@ class Tasks:
         """Returns the process of each thread, without thread ids that several processes have used."""
         found: dict[int, int] = {}
         ambiguous = set()
-        for tid, pid in self._threads:
+        for tid, pid in {*self._threads}:
             if found.setdefault(tid, pid) != pid:
                 ambiguous.add(tid)
         return {tid: pid for tid, pid in found.items() if tid not in ambiguous}
@@ -147,12 +147,12 @@ class Tasks:
     def write(self, file: Path, comms: dict[int, str]) -> None:
         """Writes threads and processes. `comms` are thread names, by thread id."""
         # The first thread of a process has its name. The kernel's record is newer than the scan.
-        names = self._names | {pid: comms[pid] for _, pid in self._threads if pid in comms}
+        names = self._names | {pid: comms[pid] for _, pid in {*self._threads} if pid in comms}
         cgroups: dict[str, list[int]] = {}
         for pid, name in sorted(self._cgroups.items()):
             cgroups.setdefault(name, []).append(pid)
         tasks = {
-            "threads": sorted(self._threads),
+            "threads": sorted({*self._threads}),
             "processes": {str(pid): name for pid, name in sorted(names.items())},
             "cgroups": cgroups,
         }

@@ -147,10 +147,13 @@ class Recorders:
         assert self.kernel is not None
         assert self.ring is not None
         self.inputs = []
-        saved = self.kernel.save(folder, from_ns)
-        self._add_inputs(saved.counts, folder, say)
-        self._saved = folder
-        self.ring.forget_pages()
+        try:
+            saved = self.kernel.save(folder, from_ns)
+            self._add_inputs(saved.counts, folder, say)
+            self._saved = folder
+        finally:
+            # Pages that stay would be older than those of the next capture.
+            self.ring.forget_pages()
         for entry in self.inputs:
             entry["known_from_ns"] = saved.known_from_ns
         return saved.known_from_ns

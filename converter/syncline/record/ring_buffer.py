@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import re
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -35,6 +36,8 @@ _FLUSH_WITHIN_S = 2.0
 _NAMES_EVERY_S = 0.25
 # Interval at which all is written that would be lost with the recorder.
 _SECURE_EVERY_S = 2.0
+# Names of threads that are kept for days.
+_NAMES_KEPT = 50_000
 # The same where nobody may be looking for days.
 _NAMES_RARELY_S = 5.0
 _SPLICE_BYTES = 1 << 18
@@ -164,12 +167,16 @@ class RingBuffer:
         """
         self.folder = folder
         self._overwrites = overwrites
+        # Each CPU takes four files of each buffer.
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         # Held while tracing is turned off and on again.
         self._switching = threading.Lock()
         self._secured_events: list[str] = []
         self._has_state = False
         # CLOCK_BOOTTIME since which the buffers have all events, apart from those that were overwritten.
-        self._began_ns = 0
+        self.began_ns = 0
         # The same before the last `save`.
         self.began_before_ns = 0
         self.main = Buffer(tracefs, folder, buffer_kb)
@@ -218,7 +225,7 @@ class RingBuffer:
 
     def bytes_per_s(self) -> float:
         """Returns how much the CPU with most events records, of the buffer that would be full first, as if all had the size of the main one."""
-        seconds = (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._began_ns) / 1e9
+        seconds = (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self.began_ns) / 1e9
         found = 0.0
         for buffer in self.buffers:
             share = self.main.buffer_kb / buffer.buffer_kb
@@ -234,7 +241,7 @@ class RingBuffer:
     def _turn_on(self) -> None:
         for buffer in self.buffers:
             buffer.instance.write("tracing_on", "1")
-        self._began_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        self.began_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
     def save(self, folder: Path, from_ns: int) -> Saved:
         """Writes what the buffers hold, from a time on if they go back so far, and begins anew. Only if it overwrites.
@@ -246,25 +253,34 @@ class RingBuffer:
         """
         self._save_names()
         with self._switching:
-            return self._save(folder, from_ns)
+            saved = self._save(folder, from_ns)
+        self._tasks.scan_saved_tgids(self.instance.tracefs)
+        return saved
 
     def _save(self, folder: Path, from_ns: int) -> Saved:
+        # Another program may have turned tracing off, which would be a gap.
+        self._check_tracing()
         for buffer in self.buffers:
             buffer.instance.write("tracing_on", "0")
         try:
             for buffer in self.buffers:
                 buffer.drain()
-            known_from = max(from_ns, self._began_ns, *(b.complete_from() for b in self.buffers))
-            self.began_before_ns = self._began_ns
-            counts, stats = self._count()
-            for buffer in self.buffers:
-                buffer.forget()
+            known_from = max(from_ns, self.began_ns, *(b.complete_from() for b in self.buffers))
+            self.began_before_ns = self.began_ns
+            counted = [buffer.instance.stats() for buffer in self._written]
         finally:
-            self._turn_on()
+            for buffer in self.buffers:
+                with contextlib.suppress(RecordError):
+                    buffer.forget()
+            if self.failed is None:
+                self._turn_on()
         try:
+            # Events that were overwritten are no loss.
             for buffer in self.buffers:
                 for file in buffer.pages:
+                    ring_pages.clear_lost(file)
                     ring_pages.remove_before(file, known_from, self.page_bytes)
+            counts, stats = self._count(counted)
             self._write(folder, stats, counts.events)
         except OSError as error:
             raise RecordError(
@@ -320,12 +336,14 @@ class RingBuffer:
             (self.folder / name).unlink(missing_ok=True)
         return counts
 
-    def _count(self) -> tuple[Counts, dict[int, dict[str, int]]]:
-        """Returns what the kernel has counted of the copied events, and its counters of each CPU."""
+    def _count(
+        self, counted: list[dict[int, dict[str, int]]] | None = None
+    ) -> tuple[Counts, dict[int, dict[str, int]]]:
+        """Returns what the kernel has counted of the copied events, and its counters of each CPU: those of now, or `counted` before."""
         missed = self.missed + self.count_more_missed()
-        stats = self.main.instance.stats()
-        for other in self._written[1:]:
-            for cpu, numbers in other.instance.stats().items():
+        stats, *others = counted or [buffer.instance.stats() for buffer in self._written]
+        for other in others:
+            for cpu, numbers in other.items():
                 mine = stats.setdefault(cpu, {})
                 for key in _COUNTERS:
                     mine[key] = mine.get(key, 0) + numbers.get(key, 0)
@@ -410,8 +428,15 @@ class RingBuffer:
             for line in text.splitlines():
                 pid, _, comm = line.partition(" ")
                 if pid.isdigit() and comm and comm != "<...>":
+                    # The newest names are the last ones.
+                    self.comms.pop(int(pid), None)
                     self.comms[int(pid)] = comm
-        self._tasks.scan_saved_tgids(self.instance.tracefs)
+        if not self._overwrites:
+            self._tasks.scan_saved_tgids(self.instance.tracefs)
+            return
+        # The kernel's table of processes has a line for each thread that there ever was, so it is read only with a capture.
+        for tid in [*self.comms][:-_NAMES_KEPT]:
+            self.comms.pop(tid, None)
 
     def _write(self, folder: Path, stats: dict[int, dict[str, int]], recorded: list[str]) -> None:
         trace_dat.write(
@@ -510,9 +535,15 @@ class _Reader:
 
     def empty(self) -> None:
         """Removes what was copied."""
+        self._page = b""
+        if self._taken:
+            for fd in self._pipe:
+                os.close(fd)
+            self._pipe, self._taken = os.pipe(), 0
         # Another file may have its name.
+        out = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         os.close(self._out)
-        self._out = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._out = out
 
     def _write_page(self) -> None:
         while self._page:

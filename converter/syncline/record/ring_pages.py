@@ -13,6 +13,8 @@ _DELTA_BITS = 27
 # The low bits of `commit` are the length of the data.
 _LENGTH = (1 << 20) - 1
 _DATA = 16
+# Two bits of `commit`: events before the page were lost, and their number is at its end.
+_LOST = 3 << 30
 _COPY_BYTES = 1 << 20
 
 
@@ -28,6 +30,16 @@ def first_time(file: Path) -> int:
     with file.open("rb") as pages:
         head = pages.read(8)
     return struct.unpack("=Q", head)[0] if len(head) == 8 else 0
+
+
+def clear_lost(file: Path) -> None:
+    """Removes from the first page of a file that events before it were lost."""
+    with file.open("r+b") as pages:
+        head = pages.read(_DATA)
+        if len(head) == _DATA:
+            (commit,) = struct.unpack_from("=Q", head, 8)
+            pages.seek(8)
+            pages.write(struct.pack("=Q", commit & ~_LOST))
 
 
 def remove_before(file: Path, ts_ns: int, page_bytes: int) -> None:

@@ -30,6 +30,7 @@ _LINE = re.compile(r"^ *(.{1,16}?)-(\d+) +\[\d+\] \S+ +(\d+)\.(\d{6}): (.*)$")
 _SLOW = re.compile(r"\blat=(\d+)\b")
 _ENTRY, _EXIT = re.compile(r"^sys_(\w+)\("), re.compile(r"^sys_(\w+) -> ")
 _US = 1_000
+_UNKNOWN = "<...>"
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,12 @@ class SlowSyncs:
         except OSError as error:
             raise RecordError(f"no event for slow syncs: {error.strerror}") from None
         self._is_defined = True
+        self._set_histograms()
+        event = f"synthetic/{self._event}"
+        self._instance.set_filter(event, f"lat > {self._limit_ns}")
+        self._instance.write(f"events/{event}/enable", "1")
+
+    def _set_histograms(self) -> None:
         # A name that the kernel would have to escape is compared later.
         is_plain = self._comm is not None and re.fullmatch(r"[\w.:-]+", self._comm)
         condition = f' if COMM == "{self._comm}"' if is_plain else ""
@@ -110,9 +117,6 @@ class SlowSyncs:
             self._instance.trigger(entry, keys.format("_at", "") + condition)
             made = f":onmatch(syscalls.sys_enter_{call}).trace({self._event},${call}_ns,common_pid)"
             self._instance.trigger(exit_, keys.format("_ns", f"-${call}_at") + made + condition)
-        event = f"synthetic/{self._event}"
-        self._instance.set_filter(event, f"lat > {self._limit_ns}")
-        self._instance.write(f"events/{event}/enable", "1")
 
     def read(self) -> list[Slow]:
         """Returns the slow syncs since the last time."""
@@ -128,7 +132,11 @@ class SlowSyncs:
         if parts is None:
             return None
         comm, tid, text = parts[1].strip(), int(parts[2]), parts[5]
-        if self._comm is not None and comm != self._comm:
+        # The kernel remembers a limited number of names.
+        if comm == _UNKNOWN:
+            with contextlib.suppress(OSError):
+                comm = Path(f"/proc/{tid}/comm").read_text(errors="replace").rstrip("\n")
+        if self._comm is not None and comm not in (self._comm, _UNKNOWN):
             return None
         now_ns = (int(parts[3]) * 10**6 + int(parts[4])) * _US
         if self.is_in_kernel:
@@ -143,20 +151,21 @@ class SlowSyncs:
         return None
 
     def forget_ended(self) -> None:
-        """Empties the histograms when they are half full, because the kernel keeps threads that have ended.
+        """Begins the histograms anew when one is half full, because the kernel keeps threads that have ended.
 
         A sync that runs at this moment is not seen.
+
+        Raises:
+            RecordError: the kernel does not let it.
         """
         if not self.is_in_kernel:
             return
-        for call in SYNC_CALLS:
-            for end in ("enter", "exit"):
-                event = f"syscalls/sys_{end}_{call}"
-                if self._instance.histogram(event).count("hitcount:") > _SIZE // 2:
-                    for one in _histograms(self._instance, event):
-                        head, separator, condition = one.partition(" if ")
-                        with contextlib.suppress(RecordError):
-                            self._instance.trigger(event, f"{head}:clear{separator}{condition}")
+        events = [f"syscalls/sys_{end}_{call}" for call in SYNC_CALLS for end in ("enter", "exit")]
+        rows = (self._instance.histogram(event).count("hitcount:") for event in events)
+        # They cannot be cleared, since they define variables.
+        if any(count > _SIZE // 2 for count in rows):
+            _remove_histograms(self._instance)
+            self._set_histograms()
 
     def close(self) -> None:
         """Removes the instance and the event. It may be called again."""
