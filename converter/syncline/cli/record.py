@@ -178,6 +178,10 @@ def command(
     from syncline.record.session import recorded
 
     if resume:
+        if command or duration is not None or pid is not None:
+            raise Failure(
+                "--resume records nothing, so it takes no command, --for or --pid", "leave them out"
+            )
         _resume(output)
         return
     if command and pid is not None:

@@ -63,9 +63,9 @@ class Arming:
     pattern: re.Pattern[str] | None = None
     # The log whose lines are compared with the pattern.
     log: str | None = None
-    # Of two seconds, in which some task waits for I/O.
+    # The share of two seconds in which some task waits for I/O.
     pressure: float | None = None
-    # What is saved before the occasion, and after it.
+    # How many seconds before the occasion are saved, and how many after it.
     keep_s: float = 20.0
     after_s: float = 2.0
     # The recording ends after so many captures; None for no limit.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from syncline.record.errors import RecordError
-from syncline.record.tracefs import is_running, owner
+from syncline.record.tracefs import append, is_running, owner
 
 _PREFIX = "syncline_"
 _FILE = "dynamic_events"
@@ -38,7 +37,7 @@ def define(tracefs: Path, text: str) -> None:
     """
     before = _errors(tracefs)
     try:
-        _append(tracefs, text)
+        append(tracefs / _FILE, text)
     except OSError as error:
         after = _errors(tracefs)
         reason = _reason(after) if after != before else None
@@ -51,7 +50,7 @@ def remove_group(tracefs: Path, name: str) -> list[str]:
     with contextlib.suppress(OSError):
         for event in sorted({event for found, event in _defined(tracefs) if found == name}):
             try:
-                _append(tracefs, f"-:{name}/{event}")
+                append(tracefs / _FILE, f"-:{name}/{event}")
             except OSError:
                 left.append(event)
     return left
@@ -101,15 +100,6 @@ def _defined(tracefs: Path) -> list[tuple[str, str]]:
     """Returns group and name of all dynamic events."""
     text = (tracefs / _FILE).read_text(errors="replace")
     return re.findall(r"^\w+:([^/\s]+)/(\S+)", text, re.MULTILINE)
-
-
-def _append(tracefs: Path, text: str) -> None:
-    # Without O_TRUNC, which would remove everybody's events.
-    out = os.open(tracefs / _FILE, os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(out, f"{text}\n".encode())
-    finally:
-        os.close(out)
 
 
 def _errors(tracefs: Path) -> str:

@@ -17,7 +17,7 @@ _PRESSURE = Path("/proc/pressure/io")
 # The kernel compares the time in which a task waited for I/O with this time.
 _WINDOW_US = 2_000_000
 _READ_BYTES = 1 << 16
-# Of a line without an end.
+# A line without an end is cut to this, so that memory does not grow.
 _LONGEST_LINE_BYTES = 1 << 16
 _SHOWN = 120
 

@@ -1,4 +1,4 @@
-"""What is to be recorded, and whether it can be."""
+"""The request for a recording, and the checks that it can be met."""
 
 from __future__ import annotations
 

@@ -387,7 +387,9 @@ class RingBuffer:
                     with self._switching:
                         self._check_tracing()
                 if not self._overwrites and (now := time.monotonic()) >= secure_at:
-                    self._secure()
+                    # Another thread may change what is written. The next time is soon.
+                    with contextlib.suppress(RuntimeError):
+                        self._secure()
                     secure_at = now + _SECURE_EVERY_S
         except OSError as error:
             self._fail((error.strerror or str(error)).lower())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from syncline.record.errors import RecordError
 from syncline.record.sync_calls import SYNC_CALLS
-from syncline.record.tracefs import Instance, dead_instances, is_running, owner
+from syncline.record.tracefs import Instance, append, dead_instances, is_running, owner
 from syncline.recordings import Filter
 
 _NAME = "slow"
@@ -96,7 +96,7 @@ class SlowSyncs:
 
     def _compare_in_kernel(self) -> None:
         try:
-            _append(self._tracefs / _FILE, f"{self._event} u64 lat; int tid")
+            append(self._tracefs / _FILE, f"{self._event} u64 lat; int tid")
         except OSError as error:
             raise RecordError(f"no event for slow syncs: {error.strerror}") from None
         self._is_defined = True
@@ -176,7 +176,7 @@ class SlowSyncs:
         if self._is_defined:
             self._is_defined = False
             with contextlib.suppress(OSError):
-                _append(self._tracefs / _FILE, f"!{self._event}")
+                append(self._tracefs / _FILE, f"!{self._event}")
 
 
 def remove_dead(tracefs: Path) -> None:
@@ -188,7 +188,7 @@ def remove_dead(tracefs: Path) -> None:
         for name, pid, start in _DEFINED.findall((tracefs / _FILE).read_text(errors="replace")):
             if not is_running(int(pid), start):
                 with contextlib.suppress(OSError):
-                    _append(tracefs / _FILE, f"!{name}")
+                    append(tracefs / _FILE, f"!{name}")
 
 
 def _histograms(instance: Instance, event: str) -> list[str]:
@@ -220,12 +220,3 @@ def _threads(pid: int) -> set[int]:
     with contextlib.suppress(OSError):
         return {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
     return {pid}
-
-
-def _append(file: Path, text: str) -> None:
-    # Without O_TRUNC, which would remove everybody's events.
-    out = os.open(file, os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(out, f"{text}\n".encode())
-    finally:
-        os.close(out)

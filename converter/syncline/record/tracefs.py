@@ -82,6 +82,11 @@ def _write(file: Path, text: str, how: int = os.O_TRUNC) -> None:
         os.close(out)
 
 
+def append(file: Path, text: str) -> None:
+    """Appends a line to a file of definitions. Without O_APPEND, it would remove everybody's. Raises OSError."""
+    _write(file, f"{text}\n", os.O_APPEND)
+
+
 class Instance:
     """`instances/NAME` of tracefs. `remove` undoes every change."""
 

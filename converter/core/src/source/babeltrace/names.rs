@@ -8,7 +8,7 @@ use crate::source::tracepoints::Tracepoint;
 
 /// The name of an event, and what it means.
 pub(super) struct Name<'a> {
-    /// That of the kernel's tracepoint, if it is one.
+    /// The name of the kernel's tracepoint, if it is one.
     pub(super) kernels: Cow<'a, [u8]>,
     pub(super) tracepoint: Option<Tracepoint>,
     /// The event is LTTng's, whose fields have other names than the kernel's.

@@ -440,7 +440,7 @@ mod tests {
         );
         assert_eq!(found.device, Device::Name(b"vdb"));
         assert_eq!(found.took, at_device("WSM", true, 1_049_600, 4096, Some(12_000), 638_000));
-        // What is not in a queue of the scheduler has no time there.
+        // A request that was in no queue of the scheduler has no time there.
         for queue in ["0.000", "-1.000"] {
             let text = text.replace("0.012", queue);
             let found = row(&text, None).unwrap();
