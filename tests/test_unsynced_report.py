@@ -144,3 +144,36 @@ def test_sync_of_everything_is_not_trusted_after_a_sync_has_failed(
     every = "sync() = 0 <0.005000>"
     assert states(tmp_path, OPEN, WRITE, other, every) == [("/d/a", state)]
     assert states(tmp_path, OPEN, WRITE, every, other) == [("/d/a", "synced")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "states"),
+    [("RENAME_EXCHANGE", ["unknown", "unknown"]), ("RENAME_NOREPLACE", ["removed", "unsynced"])],
+)
+def test_files_that_were_exchanged_are_not_taken_for_renamed(
+    flags: str, states: list[str], tmp_path: Path
+) -> None:
+    """After the exchange, /d/b has the unsynced bytes, and /d/a those that were synced."""
+    log = tmp_path / "a.strace"
+    lines = [
+        'openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT, 0666) = 3</d/a> <0.000100>',
+        'write(3</d/a>, "x"..., 10) = 10 <0.000100>',
+        'openat(AT_FDCWD, "/d/b", O_WRONLY|O_CREAT, 0666) = 4</d/b> <0.000100>',
+        'write(4</d/b>, "x"..., 20) = 20 <0.000100>',
+        "fsync(4</d/b>) = 0 <0.000100>",
+        f'renameat2(AT_FDCWD, "/d/a", AT_FDCWD, "/d/b", {flags}) = 0 <0.000100>',
+    ]
+    log.write_text("".join(f"7 100.0{n}0000 {line}\n" for n, line in enumerate(lines)))
+    assert sorted(now for _, now, _ in rows(log)) == states
+
+
+def test_an_unfinished_change_has_no_time_at_risk(tmp_path: Path) -> None:
+    """A sync that began while a write went on need not cover it, although it began after the write."""
+    log = tmp_path / "a.strace"
+    log.write_text(
+        '7 100.000000 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT, 0666) = 3</d/a> <0.000100>\n'
+        '7 100.100000 write(3</d/a>, "x"..., 10 <unfinished ...>\n'
+        "8 100.200000 fsync(3</d/a>) = 0 <0.001000>\n"
+    )
+    (row,) = json.loads(ok("report", log, "unsynced", "--format", "json"))["rows"]
+    assert (row["state"], row["risk_ns"]) == ("unsynced", None)

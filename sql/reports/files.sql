@@ -35,8 +35,8 @@
 --                            or the first of several in alphabetical order.
 --                            Null outside of containers and if unknown.
 WITH
-  -- The threads that synced each file. Runs give the same number to different
-  -- threads, so `run` belongs to it.
+  -- The threads that synced each file. A thread is a run, a tid and a pid: runs
+  -- give the same numbers to different threads.
   file_thread AS (
     SELECT DISTINCT file_name!(sync) AS file, run, tid, pid
     FROM syncline_sync_call AS sync

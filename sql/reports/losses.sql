@@ -22,6 +22,7 @@ SELECT
   first_ts_ns, last_ts_ns,
   loss.run AS run
 FROM syncline_loss AS loss
+-- The first event of each run.
 LEFT JOIN (
   SELECT run AS of_run, CAST(NULLIF(value, '') AS BIGINT) AS ts_ns
   FROM syncline_meta

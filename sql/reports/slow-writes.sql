@@ -26,33 +26,27 @@
 --                     Only throttling has it.
 --   of_comm    text   Thread whose work it waited for: the holder of the lock,
 --                     or one whose sync was in flight for the page cache or
---                     had the commit made. Null if none is known.
+--                     started the commit. Null if none is known.
 --   in_sync    count  Waits during a sync of that thread. Null if it is not
 --                     known.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The syncs that waited for each commit, in the order of their waits. The
-  -- first one, at place 1, is taken for the one that had the commit made.
+  -- Each commit that a sync started, with the commit's times and the thread of
+  -- the sync. One of the timer, or for space, is nobody's work.
   committer AS (
     SELECT
       journal.run AS run,
       journal.dev AS dev,
       journal.ts_ns AS ts_ns,
       journal.dur_ns AS dur_ns,
-      sync.comm AS comm,
-      ROW_NUMBER() OVER (
-        PARTITION BY journal.run, journal.commit_id
-        ORDER BY wait.ts_ns, sync.sync_id
-      ) AS place
+      sync.comm AS comm
     FROM syncline_journal AS journal
-    JOIN syncline_wait AS wait
-      ON wait.run = journal.run
-      AND wait.commit_id = journal.commit_id
     JOIN syncline_sync AS sync
-      ON sync.run = wait.run
-      AND sync.sync_id = wait.sync_id
+      ON sync.run = journal.run
+      AND sync.sync_id = journal.sync_id
   ),
   -- The instant at which each wait begins: what is in flight then is its cause.
+  -- `tid` is the holder of the lock, by which its syncs are found.
   wait_begin AS (
     SELECT run, wait_id, wait, dev, ino, holder_tid AS tid, ts_ns, 1 AS dur_ns
     FROM syncline_write_wait
@@ -64,7 +58,7 @@ WITH
     FROM syncline_write_wait
     WHERE wait = 'inode lock' AND holder_tid IS NOT NULL
     UNION ALL
-    -- and 1 if that thread was in a sync (its name is in the row above),
+    -- and a row with `in_sync` 1 if it was in a sync (the one above names it),
     SELECT run, wait_id, NULL, 1
     FROM overlaps!(
       (SELECT * FROM wait_begin WHERE wait = 'inode lock'),
@@ -84,7 +78,7 @@ WITH
       (run, dev, ino)
     )
     UNION ALL
-    -- or a sync that had the commit made.
+    -- or the sync that started the commit in flight.
     SELECT run, wait_id, comm, 1
     FROM overlaps!(
       (
@@ -92,30 +86,30 @@ WITH
         FROM wait_begin
         WHERE wait IN ('journal handle', 'journal buffer')
       ),
-      (SELECT * FROM committer WHERE place = 1),
+      committer,
       (wait_id),
       (comm),
       (run, dev)
     )
   ),
-  -- One cause for each wait, although several syncs may be in flight.
-  caused AS (
+  -- One cause for each wait: of several syncs in flight, the first by name.
+  one_cause AS (
     SELECT run, wait_id, MIN(comm) AS of_comm, MAX(in_sync) AS in_sync
     FROM cause
     GROUP BY run, wait_id
   ),
-  -- The waits, each with its cause and a name for its file. A path may have
-  -- several inodes, those of a file that was renamed, or rotated.
+  -- All waits, each with its cause if one is known, and a name for its file.
+  -- Inodes that have one path, as those of a rotated file, are one file.
   caused_wait AS (
     SELECT
       write_wait.*,
       COALESCE(path, 'inode ' || CAST(ino AS TEXT)) AS file,
-      caused.of_comm AS of_comm,
-      caused.in_sync AS in_sync
+      one_cause.of_comm AS of_comm,
+      one_cause.in_sync AS in_sync
     FROM syncline_write_wait AS write_wait
-    LEFT JOIN caused
-      ON caused.run = write_wait.run
-      AND caused.wait_id = write_wait.wait_id
+    LEFT JOIN one_cause
+      ON one_cause.run = write_wait.run
+      AND one_cause.wait_id = write_wait.wait_id
   ),
   -- The waits of each row of the report, from the shortest to the longest, for
   -- the median and the longest one.

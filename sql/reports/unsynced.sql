@@ -15,10 +15,12 @@
 --   failed    A sync of it failed after the last change. Whatever a later sync
 --             returns, the data may be lost: the kernel reports an error once.
 --   removed   The file had no name any more at the end.
---   unknown   The recording does not say: events were lost, the file or its
---             folder has no name, the file is mapped, it was renamed more than
---             four times or with its folder, or a sync is of a file system or
---             of a file without a name.
+--   unknown   The recording does not say. Events were lost, the file or its
+--             folder has no name, the file is mapped, or it was renamed more
+--             than four times, with its folder, or in exchange for another.
+--             Or nobody can tell whether a sync covers it, because that was of
+--             a file system or of a file without a name, or was a sync() after
+--             a sync that failed.
 --
 -- Narrow: path state writes written_bytes unsynced_bytes syncs comm
 --
@@ -35,37 +37,41 @@
 --   share           share  unsynced_bytes / those of all files.
 --   syncs           count  Syncs of the file that returned without an error.
 --                          Null for files without a name.
---   risk_ns         ns     From the end of the last change until it was synced,
---                          or written back without a sync, as far as the
---                          recording shows. Null if neither happened.
+--   risk_ns         ns     From the end of the last change that needs a sync
+--                          until it was synced, or written back without a sync,
+--                          as far as the recording shows. Null if neither
+--                          happened, and if that change has no known end.
 --   comm            text   Thread that changed it last.
 --   at_ns           time   When the last change began.
 --   run             text   Name of the run, if the input holds several.
 WITH
-  -- Each call on a file, numbered (`seq`) in one order of all threads.
+  -- The keys of all operations on files and of the syncs, each with a number
+  -- (`seq`) in one order of all threads.
   call_order AS MATERIALIZED (SELECT * FROM file_order!()),
   -- Each name with a number, because joins on texts are slow.
   known_path AS MATERIALIZED (SELECT * FROM known_paths!()),
   -- Those that may need a sync, so no pipes and nothing below /proc.
   file_path AS (SELECT * FROM known_path WHERE is_file = 1),
-  -- A step is an operation on a file, or a sync. From here to `file_name`,
-  -- `path` is a number of known_path (`path_id`); from `state` on, the text.
+  -- A step is an operation on a file that did not fail, or a sync of a whole
+  -- file or more, failed or not. From here to `file_name`, `path` is a number
+  -- of known_path (`path_id`); from `file_state` on, the text.
   step AS MATERIALIZED (SELECT * FROM numbered_steps!(call_order, known_path)),
-  -- Each name that a step uses, of files only. `name_id` is one life of a name:
-  -- a rename, a link or a removal begins a new one.
+  -- A row for each name of a step, of files only. `is_to` is 1 for a new name,
+  -- `is_change` if the step gives or takes the name. `name_id` is one life of
+  -- a name: a rename, a link or a removal begins a new one.
   name AS MATERIALIZED (
     SELECT *
     FROM file_names!(step)
     WHERE path IN (SELECT path_id FROM file_path)
   ),
-  -- For each name that a rename or a link gave: the name that the file had one
-  -- rename back, up to two back, and up to four back. That one stands for the
-  -- file: `file_id` is the `name_id` of its oldest name that is found so.
+  -- For each name that a rename or a link gave, as `file_id`, the `name_id` of
+  -- an earlier name of the file: one rename back, up to two, and up to four.
+  -- The last stands for the file.
   one_back AS (SELECT * FROM renamed_names!(name)),
   two_back AS (SELECT * FROM earlier_names!(one_back)),
   four_back AS (SELECT * FROM earlier_names!(two_back)),
-  -- The steps of each file, by each of its names: a rename has one row for the
-  -- old name and one for the new. `is_taken` is 1 if the step takes the name
+  -- The steps of each file, one row each, but a rename or a link has two: for
+  -- the old name and for the new. `is_taken` is 1 if the step takes the name
   -- from the file, as a rename or a removal does, and a link does not.
   step_of_file AS MATERIALIZED (
     SELECT
@@ -80,8 +86,8 @@ WITH
     JOIN name ON name.seq = step.seq
     LEFT JOIN four_back ON four_back.name_id = name.name_id
   ),
-  -- Files whose identity is not sure: the two names of one step lead back to
-  -- different files, as after more than four renames.
+  -- Files whose identity is not sure: after more than four renames, the two
+  -- names of the last one lead back to different files.
   doubtful_file AS (
     SELECT one.run AS run, one.file_id AS file_id
     FROM step_of_file AS one
@@ -90,13 +96,25 @@ WITH
       AND other.file_id <> one.file_id
     GROUP BY one.run, one.file_id
   ),
-  -- Syncs of which it is not known whether they covered a file.
+  -- Names whose files were exchanged, which a step takes for a plain rename.
+  exchange AS (
+    SELECT run, path, to_path
+    FROM syncline_file_op
+    WHERE flags LIKE '%RENAME_EXCHANGE%' AND COALESCE(ret, 0) >= 0
+  ),
+  exchanged_name AS (
+    SELECT run, path FROM exchange
+    UNION
+    SELECT run, to_path FROM exchange
+  ),
+  -- Syncs of which it is not known whether they covered a file: of a file
+  -- system, of a file without a name, and sync() after the kernel refused one.
   doubtful_sync AS (SELECT * FROM doubtful_syncs!(step)),
   last_doubt AS (
     SELECT run, MAX(ts_ns) AS ts_ns FROM doubtful_sync GROUP BY run
   ),
   -- Syncs without an error, a row for each file that they cover. sync() covers
-  -- every file.
+  -- every file, unless it is doubtful.
   covering_sync AS (
     SELECT run, file_id, ts_ns, end_ns
     FROM step_of_file
@@ -117,9 +135,10 @@ WITH
     FROM covering_sync
     GROUP BY run, file_id
   ),
-  -- One row a file: its changes and its syncs. `dirty_ns` is when the last one
-  -- ended that needs a sync; one that is durable when it returns needs none.
-  -- `is_unfinished` is 1 if a change that needs one had not ended.
+  -- One row a file: its changes and its syncs. `dirty_ns` is the end of its
+  -- last change that needs a sync, or its begin if no end is known; one that is
+  -- durable when it returns needs none. `is_unfinished` is 1 if one has no
+  -- known end. `synced_ns` is when the last sync began that covers the file.
   file_total AS MATERIALIZED (
     SELECT
       of!(step_of_file, (run, file_id)),
@@ -154,36 +173,9 @@ WITH
       AND last_sync.file_id = step_of_file.file_id
     GROUP BY step_of_file.run, step_of_file.file_id
   ),
-  -- The last use of each name by each file, as a number that grows with time
-  -- and, in one step, from the old name to the new. The last digit: `is_taken`.
-  name_use AS (
-    SELECT run, file_id, path, MAX((2 * seq + is_to) * 10 + is_taken) AS number
-    FROM step_of_file
-    GROUP BY run, file_id, path
-  ),
-  -- The same, and whether the file has lost the name: that use took it away, or
-  -- another file used it later.
-  name_state AS (
-    SELECT
-      *,
-      CASE
-        WHEN number % 10 = 0
-        AND number = MAX(number) OVER (PARTITION BY run, path) THEN 0
-        ELSE 1
-      END AS is_gone
-    FROM name_use
-  ),
   -- The names of each file, those that it still has first.
-  file_name AS MATERIALIZED (
-    SELECT
-      run, file_id, path, is_gone,
-      ROW_NUMBER() OVER (
-        PARTITION BY run, file_id
-        ORDER BY is_gone, number DESC
-      ) AS place
-    FROM name_state
-  ),
-  -- Folders that were renamed: the names below them changed too.
+  file_name AS MATERIALIZED (SELECT * FROM names_of_files!(step_of_file)),
+  -- The old names of renamed folders: the names below them changed too.
   moved_folder AS (
     SELECT run, path || '/' AS beginning
     FROM renamed_folders!(step, known_path)
@@ -192,13 +184,16 @@ WITH
     SELECT DISTINCT run FROM syncline_loss WHERE severity = 'loss' AND count > 0
   ),
   -- Each changed file and its state: the first rule that applies counts.
-  state AS MATERIALIZED (
+  file_state AS MATERIALIZED (
     SELECT
       file_total.*,
       file_path.path AS path,
       CASE
-        -- If the name is not sure, neither is that the file is gone.
-        WHEN doubtful_file.run IS NOT NULL THEN 'unknown'
+        -- If its names are not sure, the file may still have one.
+        WHEN doubtful_file.run IS NOT NULL
+        OR (file_total.run, file_path.path) IN (
+          SELECT run, path FROM exchanged_name
+        ) THEN 'unknown'
         WHEN file_name.is_gone = 1 THEN 'removed'
         -- A name without its folder, or whose folder moved, may be another's.
         WHEN lossy_run.run IS NOT NULL
@@ -233,54 +228,61 @@ WITH
     LEFT JOIN lossy_run ON lossy_run.run = file_total.run
     WHERE file_total.writes > 0
   ),
-  -- When the first sync after the last change ended.
+  -- The earliest end of a sync that began at `dirty_ns` or later.
   first_sync AS MATERIALIZED (
-    SELECT state.run, state.file_id, MIN(covering_sync.end_ns) AS end_ns
-    FROM state
+    SELECT
+      file_state.run, file_state.file_id,
+      MIN(covering_sync.end_ns) AS end_ns
+    FROM file_state
     JOIN covering_sync
-      ON covering_sync.run = state.run
-      AND covering_sync.file_id = state.file_id
-    WHERE covering_sync.ts_ns >= state.dirty_ns
-    GROUP BY state.run, state.file_id
+      ON covering_sync.run = file_state.run
+      AND covering_sync.file_id = file_state.file_id
+    WHERE covering_sync.ts_ns >= file_state.dirty_ns
+    GROUP BY file_state.run, file_state.file_id
   ),
-  -- When the kernel's last write of the file on its own, after that change,
-  -- ended.
+  -- The end of the last background bio that wrote the file, of those that began
+  -- at `dirty_ns` or later.
   written_back AS (
-    SELECT state.run, state.file_id, MAX(bio.ts_ns + bio.dur_ns) AS end_ns
-    FROM state
-    JOIN syncline_bio AS bio ON bio.run = state.run AND bio.path = state.path
+    SELECT
+      file_state.run, file_state.file_id,
+      MAX(bio.ts_ns + bio.dur_ns) AS end_ns
+    FROM file_state
+    JOIN syncline_bio AS bio
+      ON bio.run = file_state.run
+      AND bio.path = file_state.path
     WHERE
       bio.direction = 'write'
       AND bio.origin = 'background'
       AND COALESCE(bio.error, 0) >= 0
-      AND bio.ts_ns >= state.dirty_ns
-    GROUP BY state.run, state.file_id
+      AND bio.ts_ns >= file_state.dirty_ns
+    GROUP BY file_state.run, file_state.file_id
   ),
-  -- The changed files that have a name. What is at risk, and for how
-  -- long, is known only in the states synced and unsynced.
+  -- Each row of `file_state`, with what is at risk and for how long: both are
+  -- known only in the states synced and unsynced.
   named_file AS (
     SELECT
-      state.*,
+      file_state.*,
       CASE
-        WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(
+        WHEN file_state.state IN ('synced', 'unsynced') THEN COALESCE(
           after_sync_bytes, 0
         )
       END AS unsynced_bytes,
       CASE
-        WHEN state.state IN ('synced', 'unsynced') THEN COALESCE(
+        WHEN file_state.state IN ('synced', 'unsynced')
+        AND file_state.is_unfinished = 0 THEN COALESCE(
           first_sync.end_ns, written_back.end_ns
         )
-        - state.dirty_ns
+        - file_state.dirty_ns
       END AS risk_ns
-    FROM state
+    FROM file_state
     LEFT JOIN first_sync
-      ON first_sync.run = state.run
-      AND first_sync.file_id = state.file_id
+      ON first_sync.run = file_state.run
+      AND first_sync.file_id = file_state.file_id
     LEFT JOIN written_back
-      ON written_back.run = state.run
-      AND written_back.file_id = state.file_id
+      ON written_back.run = file_state.run
+      AND written_back.file_id = file_state.file_id
   ),
-  -- Files without a name are one row.
+  -- Those, and one row a run for all files without a name.
   changed_file AS MATERIALIZED (
     SELECT
       run, path, state, writes, written_bytes, unsynced_bytes, syncs, risk_ns,
