@@ -516,6 +516,106 @@ def test_a_failed_background_write_is_lost_until_it_is_repeated(
     assert verdicts(made(tmp_path, fill)) == want
 
 
+def test_reads_are_no_data_that_a_sync_has_to_flush(tmp_path: Path) -> None:
+    def fill(run: sqltools.Run) -> None:
+        read = {"direction": "read", "sector": 800}
+        bio(run, T, 20, "R", ino=5, **read)
+        # A read that fails loses nothing, and one that succeeds writes nothing again.
+        bio(run, T, 20, "R", ino=6, error=-5, **read)
+        bio(run, T, 20, "W", ino=7, error=-5, sector=1600)
+        bio(run, T + 50, 20, "R", ino=7, direction="read", sector=1600)
+        for ino in (5, 6, 7):
+            run.add(T + 100 * ino, 50, dev="8,0", ino=ino, journal_ns=0, flush_ns=0)
+
+    assert verdicts(made(tmp_path, fill)) == {"no data": 2, "lost before": 1}
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(0, "flush"), (-5, "no flush")])
+def test_a_flush_that_failed_covers_nothing(error: int, verdict: str, tmp_path: Path) -> None:
+    def fill(run: sqltools.Run) -> None:
+        bio(run, T, 20, "W", ino=5)
+        bio(run, T + 50, 20, "FF", direction="flush", error=error)
+        run.add(T + 100, 50, op="fsync", dev="8,0", ino=5, journal_ns=0, flush_ns=0)
+
+    assert verdicts(made(tmp_path, fill)) == {verdict: 1}
+
+
+def test_reads_of_metadata_are_no_sign_of_a_journal(tmp_path: Path) -> None:
+    def fill(run: sqltools.Run) -> None:
+        bio(run, T, 20, "RSM", direction="read")
+        sync = run.add(T + 100, 50, bios=1, bytes=4096, dev="8,0", ino=5, journal_ns=20, flush_ns=0)
+        bio(run, T + 110, 10, "WS", sync_id=sync["sync_id"])
+        run.wait.append({"sync_id": sync["sync_id"], "number": 1, "wait": "commit wait", "ts_ns": T + 125, "dur_ns": 20})  # fmt: skip
+
+    assert verdicts(made(tmp_path, fill)) == {"unknown": 1}
+
+
+def test_a_later_part_of_sync_on_a_pseudo_file_system_has_no_data(tmp_path: Path) -> None:
+    def fill(run: sqltools.Run) -> None:
+        call = run.add(T, 50, op="sync", dev="8,0", ino=None, path=None)
+        part = {"op": None, "dev": "0,25", "fs": "tmpfs", "ino": None, "path": None, "start_ns": T}
+        run.add(T + 50, 10, **part, call_sync_id=call["sync_id"])
+
+    assert verdicts(made(tmp_path, fill))["no data"] == 1
+
+
+@pytest.mark.parametrize(
+    ("of_force", "kinds"), [("8,16", {"commit", "log force"}), ("8,0", {"commit"})]
+)
+def test_a_commit_without_a_device_hides_log_forces_of_its_own_journal_only(
+    of_force: str, kinds: set[str], tmp_path: Path
+) -> None:
+    """The commit is of the file system whose sync waited for it."""
+
+    def fill(run: sqltools.Run) -> None:
+        for number, dev in enumerate(("8,0", of_force), 1):
+            sync = run.add(T + 100 * number, 90, dev=dev, ino=5, journal_ns=50, flush_ns=0)
+            wait = {
+                "wait": "commit wait",
+                "ts_ns": T + 100 * number,
+                "dur_ns": 50,
+                "confidence": "exact",
+            }
+            run.wait.append(
+                {"sync_id": sync["sync_id"], "number": 1, "transaction_id": number, **wait}
+            )
+        run.wait[0]["commit_id"] = 1
+        run.journal.append(
+            {"commit_id": 1, "kind": "commit", "dev": None, "ts_ns": T + 100, "dur_ns": 50}
+        )
+
+    assert {row["kind"] for row in made(tmp_path, fill)["journal"]} == kinds
+
+
+def test_a_fast_commit_of_an_unknown_sync_has_an_unknown_number_of_them(tmp_path: Path) -> None:
+    def fill(run: sqltools.Run) -> None:
+        sync = run.add(T, 90, dev="8,0", ino=5, journal_ns=50, flush_ns=0)
+        for number, sync_id in enumerate((sync["sync_id"], None), 1):
+            fast = {"kind": "fast commit", "dev": "8,0", "ts_ns": T + number, "dur_ns": 50}
+            run.journal.append({"commit_id": number, "sync_id": sync_id, **fast})
+            run.journal[-1]["started_by"] = None if sync_id is None else "sync"
+
+    found = {row["started_by"]: row["syncs"] for row in made(tmp_path, fill)["journal"]}
+    assert found == {"sync": 1, "unknown": None}
+
+
+@pytest.mark.parametrize(
+    ("op", "ino", "kind"), [("fsync", 5, "other file"), ("syncfs", None, "own file")]
+)
+def test_every_file_of_a_commit_is_that_of_syncfs(
+    op: str, ino: int | None, kind: str, tmp_path: Path
+) -> None:
+    run = sqltools.Run()
+    sync = run.add(T, 90, op=op, dev="8,0", ino=ino, journal_ns=50, flush_ns=0)
+    run.wait.append({"sync_id": sync["sync_id"], "number": 1, "wait": "commit wait", "ts_ns": T + 20, "dur_ns": 50, "commit_id": 1})  # fmt: skip
+    run.journal.append({"commit_id": 1, "kind": "commit", "dev": "8,0", "ts_ns": T + 20, "dur_ns": 50})  # fmt: skip
+    bio(run, T + 30, 10, "WS", commit_id=1, ino=42)
+    bio(run, T + 41, 10, "WSM", commit_id=1)
+    with opened(str(sqltools.write_parquet(run, tmp_path / "run")), Reading()) as engine:
+        found = {row["kind"]: row["bios"] for row in run_report(engine, "whose-data").as_dicts()}
+    assert found == {kind: 1, "journal": 1}
+
+
 @pytest.mark.parametrize(
     "name", ["dynamic-events/f2fs.txt.gz", "dynamic-events/btrfs.txt.gz", "tracecmd/small4.dat"]
 )

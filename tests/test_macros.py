@@ -908,7 +908,11 @@ def test_waits_for_bios(tmp_path: Path) -> None:
 
 
 def test_flushes(tmp_path: Path) -> None:
-    bios = table(("r", "A", 5, 9, True), ("r", "A", 6, 9, False), columns="run dev ts_ns end_ns has_flush")  # fmt: skip
+    # The last one failed, so it made nothing durable.
+    bios = table(
+        ("r", "A", 5, 9, None, True), ("r", "A", 6, 9, 0, False), ("r", "A", 7, 9, -5, True),
+        columns="run dev ts_ns end_ns error has_flush",
+    )  # fmt: skip
     waits = table(("r", 1, "flush", 20, 4), ("r", 1, "log", 30, 4), columns="run sync_id wait ts_ns dur_ns")  # fmt: skip
     sql = (
         f"WITH syncline_wait AS {waits}, syncline_sync AS (SELECT 'r' AS run, 1 AS sync_id, 'P' AS dev)"
@@ -920,8 +924,8 @@ def test_flushes(tmp_path: Path) -> None:
 def test_latest_flush(tmp_path: Path) -> None:
     # Flushes of the device A begin at 5 and at 6, and the later one ends first. One of B begins before the sync and ends after it.
     bios = table(
-        ("r", "A", 5, 9, True), ("r", "A", 6, 8, True), ("r", "A", 7, 8, False), ("r", "B", 8, 12, True), ("s", "C", 1, 2, True),
-        columns="run dev ts_ns end_ns has_flush",
+        ("r", "A", 5, 9, 0, True), ("r", "A", 6, 8, 0, True), ("r", "A", 7, 8, 0, False), ("r", "B", 8, 12, 0, True),
+        ("s", "C", 1, 2, 0, True), columns="run dev ts_ns end_ns error has_flush",
     )  # fmt: skip
     waits = table(("r", 2, "flush", 20, 4), ("r", 2, "log", 25, 4), columns="run sync_id wait ts_ns dur_ns")  # fmt: skip
     data = table(

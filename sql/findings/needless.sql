@@ -122,7 +122,7 @@ WITH
         COALESCE(dev, '') || ' ' || CAST(ino AS TEXT),
         COALESCE(ts_ns + dur_ns, ts_ns)
       FROM syncline_bio
-      WHERE error < 0 AND ino IS NOT NULL
+      WHERE error < 0 AND ino IS NOT NULL AND direction <> 'read'
     ) AS one
     WHERE file IS NOT NULL
     GROUP BY run, dev, file

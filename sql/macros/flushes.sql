@@ -1,5 +1,5 @@
 -- The flushes of devices, before a bio or of their own, and those of file
--- systems, for which the thread of a sync waits.
+-- systems, for which the thread of a sync waits. One that failed is none.
 --
 -- Result: a row a flush, with
 --   run
@@ -11,7 +11,7 @@
 --
 -- Example: SELECT place, COUNT(*) FROM flushes!(bio) GROUP BY place
 CREATE PERFETTO MACRO flushes(
-  -- Table of bios with `run`, `dev`, `ts_ns`, `end_ns` and `has_flush`.
+  -- Table of bios with `run`, `dev`, `ts_ns`, `end_ns`, `error`, `has_flush`.
   bios TableOrSubquery
 )
 RETURNS TableOrSubquery
@@ -24,7 +24,7 @@ AS
     end_ns AS at_ns,
     ts_ns AS value_ns
   FROM $bios
-  WHERE has_flush
+  WHERE has_flush AND COALESCE(error, 0) >= 0
   UNION ALL
   SELECT wait.run, 'file system', sync.dev, wait.ts_ns + wait.dur_ns, wait.ts_ns
   FROM syncline_wait AS wait

@@ -31,6 +31,7 @@ AS
         ON _bio.run = _lost.run
         AND _bio.dev = _lost.dev
         AND _bio.ts_ns >= _lost.end_ns
+        AND _bio.has_data
         AND _bio.error = 0
       WHERE
         (_bio.sector <= _lost.sector

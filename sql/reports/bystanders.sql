@@ -81,10 +81,12 @@ WITH
     FROM syncline_sync
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL AND bios IS NOT NULL
   ),
+  -- All bios whose device and end are known.
   bio AS (
     SELECT
       *,
-      -- What a bio of a commit holds: 0 is the journal, else data of one file.
+      -- What a bio of a commit holds: 0 is the journal, else data of the file
+      -- of this inode. Null if that is not known.
       CASE WHEN writes_journal!(bio) = 1 THEN 0 ELSE ino END AS data_ino
     FROM bio_times!() AS bio
   ),
@@ -119,8 +121,8 @@ WITH
   commit_bio AS (
     SELECT
       *,
-      -- 1 for data of another file. A sync of a whole file system has no inode,
-      -- so every file is its own.
+      -- 1 for data of another file than that of the request, `ino`. A sync of a
+      -- whole file system has no inode, so every file is its own.
       CASE
         WHEN data_ino IN (0, COALESCE(ino, data_ino)) THEN 0
         WHEN data_ino IS NOT NULL THEN 1
@@ -152,9 +154,10 @@ WITH
     FROM own_device
     JOIN redirected USING (run, dev)
   ),
-  -- The waits of each request. A bio of somebody else is ahead if it was issued
-  -- before `before_ns`. `dev` and `place` are of the bio that the request waits
-  -- for, and null where that bio is not known, as for a flush.
+  -- The waits of each request: each phase of its own bios, and each bio of its
+  -- commits. A bio of somebody else is ahead if it was issued before
+  -- `before_ns`. `dev` and `place` are of the bio that the request waits for,
+  -- and null where that bio is not known, as for a flush.
   own_wait AS (
     SELECT run, sync_id, 'itself' AS kind, ts_ns, dur_ns, before_ns, dev, place
     FROM waits_for_bios!(slow, bio)
@@ -189,15 +192,16 @@ WITH
     LEFT JOIN commit_bio USING (run, sync_id, bio_id)
     WHERE own_bio.bio_id IS NULL AND commit_bio.bio_id IS NULL
   ),
-  -- A row for each bio that was ahead, and whose it is. A missing group is
-  -- found by the name `owner`, which is null if the bio should have no group.
+  -- A row for each bio that was ahead, and whose it is. By the name `owner`,
+  -- bystander_bio infers a missing group. It is null if the bio should have
+  -- none. `path` is the file of its request, `file` the one that the bio wrote.
   ahead_bio AS (
     SELECT
-      of!(ahead, (run, bio_id)),
+      of!(once, (run, bio_id)),
       CASE
         WHEN bio.sync_id IS NOT NULL THEN 'sync'
         WHEN bio.direction NOT IN ('write', 'flush') THEN bio.direction
-        WHEN journal.tid IS NOT NULL THEN 'journal'
+        WHEN journal_thread.tid IS NOT NULL THEN 'journal'
         ELSE 'background'
       END AS kind,
       of!(bio, (comm, process)),
@@ -205,7 +209,7 @@ WITH
         WHEN bio.sync_id IS NOT NULL THEN COALESCE(bio.process, bio.comm, '')
         -- A journal commits for all groups.
         WHEN bio.direction IN ('write', 'flush')
-        AND journal.tid IS NOT NULL THEN NULL
+        AND journal_thread.tid IS NOT NULL THEN NULL
         -- A flusher thread works for the groups of the writers, and has another
         -- one itself.
         WHEN bio.writers IS NOT NULL THEN bio.writers
@@ -221,11 +225,11 @@ WITH
       CASE WHEN bio.sync_id IS NULL THEN bio.writers END AS writers,
       sync.path AS path,
       bio.path AS file
-    FROM (SELECT DISTINCT run, bio_id FROM ahead) AS ahead
+    FROM (SELECT DISTINCT run, bio_id FROM ahead) AS once
     JOIN bio USING (run, bio_id)
     LEFT JOIN (
       SELECT DISTINCT run, tid FROM syncline_journal WHERE kind = 'commit'
-    ) AS journal USING (run, tid)
+    ) AS journal_thread USING (run, tid)
     LEFT JOIN syncline_sync AS sync USING (run, sync_id)
   ),
   -- The same, with a missing group inferred from others of the same name.
@@ -234,14 +238,14 @@ WITH
       of!(ahead_bio, (run, bio_id, kind, comm, process)),
       CASE
         WHEN ahead_bio.owner IS NOT NULL THEN COALESCE(
-          ahead_bio.cgroup, alone.cgroup
+          ahead_bio.cgroup, only_group.cgroup
         )
       END AS cgroup,
       of!(ahead_bio, (writers, path, file))
     FROM ahead_bio
-    LEFT JOIN only_groups!() AS alone
-      ON alone.run = ahead_bio.run
-      AND alone.process = ahead_bio.owner
+    LEFT JOIN only_groups!() AS only_group
+      ON only_group.run = ahead_bio.run
+      AND only_group.process = ahead_bio.owner
   ),
   -- When each bystander was ahead, and when requests waited for their own bios
   -- and for those of their commits.
@@ -257,8 +261,9 @@ WITH
     SELECT run, sync_id, kind, NULL, NULL, NULL, NULL, NULL, ts_ns, dur_ns
     FROM own_wait
   ),
-  -- How long each bystander delayed each request: an instant counts once. The
-  -- request that it delayed the longest has number 1.
+  -- How long each request was delayed by each bystander, or waited for its own
+  -- bios or its commits: an instant counts once. In each row of the result, the
+  -- request with the longest such time has number 1.
   ranked AS (
     SELECT
       *,
@@ -282,8 +287,9 @@ WITH
     FROM ranked
     GROUP BY run, kind, comm, process, cgroup, writers, path
   ),
-  -- The bios of each row of the result, each once. Data that any of the slowest
-  -- requests synced are not of others, so MIN counts them as 0.
+  -- The bios of each row of the result, each once. If several requests waited
+  -- for a bio of a commit, MIN takes it as of others only if it is for all of
+  -- them.
   each_bio AS (
     SELECT *, CAST(NULL AS BIGINT) AS of_others FROM bystander_bio
     UNION ALL
@@ -308,6 +314,7 @@ WITH
       COUNT(*) AS bios,
       COUNT(DISTINCT bio.tid) AS threads,
       SUM(bio.bytes) AS bytes,
+      -- Bios of which nothing says whether they hold data of others.
       COUNT(*) - COUNT(of_others) AS unknown,
       SUM(of_others * bio.bytes) AS others_bytes
     FROM each_bio

@@ -60,30 +60,35 @@
 --   sync_id      id     The first one.
 --   run          text   Name of the run, if the input holds several.
 WITH
-  -- What sync() wrote in vain.
+  -- Requests of sync() with a bio that failed. Their `ret` in syncline_sync
+  -- is null.
   unreported AS (SELECT * FROM unreported_failures!()),
-  -- Syncs without an error whose length is known. This table and the next one
-  -- are not kept, because each reader needs other columns of them: with all
-  -- columns, 700,000 bios take 0.4 GB instead of 0.2.
+  -- Requests that returned 0, or are unreported failures, and whose length is
+  -- known. `call_op` is the call of which they are a part. This table and the
+  -- next one are not materialized, because each reader needs other columns of
+  -- them: with all columns, 700,000 bios take 0.4 GB instead of 0.2.
   successful AS NOT MATERIALIZED (
     SELECT
       sync.*,
+      COALESCE(sync.op, part.op) AS call_op,
       COALESCE(sync.start_ns, sync.ts_ns) AS begin_ns,
       sync.ts_ns + sync.dur_ns AS end_ns
     FROM syncline_sync AS sync
     LEFT JOIN unreported USING (run, sync_id)
+    LEFT JOIN parts_of_calls!() AS part USING (run, sync_id)
     WHERE
       (sync.ret = 0 OR unreported.call_sync_id IS NOT NULL)
       AND sync.dur_ns IS NOT NULL
   ),
-  -- `file_dev` and `file_ino` are of the sync's file. A bio of no sync has only
-  -- the device of the disk, which is not always that of the file system.
+  -- All bios, with what their flags say. `file_dev` and `file_ino` are the file
+  -- of their sync. A bio of no sync has its own inode and the device of the
+  -- disk, which is not always that of the file system.
   bio AS NOT MATERIALIZED (
     SELECT
       bio.*,
       bio.ts_ns + bio.dur_ns AS end_ns,
-      -- A bio that only flushes has no data that a flush must cover.
-      bio.direction <> 'flush' AS has_data,
+      -- What only flushes or reads has no data that a flush must cover.
+      bio.direction NOT IN ('flush', 'read') AS has_data,
       bio.rwbs LIKE '%WF%' AS has_fua,
       bio.rwbs LIKE 'F%' AS has_flush,
       COALESCE(sync.dev, bio.dev) AS file_dev,
@@ -91,7 +96,7 @@ WITH
     FROM syncline_bio AS bio
     LEFT JOIN syncline_sync AS sync USING (run, sync_id)
   ),
-  -- What was written of files without an error, and needs a flush.
+  -- The bios with data of a file that need a flush: no error and no FUA.
   file_data AS (
     SELECT run, file_dev AS dev, file_ino AS ino, ts_ns, end_ns
     FROM bio
@@ -101,8 +106,8 @@ WITH
       AND has_fua IS NOT TRUE
       AND COALESCE(error, 0) >= 0
   ),
-  -- When the last data of the file ended that were submitted before the sync
-  -- began, because the sync must make these durable.
+  -- For each sync, when the data of its file that were submitted before it
+  -- began were all complete, because it must make these durable.
   data_before AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
@@ -112,8 +117,8 @@ WITH
       (run, dev, ino)
     )
   ),
-  -- The same for all data that were complete when the sync ended, also its own,
-  -- because what others wrote meanwhile may have been its data too.
+  -- For each sync, the latest end of any data of its file that was not after
+  -- its own end. What others wrote meanwhile may have been its data too.
   data_until AS (
     SELECT run, sync_id, value_ns AS end_ns
     FROM latest_until!(
@@ -144,8 +149,9 @@ WITH
     WHERE sync_id IS NOT NULL AND has_data
     GROUP BY run, sync_id, dev
   ),
-  -- The data of a sync on each device. `file_end_ns` is when
-  -- data_until ends; it is of the file, so each device has the same.
+  -- The data of a sync on each of its devices. `end_ns` is when all that it
+  -- must make durable there was complete. `file_end_ns`, from data_until, is of
+  -- the file, so each device has the same. latest_flush! needs `file_system`.
   data AS (
     SELECT
       of!(successful, (run, sync_id)),
@@ -167,7 +173,9 @@ WITH
   -- The devices at which the recording has bios of a journal, which marks them
   -- as metadata. Elsewhere, the flush of a commit may be missing.
   journal_seen AS (
-    SELECT DISTINCT run, dev FROM bio WHERE sync_id IS NULL AND rwbs LIKE '%M%'
+    SELECT DISTINCT run, dev
+    FROM bio
+    WHERE sync_id IS NULL AND has_data AND rwbs LIKE '%M%'
   ),
   -- What flushes cover of each sync. A sync is durable if its data are on each
   -- of its devices, so MIN says that all devices agree, and MAX that one does.
@@ -182,6 +190,7 @@ WITH
       MAX(data.file_end_ns) AS file_end_ns,
       -- Its data were complete only after it had ended.
       MAX(data.end_ns > data.sync_end_ns) AS outlasted,
+      -- A flush covers the data, or they need none.
       MIN(
         data.end_ns IS NULL
         OR COALESCE(flushed.begin_ns >= data.end_ns, FALSE)
@@ -190,9 +199,11 @@ WITH
         data.file_end_ns IS NULL
         OR COALESCE(flushed.begin_ns >= data.file_end_ns, FALSE)
       ) AS file_by_flush,
+      -- A flush began and ended within the sync.
       MAX(flushed.begin_ns >= data.begin_ns) AS within,
       -- A flush that ended after the data, but may have begun before their end.
       MAX(flushed.end_ns >= data.end_ns) AS partly,
+      -- At one of its devices, no bio of a journal is recorded.
       COUNT(*) > COUNT(journal_seen.dev) AS lacks_journal
     FROM data
     LEFT JOIN latest_flush!(data, bio) AS flushed
@@ -213,13 +224,18 @@ WITH
     WHERE sync_id IS NOT NULL
     GROUP BY run, sync_id
   ),
-  -- For each sync that waited for a commit whose bios are recorded: whether a
-  -- flush of it ended in time, and whether there may be one. It may have begun
-  -- before the sync, because the transaction of the sync is in that commit.
+  -- For each sync that waited for a commit with recorded bios: whether a flush
+  -- of the commit ended before the sync did, and whether any of these bios may
+  -- have a flush or FUA. The flush may have begun before the sync, because the
+  -- transaction of the sync is in that commit.
   commit_flush AS (
     SELECT
       of!(wait, (run, sync_id)),
-      MAX(bio.has_flush AND bio.end_ns <= successful.end_ns) AS flushes,
+      MAX(
+        bio.has_flush
+        AND COALESCE(bio.error, 0) >= 0
+        AND bio.end_ns <= successful.end_ns
+      ) AS flushes,
       MAX(bio.rwbs IS NULL OR bio.has_flush OR bio.has_fua) AS may_flush
     FROM syncline_wait AS wait
     JOIN successful USING (run, sync_id)
@@ -257,9 +273,9 @@ WITH
           WHEN waited.for_flush
           OR covered.within
           OR commit_flush.flushes THEN 'flush only'
-          WHEN successful.op = 'sync_file_range' THEN 'no data'
+          WHEN successful.call_op = 'sync_file_range' THEN 'no data'
           -- Pseudo file systems, which sync goes over too.
-          WHEN successful.op IN ('sync', 'syncfs')
+          WHEN successful.call_op IN ('sync', 'syncfs')
           AND successful.dev LIKE '0,%'
           AND successful.fs <> 'btrfs' THEN 'no data'
           WHEN NOT commit_flush.may_flush THEN 'no flush'
@@ -270,10 +286,11 @@ WITH
         -- If it had no bio, what others wrote meanwhile may be its data.
         WHEN covered.by_flush
         AND (successful.bios > 0 OR covered.file_by_flush) THEN 'flush'
+        -- A flush may cover the data, but the recording does not show it.
         WHEN covered.by_flush
         OR covered.partly
         OR (waited.for_metadata AND covered.lacks_journal)
-        OR (successful.op IS DISTINCT FROM 'sync_file_range'
+        OR (successful.call_op IS DISTINCT FROM 'sync_file_range'
         AND (successful.flush_ns IS NULL OR covered.outlasted)) THEN 'unknown'
         ELSE 'no flush'
       END AS verdict
@@ -285,18 +302,17 @@ WITH
     LEFT JOIN lost_before!(successful, bio) AS lost_before USING (run, sync_id)
     LEFT JOIN open_data ON same!(open_data, successful, (run, dev, ino))
   ),
-  -- Each request with its call, and whether any request of this call at the
-  -- same device had data or a flush.
+  -- Each request with the op of its call. `has_more` is 1 if a request of this
+  -- call at the same device has another verdict than no data.
   request AS (
     SELECT
       of!(judged, (run, sync_id, call_sync_id, fs, dev, ino, path)),
       of!(judged, (bytes, lost_bytes, ts_ns, verdict)),
-      COALESCE(judged.op, part.op) AS op,
+      judged.call_op AS op,
       MAX(CASE WHEN verdict = 'no data' THEN 0 ELSE 1 END) OVER (
         PARTITION BY judged.run, call_sync_id, dev
       ) AS has_more
     FROM judged
-    LEFT JOIN parts_of_calls!() AS part ON same!(part, judged, (run, sync_id))
   )
 SELECT
   verdict, op, fs, dev,

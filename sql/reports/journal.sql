@@ -25,7 +25,8 @@
 --   reason       text   Why they were not eligible, if that is recorded.
 --   commits      count  Number of commits. A fast commit and a commit by the
 --                       thread of a sync count once for each.
---   syncs        count  Number of syncs that waited for them.
+--   syncs        count  Number of syncs that waited for them. One that waited
+--                       for two of them counts twice.
 --   shared       count  Number of commits that more than one sync waited for.
 --   max_syncs    count  The most syncs that waited for one.
 --   total_ns     ns     Sum of their lengths. For a log force, of the time from
@@ -46,8 +47,8 @@
 --   log_bytes    bytes  Their size.
 --   run          text   Name of the run, if the input holds several.
 WITH
-  -- Recorded waits of syncs for the journal. Inferred ones do not count,
-  -- because where some are inferred, others are missing.
+  -- Recorded waits of syncs for the journal. Inferred ones do not count: a
+  -- recording that has inferred waits lacks others.
   waiting AS (
     SELECT
       wait.run AS run,
@@ -62,10 +63,12 @@ WITH
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
-    WHERE wait.wait <> 'flush' AND wait.confidence IS DISTINCT FROM 'inferred'
+    WHERE
+      wait.wait NOT IN ('flush', 'metadata wait')
+      AND wait.confidence IS DISTINCT FROM 'inferred'
   ),
-  -- The runs that record waits: there, a commit without a wait has `no_syncs`
-  -- (0) instead of null, because it is known that no sync waited for it.
+  -- The runs that record waits. `no_syncs` is the number of syncs of a commit
+  -- without a wait: known to be 0 in these runs, and null in the others.
   with_waits AS (
     SELECT DISTINCT run, 0 AS no_syncs
     FROM syncline_sync
@@ -93,7 +96,11 @@ WITH
         journal.started_by,
         CASE WHEN with_waits.run IS NOT NULL THEN 'unknown' END
       ) AS started_by,
-      COALESCE(waited.syncs, with_waits.no_syncs) AS syncs,
+      CASE journal.kind
+        WHEN 'commit' THEN COALESCE(waited.syncs, with_waits.no_syncs)
+        -- The sync whose thread made it, if that is known.
+        ELSE CASE WHEN journal.sync_id IS NOT NULL THEN 1 END
+      END AS syncs,
       journal.ts_ns AS at_ns,
       journal.dur_ns AS dur_ns
     FROM recorded AS journal
@@ -101,16 +108,10 @@ WITH
       ON waited.run = journal.run
       AND waited.commit_id = journal.commit_id
     LEFT JOIN with_waits ON with_waits.run = journal.run
-    WHERE journal.kind = 'commit'
+    WHERE journal.kind IN ('commit', 'fast commit')
     UNION ALL
-    SELECT
-      run, kind, commit_id, dev, started_by,
-      CASE WHEN sync_id IS NULL THEN 0 ELSE 1 END,
-      ts_ns, dur_ns
-    FROM recorded
-    WHERE kind = 'fast commit'
-    UNION ALL
-    -- By threads of syncs, without a record of the journal.
+    -- Commits that a sync makes itself: its wait of this kind is the commit. A
+    -- fast commit is taken from there only if syncline_journal has none.
     SELECT
       run,
       CASE wait WHEN 'commit' THEN 'own commit' ELSE wait END,
@@ -122,7 +123,8 @@ WITH
       OR (wait = 'fast commit'
       AND run NOT IN (SELECT run FROM recorded WHERE kind = 'fast commit'))
     UNION ALL
-    -- Transactions that syncs waited for, of a journal without any record.
+    -- Log forces: all waits for one transaction count as one, where
+    -- syncline_journal has no commit of this journal.
     SELECT
       run, 'log force', NULL, dev, 'sync',
       COUNT(DISTINCT sync_id),
@@ -135,15 +137,18 @@ WITH
       AND NOT EXISTS (
         SELECT 1
         FROM syncline_journal AS journal
+        LEFT JOIN waited
+          ON waited.run = journal.run
+          AND waited.commit_id = journal.commit_id
         WHERE
           journal.run = waiting.run
           AND journal.kind = 'commit'
-          AND (journal.dev IS NULL OR journal.dev = waiting.dev)
+          AND COALESCE(journal.dev, waited.dev) = waiting.dev
       )
     GROUP BY run, dev, transaction_id
   ),
-  -- How much data and log each commit whose end is known wrote. A bio without a
-  -- mark is data, which holds only where the journal marks its own (HAVING).
+  -- How much data and log each commit whose length is known wrote. What
+  -- writes_journal! does not know is data, because the kernel marks its log.
   commit_amount AS (
     SELECT
       bio.run AS run,
@@ -162,9 +167,10 @@ WITH
       AND journal.dur_ns IS NOT NULL
     WHERE bio.rwbs IS NOT NULL AND bio.direction = 'write'
     GROUP BY bio.run, bio.commit_id
-    -- A kernel that does not mark what it writes to the journal marks none.
+    -- A kernel marks all that it writes to the journal as metadata, or nothing.
     HAVING COUNT(CASE WHEN rwbs LIKE '%M%' THEN 1 END) > 0
   ),
+  -- All commits, with what syncline_journal says of them and what they wrote.
   described AS (
     SELECT
       made.*,
@@ -193,6 +199,7 @@ SELECT
   kind, comm, dev, started_by, status, reason,
   COUNT(*) AS commits,
   SUM(syncs) AS syncs,
+  -- Null if the number of syncs is not known of any commit.
   SUM(CASE WHEN syncs > 1 THEN 1 WHEN syncs >= 0 THEN 0 END) AS shared,
   MAX(syncs) AS max_syncs,
   SUM(dur_ns) AS total_ns,

@@ -71,7 +71,8 @@ WITH
     UNION ALL
     SELECT run, 'mark', mark_id, name FROM syncline_mark
   ),
-  -- How long so many requests of a process or mark were in flight.
+  -- For each process or mark, and each number of requests in flight: how long
+  -- exactly so many were.
   at_once AS (
     SELECT
       run, scope, id, comm,
@@ -82,6 +83,7 @@ WITH
     WHERE depth > 0
     GROUP BY run, scope, id, comm, depth
   ),
+  -- The requests of each file in each process or mark.
   file AS (
     SELECT run, scope, id, comm, path, COUNT(*) AS syncs, SUM(dur_ns) AS time_ns
     FROM member
@@ -93,6 +95,7 @@ WITH
     FROM at_once
     GROUP BY run, scope, id, comm
   ),
+  -- The figures of each whole process or mark.
   total AS (
     SELECT
       of!(file, (run, scope, id, comm)),
@@ -104,8 +107,9 @@ WITH
     LEFT JOIN in_flight ON same!(in_flight, file, (run, scope, id, comm))
     GROUP BY file.run, file.scope, file.id, file.comm
   ),
-  -- How long nothing but a file was synced: the wall time that would be saved
-  -- without it. Requests without a path may be of several files.
+  -- For each file, how long only syncs of it were in flight: the wall time that
+  -- would be saved without them. The file with the most has place 1. Requests
+  -- of an unknown file are left out, because they may be of several.
   saved AS (
     SELECT
       of!(file, (run, scope, id, comm, path, syncs, time_ns)),
@@ -118,11 +122,12 @@ WITH
     JOIN file ON same!(file, only_time, (run, scope, id, comm, path))
     WHERE file.path <> '[unknown file]'
   ),
-  -- The rows of the result: a place for each kind.
+  -- The rows of the result. They are in the order of `kind_place`, and then of
+  -- `number`: how many were in flight, or the place of the file.
   part AS (
     SELECT
       run, scope, id, comm,
-      0 AS place,
+      0 AS kind_place,
       'all' AS kind,
       number,
       NULL AS path,
@@ -163,5 +168,5 @@ ORDER BY
   total.wall_ns DESC,
   part.id NULLS LAST,
   COALESCE(label.name, part.comm) NULLS LAST,
-  part.place,
+  part.kind_place,
   part.number;

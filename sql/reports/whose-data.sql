@@ -3,20 +3,22 @@
 -- A sync writes the data of its file. Then it may wait for a commit, in which
 -- the thread of the journal writes the whole transaction: data and metadata of
 -- every file that has changed since the last commit. So a sync may wait for
--- data that others wrote. A fast commit of ext4 is written by the thread of
--- the sync, but counts as a commit that the sync waited for.
+-- data that others wrote. A fast commit of ext4 is written by the thread of the
+-- sync, but counts as a commit that the sync waited for. Commits whose start or
+-- end is not recorded are left out.
 --
 -- Kinds:
 --   itself      Bios of the requests: data of their own files.
 --   own file    Bios of commits that a sync waited for, with data of a file
---               whose sync waited for that commit.
+--               whose sync waited for that commit, or of any file if sync() or
+--               syncfs did.
 --   other file  Bios of these commits with data of any other file.
 --   journal     Bios of these commits with what was written to the journal:
 --               metadata, and in data=journal also data. It is not recorded
 --               whose these are.
 --   unknown     Other bios of these commits: neither their flags nor a file say
---               what they are. Some kernels mark only the last bio that they
---               write to the journal.
+--               what they are. Where a kernel marks no bio as metadata, flags
+--               show only the last one that it writes to the journal.
 --
 -- Narrow: kind path writers bytes share syncs bios
 --
@@ -32,9 +34,12 @@
 --   share    share  Part of the bytes of all kinds.
 --   run      text   Name of the run, if the input holds several.
 WITH
-  -- The syncs that waited for each commit, and their files.
+  -- The syncs that waited for each commit, or made it as a fast commit, and
+  -- their files. Inferred waits count too.
   waiting AS (
-    SELECT DISTINCT wait.run, wait.commit_id, sync.sync_id, sync.dev, sync.ino
+    SELECT DISTINCT
+      wait.run, wait.commit_id, sync.sync_id, sync.dev, sync.ino,
+      COALESCE(sync.op, part.op) AS op
     FROM (
       SELECT run, commit_id, sync_id FROM syncline_wait
       UNION ALL
@@ -45,6 +50,9 @@ WITH
     JOIN syncline_sync AS sync
       ON sync.run = wait.run
       AND sync.sync_id = wait.sync_id
+    LEFT JOIN parts_of_calls!() AS part
+      ON part.run = wait.run
+      AND part.sync_id = wait.sync_id
     WHERE wait.commit_id IS NOT NULL
   ),
   -- Commits that a sync waited for, recorded from start to end: otherwise some
@@ -57,24 +65,35 @@ WITH
       AND journal.commit_id = waiting.commit_id
     WHERE journal.dur_ns IS NOT NULL
   ),
-  -- The files whose syncs waited for a commit. Their bios may be on another
-  -- device than the file system, so only the inode identifies a file, and files
-  -- of other file systems are left out: they may have the same inode number.
+  -- The files whose syncs waited for a commit. The bios of a commit are matched
+  -- to them by inode alone, because a bio may have another device than its file
+  -- system. So files of other file systems than that of the commit are left
+  -- out: they may have the same inode number.
   own_file AS (
     SELECT DISTINCT waiting.run, waiting.commit_id, waiting.ino
     FROM waiting
     JOIN syncline_journal AS journal
       ON journal.run = waiting.run
       AND journal.commit_id = waiting.commit_id
-    WHERE waiting.dev = COALESCE(journal.dev, waiting.dev)
+    WHERE
+      waiting.ino IS NOT NULL
+      AND waiting.dev = COALESCE(journal.dev, waiting.dev)
   ),
-  -- What each bio of these commits wrote.
+  -- The commits that a sync of a whole file system waited for, to which every
+  -- file belongs.
+  commit_of_all AS (
+    SELECT DISTINCT run, commit_id FROM waiting WHERE op IN ('sync', 'syncfs')
+  ),
+  -- What each bio of these commits wrote. Bios of requests are not here: they
+  -- count as `itself`.
   commit_bio AS (
     SELECT
       bio.*,
       CASE
         WHEN writes_journal!(bio) = 1 THEN 'journal'
         WHEN own_file.ino IS NOT NULL THEN 'own file'
+        WHEN commit_of_all.run IS NOT NULL
+        AND bio.ino IS NOT NULL THEN 'own file'
         WHEN writes_journal!(bio) = 0 THEN 'other file'
         ELSE 'unknown'
       END AS kind
@@ -86,10 +105,13 @@ WITH
       ON own_file.run = bio.run
       AND own_file.commit_id = bio.commit_id
       AND own_file.ino = bio.ino
+    LEFT JOIN commit_of_all
+      ON commit_of_all.run = bio.run
+      AND commit_of_all.commit_id = bio.commit_id
     WHERE bio.sync_id IS NULL AND bio.direction = 'write'
   ),
-  -- What each commit wrote, by kind, and by file if somebody else's file says
-  -- for whom.
+  -- What each commit wrote, by kind. Bios of the kind other file are also apart
+  -- by path and writers, which say for whom they are.
   by_commit AS (
     SELECT
       run, commit_id, kind,
@@ -100,7 +122,7 @@ WITH
     FROM commit_bio
     GROUP BY 1, 2, 3, 4, 5
   ),
-  -- The same of all commits.
+  -- The same, summed over all commits.
   written AS (
     SELECT
       run, kind, path, writers,
@@ -121,6 +143,7 @@ WITH
       AND waiting.commit_id = by_commit.commit_id
     GROUP BY of!(by_commit, (run, kind, path, writers))
   ),
+  -- The rows of the result: what requests wrote, and what their commits wrote.
   amount AS (
     SELECT
       'itself' AS kind,
