@@ -202,3 +202,33 @@ def test_a_btetto_log_has_them(tmp_path: Path) -> None:
     log = "\n".join(map(json.dumps, [head, *lines])).encode()
     (row,) = core(tmp_path, log)["journal"]
     assert (row["ts_ns"], row["dur_ns"], row["dev"], row["transaction_id"]) == (100, 200, DEV, 5)
+
+
+CHANGES = f"""\
+# tracer: nop
+    app-10 [000] ..... 1.000000: jbd2_handle_stats: dev 254,16 tid 7 type 2 line_no 5 interval 0 sync 0 requested_blocks 8 dirtied_blocks 1
+    rm-11 [000] ..... 1.000010: jbd2_handle_stats: dev 254,16 tid 7 type 2 line_no 5 interval 0 sync 0 requested_blocks 8 dirtied_blocks 2
+    rm-11 [000] ..... 1.000011: jbd2_handle_stats: dev 254,16 tid 7 type 2 line_no 5 interval 0 sync 0 requested_blocks 8 dirtied_blocks 0
+    rm-11 [000] ..... 1.000012: jbd2_handle_stats: dev 254,16 tid 7 type 2 line_no 5 interval 0 sync 0 requested_blocks 8 dirtied_blocks -3
+    rm-11 [000] ..... 1.000013: jbd2_handle_stats: dev 254,32 tid 7 type 2 line_no 5 interval 0 sync 0 requested_blocks 8 dirtied_blocks 5
+    kworker/u8:1-12 [000] ..... 1.000020: jbd2_handle_stats: dev 254,16 tid 7 type 2 line_no 5 interval 0 sync 0 requested_blocks 8 dirtied_blocks 1
+    jbd2/vdb-8-99 [000] ..... 1.000100: jbd2_start_commit: dev {DEV} transaction 7 sync 0
+    rm-11 [000] ..... 1.000110: jbd2_handle_stats: dev 254,16 tid 8 type 2 line_no 5 interval 0 sync 0 requested_blocks 8 dirtied_blocks 1
+    jbd2/vdb-8-99 [000] ..... 1.000150: block_bio_queue: {DEV} WS 800 + 8 [jbd2/vdb-8]
+    jbd2/vdb-8-99 [000] ..... 1.000200: jbd2_commit_logging: dev {DEV} transaction 7 sync 0
+"""  # fmt: skip
+
+
+def test_blocks_of_the_journal_have_who_changed_them(tmp_path: Path) -> None:
+    """The journal writes a list first, then the blocks in the order in which handles were closed, and last what makes the commit whole."""
+    blocks = [
+        f"    jbd2/vdb-8-99 [000] ..... 1.000{201 + n}: block_bio_queue: {DEV} {rwbs} {900 + 8 * n} + 8 [jbd2/vdb-8]\n"
+        for n, rwbs in enumerate(["WSM"] * 6 + ["FWFSM"])
+    ]
+    text = (CHANGES + "".join(blocks)).encode()
+    for log in (text, convert(tmp_path, text, "log.events.jsonl").read_bytes()):
+        found = core(tmp_path, log)["bio"]
+        whose = {row["sector"]: row["writers"] for row in found}
+        assert whose == dict(
+            zip([800, *range(900, 956, 8)], [None, None, "app", "rm", "rm", None, None, None], strict=True)
+        )  # fmt: skip

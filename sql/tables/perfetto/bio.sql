@@ -121,8 +121,13 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Process that made the page cache dirty which the bio writes: its name, or
   -- `several (a, b)`, the one that made most dirty first. It is inferred,
   -- because it is whoever made folios of the same file dirty during the
-  -- recording. A worker of the kernel counts only if nobody else did. Null if
-  -- none is known, if the bio writes several files, or no page cache of a file.
+  -- recording. A worker of the kernel counts only if nobody else did. For a
+  -- block of ext4's journal, it is the process that was the first to change a
+  -- block in the transaction: inferred, because the journal writes blocks in
+  -- the order in which handles were closed. Null if none is known, if the bio
+  -- writes several files, or neither page cache of a file nor a block of a
+  -- journal. Null, too, for the block that lists others, and for blocks that a
+  -- worker of the kernel changed.
   writers STRING,
   -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
   -- if there is no writer, or if that of one of them is not known.

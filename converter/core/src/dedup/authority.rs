@@ -398,6 +398,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         | Kind::CommitStart { .. }
         | Kind::CommitEnd { .. }
         | Kind::CommitStep { .. }
+        | Kind::HandleEnd { .. }
         | Kind::Thread(_)
         | Kind::FileCall(_)
         | Kind::FileReturn(_)

@@ -336,6 +336,8 @@ pub enum Kind {
     CommitEnd { dev: Dev, transaction: u64 },
     /// The next step of a commit by a stock kernel's journal thread begins.
     CommitStep { dev: Dev, transaction: u64, step: CommitStep },
+    /// A thread closes a handle of a transaction, for which it was the first to change so many blocks. They are in the commit of it.
+    HandleEnd { dev: Dev, transaction: u64, blocks: u64 },
     /// The state of a thread changes.
     Thread(ThreadEvent),
     /// The block layer queues a bio: a write, a read, or with 0 bytes a flush. The event has neither an address nor an id.
@@ -397,7 +399,7 @@ impl TornFact {
 }
 
 impl Kind {
-    pub const COUNT: usize = 28;
+    pub const COUNT: usize = 29;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -427,6 +429,7 @@ impl Kind {
         "file_return",
         "sync_done",
         "block_report",
+        "journal_handle_end",
     ];
 
     pub fn index(&self) -> usize {
@@ -459,6 +462,7 @@ impl Kind {
             Self::FileReturn(_) => 25,
             Self::SyncDone { .. } => 26,
             Self::BlockReport { .. } => 27,
+            Self::HandleEnd { .. } => 28,
         }
     }
 

@@ -252,6 +252,7 @@ fn rank(kind: &Kind) -> u8 {
         Kind::WaitStart { .. }
         | Kind::CommitStart { .. }
         | Kind::CommitStep { .. }
+        | Kind::HandleEnd { .. }
         | Kind::Thread(ThreadEvent::LockWait)
         | Kind::Probe(
             Probe::WaitStart { .. }

@@ -221,11 +221,14 @@ impl Pairer {
         let Place { dev, sector } = place;
         self.bios.in_flight.insert(address, slot);
         let location = self.location();
-        let commit_id = self.commits.at(self.tasks.id_of(e), e.ts);
+        let task = self.tasks.id_of(e);
+        let commit_id = self.commits.at(task, e.ts);
+        let changer = self.commits.changer_of_next_block(task, commit_id, self.bios[slot].row.flags);
         let bio = &mut self.bios[slot];
         bio.location = location;
         bio.row.submit = Some(e.ts);
         bio.row.commit_id = commit_id;
+        (bio.row.writers, bio.row.writers_cgroup) = (changer.names, changer.cgroups);
         bio.row.sector = sector;
         bio.row.dev = dev;
         bio.row.tid = e.tid;
@@ -413,7 +416,9 @@ impl Pairer {
         if let Some((dev, ino)) = bio.pages.file() {
             if bio.row.direction() != Direction::Read {
                 let writers = self.files.writers(dev, ino);
-                (bio.row.writers, bio.row.writers_cgroup) = (writers.names, writers.cgroups);
+                if writers.names.is_some() {
+                    (bio.row.writers, bio.row.writers_cgroup) = (writers.names, writers.cgroups);
+                }
             }
             // A request says whose page cache its bios write.
             if bio.row.sync_id.is_none() {

@@ -1,6 +1,8 @@
 //! Commits of journals: by the thread of the journal, and fast commits by the thread of a sync; with what started each, and who waited for it.
 
+use super::origins::FLUSHER;
 use super::stores::commits::{Ended, Requested, fits};
+use super::stores::files::Writers;
 use super::{Out, Pairer};
 use crate::error::Result;
 use crate::event::{CommitStep, Dev, Event, FastCommitStatus};
@@ -110,6 +112,18 @@ impl Pairer {
             // A late event is not older than the commit.
             open.steps[step as usize].get_or_insert(e.ts.max(open.start));
         }
+    }
+
+    /// A thread closes a handle. Blocks that the kernel's own threads changed count as nobody's, because it is not known for whom they did.
+    pub(super) fn handle_end(&mut self, e: &Event, dev: Dev, transaction: u64, blocks: u64, out: &Out<'_>) {
+        if blocks == 0 || transaction == 0 {
+            return;
+        }
+        let process = self.process(e.pid);
+        let names = if process.name.is_some() { process.name } else { e.comm };
+        let is_kernel = out.names.get(e.comm).starts_with(FLUSHER);
+        let changer = if is_kernel { Writers::default() } else { Writers { names, cgroups: process.cgroup } };
+        self.commits.journal(dev).changes.add(transaction, changer, blocks);
     }
 
     /// The thread of a sync begins a fast commit.

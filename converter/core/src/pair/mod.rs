@@ -349,6 +349,10 @@ impl Pairer {
                 self.commit_step(event, dev, transaction, step);
                 Ok(())
             }
+            Kind::HandleEnd { dev, transaction, blocks } => {
+                self.handle_end(event, dev, transaction, blocks, out);
+                Ok(())
+            }
             Kind::Thread(thread) => {
                 self.thread_event(event, thread);
                 Ok(())

@@ -21,7 +21,7 @@ const MAX_WAITING: usize = 16_384;
 
 /// Threads that write what others have changed, and make no sync, have names that begin with one of these.
 const JOURNAL: &[u8] = b"jbd2/";
-const FLUSHER: &[u8] = b"kworker/";
+pub(super) const FLUSHER: &[u8] = b"kworker/";
 
 impl Pairer {
     /// Notes that a thread begins a request or a call, or ends one. `was_in_sync`: nothing in the log has said that it was in the one that ends.

@@ -120,6 +120,8 @@ pub(super) enum EventName {
     CommitStart,
     CommitEnd,
     CommitStep(CommitStep),
+    /// A handle of a journal is closed.
+    HandleEnd,
     /// The scheduler gives a CPU to another thread, or wakes one.
     Switch,
     Wake,
@@ -196,6 +198,7 @@ tracepoints! { stock, STOCK:
         b"jbd2_commit_locking" => EventName::CommitStep(CommitStep::Locking),
         b"jbd2_commit_flushing" => EventName::CommitStep(CommitStep::Flushing),
         b"jbd2_commit_logging" => EventName::CommitStep(CommitStep::Logging),
+        b"jbd2_handle_stats" => EventName::HandleEnd,
     }
     "sched" {
         b"sched_switch" => EventName::Switch,

@@ -256,6 +256,7 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_) => {
                 "its data has no `dev MAJOR,MINOR transaction N`"
             }
+            EventName::HandleEnd => "its data has no `dev MAJOR,MINOR tid N` or no `dirtied_blocks N`",
             EventName::WorkStart => "its data has no `sb_dev MAJOR:MINOR` or no `reason=WORD`",
             EventName::FastCommitStart | EventName::FastCommitStop => "its data has no `dev MAJOR,MINOR`",
             EventName::Throttle => "its data has no `pause=N`",

@@ -87,6 +87,7 @@ fields! {
     Bdi b"bdi" | b"name": text,
     Pause b"pause",
     Dirtied b"dirtied",
+    Changed b"dirtied_blocks",
     Paused b"paused",
 }
 
@@ -200,8 +201,8 @@ impl Tracepoint {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
-            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, FromState, FromThread, Fs, Id, Ino, Len, Path, Pause,
-            Reason, Ret, Rwbs, SbDev, Sector, Sectors, Start, Thread, ToThread, Transaction,
+            Bio, Buf, Changed, Datasync, Dev, End, FromDev, FromSector, FromState, FromThread, Fs, Id, Ino, Len, Path,
+            Pause, Reason, Ret, Rwbs, SbDev, Sector, Sectors, Start, Thread, ToThread, Transaction,
         };
         match self {
             Self::RawEnter
@@ -220,6 +221,7 @@ impl Tracepoint {
                 EventName::Complete => &[Bio],
                 EventName::StartWithoutId => &[Ino],
                 EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_) => &[Dev, Transaction],
+                EventName::HandleEnd => &[Dev, Transaction, Changed],
                 EventName::Switch => &[FromThread, FromState, ToThread],
                 EventName::Wake => &[Thread],
                 EventName::WorkStart => &[SbDev, Reason],
@@ -348,6 +350,12 @@ impl Tracepoint {
             }
             EventName::CommitStep(step) => {
                 Kind::CommitStep { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)?, step }
+            }
+            EventName::HandleEnd => {
+                // Older kernels have a number below 0 if the handle got more room than it had asked for.
+                let blocks = u32::try_from(number(Field::Changed)? as i32).unwrap_or(0);
+                let (dev, transaction) = (fields.dev(Field::Dev)?, number(Field::Transaction)?);
+                Kind::HandleEnd { dev, transaction, blocks: u64::from(blocks) }
             }
             EventName::Switch | EventName::Wake | EventName::LockWait | EventName::LockWaitEnd => {
                 let ids = [Field::FromThread, Field::ToThread, Field::Thread].map(number);

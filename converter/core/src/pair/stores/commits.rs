@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::changes::Changes;
+use super::files::Writers;
 use super::requests::Requests;
 use super::slots::RequestSlot;
 use crate::collections::Map;
+use crate::event::bio_flags::BioFlags;
 use crate::event::probe::WriteWaitKind;
-use crate::event::{Dev, FastCommitReason};
+use crate::event::{CommitStep, Dev, FastCommitReason};
 use crate::rows::{Commit, StartedBy};
 
 /// How many waiters are kept before those that no longer wait are removed.
@@ -56,6 +59,7 @@ pub(in crate::pair) struct Journal {
     pub(in crate::pair) requested: Option<Requested>,
     /// When ext4 last did something that a fast commit cannot hold, and what, unless a full commit has made it durable.
     pub(in crate::pair) ineligible: Option<(i64, Option<FastCommitReason>)>,
+    pub(in crate::pair) changes: Changes,
 }
 
 /// The first request for the commit of a transaction.
@@ -197,6 +201,20 @@ impl Commits {
             Some(commit) if commit.start <= ts => Some(commit.commit_id),
             _ => ended().map(|last| last.commit_id),
         }
+    }
+
+    /// A thread submits a bio in a commit. Returns who changed the block, if that is one of the journal that changes are known of.
+    pub(in crate::pair) fn changer_of_next_block(
+        &mut self,
+        task: u32,
+        commit_id: Option<u64>,
+        flags: Option<BioFlags>,
+    ) -> Writers {
+        let is_record = flags.is_some_and(|flags| flags.contains(BioFlags::PREFLUSH) || flags.contains(BioFlags::FUA));
+        let open = self.open.get(&task).filter(|open| Some(open.commit_id) == commit_id && !is_record);
+        let logs = open.filter(|open| open.steps[CommitStep::Logging as usize].is_some());
+        let Some((dev, transaction)) = logs.map(|open| (open.dev, open.transaction)) else { return Writers::default() };
+        self.journals.get_mut(&dev).map_or(Writers::default(), |journal| journal.changes.next_block(transaction))
     }
 
     pub(in crate::pair) fn next_id(&mut self) -> u64 {

@@ -45,7 +45,7 @@ struct File {
 }
 
 /// Who made a file dirty: names of processes, and their control groups. `NONE` if they are not known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writers {
     pub names: NameId,
     pub cgroups: NameId,
@@ -85,7 +85,7 @@ impl Files {
 
     /// Returns who made a file dirty.
     pub(in crate::pair) fn writers(&self, dev: Dev, ino: u64) -> Writers {
-        self.writers.get(&(dev, ino)).copied().unwrap_or(Writers { names: NameId::NONE, cgroups: NameId::NONE })
+        self.writers.get(&(dev, ino)).copied().unwrap_or_default()
     }
 
     /// Returns the path of a file; `NONE` if it is not known, or not which of several files it is.

@@ -4,6 +4,7 @@ pub(super) mod behind;
 pub(super) mod bios;
 pub(super) mod block_layer;
 pub(super) mod block_requests;
+pub(super) mod changes;
 pub(super) mod commits;
 pub(super) mod cpus;
 pub(super) mod damaged;

@@ -210,6 +210,9 @@ rows! { Events(EventName):
     EventName::CommitEnd => CommitEnd { dev "dev": Device::Text, transaction "transaction": Unsigned::OR_ZERO };
     EventName::CommitStep(part) => CommitStep { dev "dev": Device::Text, transaction "transaction": Unsigned::OR_ZERO }
     known { step: part };
+    EventName::HandleEnd => HandleEnd {
+        dev "dev": Device::Text, transaction "transaction": Unsigned::OR_ZERO, blocks "dirtied_blocks": Unsigned::OR_ZERO,
+    };
     EventName::Block(BlockEvent::Submit) => BlockSubmit {
         dev "dev": Device::OfBlockEvent, sector "sector": Sector::OfBlockEvent, bytes "bytes": BlockBytes,
     }
