@@ -127,7 +127,7 @@ SELECT
   CAST(NULL AS TEXT) AS folder,
   early.run AS run
 FROM early
-JOIN _syncline_check_step AS written ON written.seq = early.other_seq
+JOIN _syncline_check_op AS written ON written.seq = early.other_seq
 UNION ALL
 SELECT
   'ok', 'acknowledged', risk.path,

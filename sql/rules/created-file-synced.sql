@@ -36,7 +36,7 @@ WITH
   ),
   lost AS (
     SELECT DISTINCT run, name_id
-    FROM _syncline_check_name
+    FROM _syncline_check_life
     WHERE is_change = 1 AND is_to = 0
   ),
   created AS (
@@ -73,7 +73,7 @@ WITH
           COALESCE(end_ns, ts_ns) AS at_ns
         FROM created
       ),
-      _syncline_check_step,
+      _syncline_check_op,
       (seq)
     )
   ),

@@ -46,7 +46,7 @@ WITH
           run, seq, op,
           CASE WHEN op = 'sync' THEN '' ELSE path END AS file_id,
           ts_ns, end_ns, is_sync, is_dirty, ret
-        FROM _syncline_check_step
+        FROM _syncline_check_op
       ),
       (seq)
     )

@@ -71,7 +71,7 @@ WITH
     FROM given
   ),
   of_folder AS MATERIALIZED (
-    SELECT * FROM synced_after!(named, _syncline_check_step, (seq, next_ns))
+    SELECT * FROM synced_after!(named, _syncline_check_op, (seq, next_ns))
   )
 SELECT
   CASE

@@ -39,7 +39,7 @@ WITH
       step.seq AS seq,
       step.ts_ns AS ts_ns
     FROM journal
-    JOIN _syncline_check_step AS step
+    JOIN _syncline_check_op AS step
       ON step.run = journal.run
       AND step.path = journal.main
     WHERE step.op = 'write'
@@ -54,11 +54,11 @@ WITH
           run, seq, op,
           CASE WHEN op = 'sync' THEN '' ELSE path END AS file_id,
           ts_ns, end_ns, is_sync, is_dirty, ret
-        FROM _syncline_check_step
+        FROM _syncline_check_op
         WHERE op <> 'truncate' OR offset_bytes > 0
         UNION ALL
         SELECT run, seq, 'fsync', path, end_ns, end_ns, 1, 0, 0
-        FROM _syncline_check_step
+        FROM _syncline_check_op
         WHERE op = 'unlink'
       ),
       (seq)

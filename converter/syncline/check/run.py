@@ -17,7 +17,9 @@ __all__ = ["RECORD", "Checked", "Outcome", "Unanswerable", "check", "statements"
 
 _PREFIX = "_syncline_check_"
 # In the order in which they are built. Each is a file of sql/commands/check/.
-_TABLES = ("order", "step", "name", "renamed", "op", "folder", "ended")
+_TABLES = ("order", "step", "name", "renamed", "op", "life", "folder", "ended")
+# Tables that only others need, by the last one that reads them: each has a row for each operation, so they go at once.
+_DONE_WITH = {"step": ("order",), "op": ("step",), "life": ("name",)}
 # Renames of a file, one after the other, as a power of two. A log of a billion lines has fewer.
 _MOST_DOUBLINGS = 32
 _PARAMETER = re.compile(r":(folder|sockets|suffix)\b")
@@ -91,7 +93,7 @@ def warnings(engine: SqlEngine) -> list[str]:
         f"{count:,} lost: {reason}, so no verdict is certain"
         for reason, count in run_query(engine, _LOST).rows
     ]
-    if not run_query(engine, f"SELECT 1 FROM {_PREFIX}step WHERE is_sync = 1 LIMIT 1").rows:
+    if not run_query(engine, f"SELECT 1 FROM {_PREFIX}op WHERE is_sync = 1 LIMIT 1").rows:
         found.append(
             f"the recording has no sync at all: if strace was not asked for them, record again: {RECORD}"
         )
@@ -110,11 +112,10 @@ def _prepare(engine: SqlEngine) -> None:
     """Builds the tables that all rules read."""
     for table in _TABLES:
         keep(engine, _PREFIX + table, _sql(table))
-        if table == "step":
-            # The largest of the tables that no rule reads.
-            engine.query(f"DROP TABLE {_PREFIX}order")
-        elif table == "renamed":
+        if table == "renamed":
             _follow_renames(engine)
+        for done in _DONE_WITH.get(table, ()):
+            engine.query(f"DROP TABLE {_PREFIX}{done}")
 
 
 def _follow_renames(engine: SqlEngine) -> None:
@@ -155,7 +156,7 @@ def _moved(engine: SqlEngine) -> str:
     """Returns the SQL of the files whose folder moved. To look for them is slow, and few programs rename a folder."""
     moved = run_query(
         engine,
-        f"SELECT 1 FROM {_PREFIX}step AS step JOIN {_PREFIX}folder AS folder"
+        f"SELECT 1 FROM {_PREFIX}op AS step JOIN {_PREFIX}folder AS folder"
         " ON folder.run = step.run AND folder.path = step.path WHERE step.op = 'rename' LIMIT 1",
     ).rows
     if moved:
@@ -176,7 +177,7 @@ def _match(rule: Rule) -> str:
         selects.append(
             f"SELECT run, path, '{role}' AS role FROM _syncline_file WHERE ({wanted}){left_out}"
         )
-    union = "\nUNION ALL\n".join(selects).replace("_syncline_file", f"(SELECT DISTINCT run, path FROM {_PREFIX}name) AS file")  # fmt: skip
+    union = "\nUNION ALL\n".join(selects).replace("_syncline_file", f"(SELECT DISTINCT run, path FROM {_PREFIX}life) AS file")  # fmt: skip
     return union
 
 

@@ -23,7 +23,7 @@ GROUP BY run
 UNION ALL
 -- A write, or a new name, to a file that is not known.
 SELECT run, CAST(NULL AS TEXT), 1, 0, 'unknown', MIN(seq), COUNT(*)
-FROM _syncline_check_step
+FROM _syncline_check_op
 WHERE
   path IS NULL
   AND op IN ('write', 'truncate', 'allocate', 'map', 'rename', 'link', 'unlink')
@@ -31,14 +31,14 @@ GROUP BY run
 UNION ALL
 -- A sync of a file, or of a file system, that is not known.
 SELECT run, CAST(NULL AS TEXT), 0, 1, 'unknown', MIN(seq), COUNT(*)
-FROM _syncline_check_step
+FROM _syncline_check_op
 WHERE is_sync = 1 AND op <> 'sync' AND path IS NULL AND COALESCE(ret, 0) >= 0
 GROUP BY run
 UNION ALL
 -- sync() returns no error when a device or a journal fails.
 SELECT run, CAST(NULL AS TEXT), 1, 0, 'refused', MIN(seq), COUNT(*)
-FROM doubtful_syncs!(_syncline_check_step)
-WHERE seq IN (SELECT seq FROM _syncline_check_step WHERE op = 'sync')
+FROM doubtful_syncs!(_syncline_check_op)
+WHERE seq IN (SELECT seq FROM _syncline_check_op WHERE op = 'sync')
 GROUP BY run
 UNION ALL
 -- A mapping is of the file, whatever name it has before or after.
@@ -49,7 +49,7 @@ JOIN (
     name.run AS run,
     name.path AS path,
     COALESCE(renamed.file_id, name.name_id) AS file_id
-  FROM _syncline_check_name AS name
+  FROM _syncline_check_life AS name
   LEFT JOIN _syncline_check_renamed AS renamed ON renamed.name_id = name.name_id
 ) AS name
   ON name.file_id = op.file_id
@@ -59,10 +59,10 @@ UNION ALL
 -- A name whose folder is not known may be another one than it looks.
 SELECT run, path, 1, 1, 'relative', MIN(seq), COUNT(*)
 FROM (
-  SELECT run, path, seq, op FROM _syncline_check_step
+  SELECT run, path, seq, op FROM _syncline_check_op
   UNION ALL
   SELECT run, to_path, seq, op
-  FROM _syncline_check_step
+  FROM _syncline_check_op
   WHERE op IN ('rename', 'link')
 ) AS name
 WHERE
@@ -72,9 +72,9 @@ GROUP BY run, path
 UNION ALL
 SELECT run, path, 1, 1, 'exchanged', MIN(seq), COUNT(*)
 FROM (
-  SELECT run, path, seq, flags FROM _syncline_check_step WHERE op = 'rename'
+  SELECT run, path, seq, flags FROM _syncline_check_op WHERE op = 'rename'
   UNION ALL
-  SELECT run, to_path, seq, flags FROM _syncline_check_step WHERE op = 'rename'
+  SELECT run, to_path, seq, flags FROM _syncline_check_op WHERE op = 'rename'
 ) AS name
 WHERE flags GLOB '*RENAME_EXCHANGE*'
 GROUP BY run, path
@@ -82,10 +82,10 @@ UNION ALL
 -- A call that never returned may have had its effect.
 SELECT run, path, 1, 1, 'unreturned', MIN(seq), COUNT(*)
 FROM (
-  SELECT run, path, seq, op, ret FROM _syncline_check_step
+  SELECT run, path, seq, op, ret FROM _syncline_check_op
   UNION ALL
   SELECT run, to_path, seq, op, ret
-  FROM _syncline_check_step
+  FROM _syncline_check_op
   WHERE op IN ('rename', 'link')
 ) AS name
 WHERE

@@ -4,7 +4,7 @@
 --   run   text  Name of the run.
 --   proc  id    The process.
 SELECT run, proc
-FROM _syncline_check_step
+FROM _syncline_check_op
 WHERE proc IS NOT NULL
 GROUP BY run, proc
 HAVING MAX(CASE op WHEN 'exit' THEN seq END) = MAX(seq);

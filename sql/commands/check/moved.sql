@@ -8,7 +8,7 @@ WITH RECURSIVE
       step.path AS path,
       step.to_path AS to_path,
       step.seq AS seq
-    FROM _syncline_check_step AS step
+    FROM _syncline_check_op AS step
     JOIN _syncline_check_folder AS folder
       ON folder.run = step.run
       AND folder.path = step.path

@@ -1,12 +1,10 @@
--- The steps with their file, whatever name it had, and with the columns by
--- which rules judge them.
+-- The steps with their file, whatever name it had.
 --
--- Columns:
+-- Columns: those of step, and
 --   file_id  id  The file: the first name of it in the recording.
 --   name_id  id  The name by which the step knows it.
 SELECT
-  of!(step, (seq, run, ts_ns, end_ns, proc, op, path, to_path, flags)),
-  of!(step, (created, offset_bytes, ret, is_sync, is_dirty)),
+  step.*,
   COALESCE(renamed.file_id, name.name_id) AS file_id,
   name.name_id AS name_id
 FROM _syncline_check_step AS step

@@ -24,9 +24,9 @@ SELECT
   unsure.ts_ns AS doubt_ts_ns,
   found.run AS run
 FROM _syncline_check_found AS found
-LEFT JOIN _syncline_check_step AS step ON step.seq = found.seq
-LEFT JOIN _syncline_check_step AS other ON other.seq = found.other_seq
-LEFT JOIN _syncline_check_step AS unsure ON unsure.seq = found.doubt_seq
+LEFT JOIN _syncline_check_op AS step ON step.seq = found.seq
+LEFT JOIN _syncline_check_op AS other ON other.seq = found.other_seq
+LEFT JOIN _syncline_check_op AS unsure ON unsure.seq = found.doubt_seq
 WHERE found.verdict <> 'ok'
 ORDER BY
   CASE found.verdict WHEN 'violated' THEN 0 ELSE 1 END,
