@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,12 @@ def core(folder: Path, log: bytes, **options: Any) -> dict[str, Rows]:
     """Converts a log with the core. Returns its tables."""
     # Compression takes half of the time. `convert` alone compresses, so the tests of files and engines read what users have.
     return tables(convert(folder, log, **{"is_temporary": True, **options}))
+
+
+def syncs(folder: Path, log: bytes, **options: Any) -> Rows:
+    """Converts a log with the core. Returns the rows of its requests alone, in a tenth of the time of all tables: for tests of many inputs."""
+    out = convert(folder, log, "out.jsonl", **{"is_temporary": True, **options})
+    return [json.loads(line) for line in out.read_bytes().splitlines()]
 
 
 def assert_same(reference: thesis.Tables, converted: dict[str, Rows]) -> None:

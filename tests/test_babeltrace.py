@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from syncline import _core
 
-from tests.coretools import ROOT, Rows, core
+from tests.coretools import ROOT, Rows, core, syncs
 from tests.reference import babeltrace
 
 DATA = ROOT / "tests/data/babeltrace"
@@ -227,11 +227,10 @@ def test_calls_without_their_threads_are_refused_with_the_command_that_adds_them
 
 def test_a_text_that_is_cut_anywhere_gives_no_wrong_call(tmp_path: Path) -> None:
     text = generated(random.Random(7)).encode()[:3000]
-    whole = {(row["tid"], row["op"], row["ts_ns"]): row for row in core(tmp_path, text)["sync"]}
+    whole = {(row["tid"], row["op"], row["ts_ns"]): row for row in syncs(tmp_path, text)}
     exact = ("dur_ns", "ret", "dev", "ino", "writeback_ns", "bytes", "bios")
     for end in range(200, len(text)):
-        tables = core(tmp_path, text[:end])
-        for row in tables["sync"]:
+        for row in syncs(tmp_path, text[:end]):
             full = whole[row["tid"], row["op"], row["ts_ns"]]
             if row["incomplete"] is None:
                 # A call without its exit is taken to last as long as its request.
@@ -245,11 +244,11 @@ def test_a_text_without_a_byte_gives_no_wrong_time(tmp_path: Path) -> None:
     text = call(*FORMS["day"]).encode()
     for at in range(len(text)):
         try:
-            tables = core(tmp_path, text[:at] + text[at + 1 :], source="babeltrace")
+            found = syncs(tmp_path, text[:at] + text[at + 1 :], source="babeltrace")
         except _core.CoreError as error:
             assert error.args[2] == "input"
             continue
-        for row in tables["sync"]:
+        for row in found:
             assert row["syscall_ns"] in (None, 500_000_000), at
 
 

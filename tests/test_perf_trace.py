@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from syncline import _core
 
-from tests.coretools import Rows, core
+from tests.coretools import Rows, core, syncs
 from tests.reference import perf_trace
 
 DATA = Path(__file__).parent / "data/perf-trace"
@@ -88,14 +88,15 @@ def test_a_generated_text_gives_its_calls(seed: int, tmp_path: Path) -> None:
 
 def test_a_text_that_is_cut_anywhere_gives_no_wrong_call(tmp_path: Path) -> None:
     text = (DATA / "all.txt").read_bytes()[:1500]
-    whole = {(ts, op, tid): (dur, ret) for ts, op, tid, _, dur, ret in rows(core(tmp_path, text))}
+    calls = rows({"sync": syncs(tmp_path, text)})
+    whole = {(ts, op, tid): (dur, ret) for ts, op, tid, _, dur, ret in calls}
     for end in range(1, len(text)):
         try:
-            tables = core(tmp_path, text[:end])
+            found = rows({"sync": syncs(tmp_path, text[:end])})
         except _core.CoreError as error:
             assert error.args[2] == "input"
             continue
-        for ts, op, tid, _, dur, ret in rows(tables):
+        for ts, op, tid, _, dur, ret in found:
             assert (dur, ret) in [(None, None), whole.get((ts, op, tid))], (end, ts, op)
 
 

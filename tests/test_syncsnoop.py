@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from syncline import _core
 
-from tests.coretools import Rows, core
+from tests.coretools import Rows, core, syncs
 from tests.reference import syncsnoop
 from tests.reference.syncsnoop import SECOND
 from tests.test_commands import run
@@ -72,7 +72,7 @@ def test_a_table_that_is_cut_anywhere_gives_no_wrong_call(tmp_path: Path) -> Non
     whole = rows(core(tmp_path, text))
     for end in range(1, len(text)):
         try:
-            found = rows(core(tmp_path, text[:end]))
+            found = rows({"sync": syncs(tmp_path, text[:end])})
         except _core.CoreError as error:
             assert error.args[2] == "input"
             continue

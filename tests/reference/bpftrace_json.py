@@ -193,17 +193,19 @@ def write(log: bytes, rng: random.Random, version: int = 23, signed: bool = True
         out += b'{"type": "%s"%s, "data": %s}\n' % (kind, count, data)
 
     def flush() -> None:
-        nonlocal pending, in_hex
-        while pending:
-            size = rng.choice((1, 7, 60, 400)) if rng.random() < 0.3 else pending.find(b"\n") + 1
-            size = size or len(pending)
-            part = _quoted(pending[:size], signed)
+        nonlocal in_hex
+        text, at = bytes(pending), 0
+        pending.clear()
+        while at < len(text):
+            is_line = rng.random() >= 0.3
+            end = text.find(b"\n", at) + 1 if is_line else at + rng.choice((1, 7, 60, 400))
+            part = _quoted(text[at : end or len(text)], signed)
             in_hex |= re.search(rb"(?<!\\)(?:\\\\)*\\u", part) is not None
             put(b"cat" if rng.random() < 0.1 else b"printf", part)
-            pending = pending[size:]
+            at = end or len(text)
 
     put(b"attached_probes", b'{"probes": 9}', b', "count": 9' if version >= 24 else b"")
-    pending = b""
+    pending = bytearray()
     for line in log.splitlines(keepends=True):
         lost = re.fullmatch(rb"Lost (\d+) events\n", line)
         counted = re.fullmatch(rb"@events\[(\w+)\]: (\d+)\n", line)
