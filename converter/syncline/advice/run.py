@@ -246,8 +246,9 @@ def _explained(engine: SqlEngine, advice: Advice) -> Advice:
     (path, writes, dur_ns), more = rows[0], len(rows) - 1
     others = f" (and of {more:,} more files)" if more else ""
     said = (
-        f"{writes:,} writes of parts of pages of {path} took a millisecond or longer each, {dur_ns / 1e6:,.0f} ms together{others};"
-        " whether they read the page first, waited for a lock, or for something else, is not recorded"
+        f"{writes:,} writes of parts of pages of {path} took {dur_ns / 1e6:,.1f} ms{others}, and their thread did little else meanwhile:"
+        " a write of a part of a page that is not cached reads the page first, and a write of a whole page does not;"
+        " whether these read, waited for a lock, or for something else, is not recorded"
     )
     return replace(advice, reason=f"{advice.reason}; {said}")
 
