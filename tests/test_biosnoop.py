@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,13 @@ from tests.coretools import Rows, core
 from tests.coretools import tables as read_tables
 from tests.reference import biosnoop
 from tests.reference.biosnoop import DAY, MS, SECOND
-from tests.test_commands import run
+from tests.test_commands import fails, run
 
 DATA = Path(__file__).parent / "data/biosnoop"
 RECORDINGS = sorted(path.name for path in DATA.glob("*.txt"))
 HEADER = "TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)\n"
 ROW = "1.000000    postgres       2211    vdb     WS   266240     65536     7.423\n"
+MILLIS = "TIME(ms)     DISK ID        COMM             PID    LAT(ms)\n             MAJOR MINOR\n"
 COLUMNS = (
     "ts_ns", "dur_ns", "queue_ns", "device_ns", "dev", "sector", "bytes", "direction", "rwbs", "pid", "comm",
 )  # fmt: skip
@@ -30,9 +33,12 @@ def rows(tables: dict[str, Rows]) -> list[tuple[object, ...]]:
     return sorted((tuple(row[c] for c in COLUMNS) for row in tables["bio"]), key=str)
 
 
+def values(requests: list[biosnoop.Request]) -> list[tuple[object, ...]]:
+    return sorted((tuple(vars(request).values()) for request in requests), key=str)
+
+
 def expected(text: str) -> list[tuple[object, ...]]:
-    found = biosnoop.read(text)
-    return sorted((tuple(vars(request).values()) for request in found), key=str)
+    return values(biosnoop.read(text))
 
 
 def losses(tables: dict[str, Rows]) -> dict[str, int]:
@@ -57,6 +63,18 @@ def test_a_recording_gives_the_requests_of_the_second_reader(name: str, tmp_path
         assert {row[column] for row in tables["bio"]} == {None}, column
     assert not tables["sync"]
     assert meta(tables, "syncs_recorded") == "no"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_generated_table_gives_its_requests(seed: int, tmp_path: Path) -> None:
+    text, requests = biosnoop.generated(random.Random(seed))
+    if "TIMESTAMP" not in text:
+        # The second reader does not know that midnight has passed.
+        assert expected(text) == values(requests)
+    tables = core(tmp_path, text.encode())
+    assert rows(tables) == values(requests)
+    lost = 3 * len(re.findall(r"ost 3 (?:samples|events)(?: on CPU #1)?$", text, re.MULTILINE))
+    assert losses(tables) == ({"lost_by_tracer": lost} if lost else {})
 
 
 def in_ring(name: str) -> list[tuple[str, int, int, float, float]]:
@@ -164,6 +182,57 @@ def test_a_table_that_is_cut_anywhere_gives_no_wrong_request(tmp_path: Path) -> 
         assert set(found) <= set(whole), end
 
 
+TABLE = HEADER + ROW + ROW.replace("1.000000", "2.000000").replace("postgres", "a b vdb R")
+
+
+@pytest.mark.parametrize(
+    ("pasted", "unparsed"),
+    [
+        (textwrap.indent(TABLE, "    "), 0),
+        (textwrap.indent(TABLE, "> "), 0),
+        (f"$ sudo biosnoop\n{TABLE}^C$\n", 2),
+        (f"It is slow:\n\n```\n{TABLE}```\nWhy?\n", 4),
+        ("".join(f"\x1b[32m{line}\x1b[0m\n" for line in TABLE.splitlines()), 0),
+        (TABLE.replace(" ", "\u00a0"), 0),
+        (TABLE.replace("\n", "\r\n"), 0),
+        ("".join(f"{n:6}\t{line}\n" for n, line in enumerate(TABLE.splitlines(), 1)), 0),
+        (textwrap.indent(TABLE, "Nov 30 11:00:00 db1 biosnoop[77]: "), 0),
+        # Its header is scrolled off.
+        (TABLE.removeprefix(HEADER), 0),
+    ],
+)  # fmt: skip
+def test_a_pasted_table_gives_its_requests(pasted: str, unparsed: int, tmp_path: Path) -> None:
+    tables = core(tmp_path, pasted.encode())
+    assert rows(tables) == expected(TABLE)
+    assert losses(tables) == ({"unparsed_line": unparsed} if unparsed else {})
+
+
+def test_names_that_look_like_something_else_are_names(tmp_path: Path) -> None:
+    names = [
+        "1 vdb W 8 4096",
+        "TIME(s) COMM",
+        "lost 3 events",
+        "=HYPERLINK(1)",
+        "\t",
+        "<b>",
+        "é\u202ex",
+        "",
+    ]
+    text = HEADER + "".join(ROW.replace("postgres      ", f"{name:14}") for name in names)
+    tables = core(tmp_path, text.encode())
+    assert sorted(row["comm"] or "" for row in tables["bio"]) == sorted(
+        name.strip() for name in names
+    )
+    assert losses(tables) == {}
+
+
+@pytest.mark.parametrize("disk", ['x<y>&"z', "vdb;rm", "v" * 33, "vdb\x00", "../vdb"])
+def test_a_disk_that_no_kernel_names_is_counted(disk: str, tmp_path: Path) -> None:
+    tables = core(tmp_path, (HEADER + ROW + ROW.replace("vdb", disk)).encode())
+    assert {row["dev"] for row in tables["bio"]} == {"vdb"}
+    assert losses(tables) == {"unparsed_line": 1}
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -186,6 +255,22 @@ def test_a_line_that_is_not_used_is_counted(line: str, why: str, tmp_path: Path)
     said = inspected.stderr + inspected.stdout
     assert "x.txt:2: " in said
     assert why in said
+
+
+def test_rows_of_one_disk_by_name_and_by_number_are_not_joined(tmp_path: Path) -> None:
+    """One request, by libbpf-tools and by bpftrace. Only a number says which disk it is, so both rows stay."""
+    by_name, by_number = tmp_path / "libbpf.txt", tmp_path / "bpftrace.txt"
+    by_name.write_text(HEADER + ROW)
+    by_number.write_text(MILLIS + "1000         254   16     postgres         2211         7\n")
+    logs = [str(by_name), str(by_number)]
+    assert "are not on one clock" in fails(3, "convert", *logs, "-o", f"{tmp_path / 'refused'}/")
+    run("convert", *logs, "--offset", f"{by_number}=0", "-o", f"{tmp_path / 'both'}/")
+    both = read_tables(tmp_path / "both")
+    assert [row[:5] for row in rows(both)] == [
+        (DAY + SECOND - 7_423_000, 7_423_000, None, 7_423_000, "vdb"),
+        (DAY + SECOND - 7 * MS, 7 * MS, None, None, "254,16"),
+    ]
+    assert losses(both) == {}
 
 
 def test_times_of_another_table_are_not_those_of_the_first(tmp_path: Path) -> None:

@@ -105,6 +105,8 @@ class FileReader(Reader):
             arg = rest.pop(0) if rest else ""
             if kind in "pPdDt":
                 folder = arg if kind in "dD" else "AT_FDCWD"
+                if folder.startswith("AT_FDCWD<"):
+                    self.cwd[task.pid] = unescape(FD.fullmatch(folder)["path"])
                 text = rest.pop(0) if kind in "dD" else arg
                 string = STRING.fullmatch(text)
                 assert string is not None, text
