@@ -13,6 +13,7 @@ __all__ = ["KINDS", "Explanation", "Kind", "explained", "kind_of"]
 _RECORD = "sudo syncline record --for 30s --and-report"
 # Each line of the log is then a mark at its time in the recording.
 _RECORD_BESIDE = "sudo syncline record --for 30s -o run && syncline report run marks --marks LOG"
+_PRINT = "babeltrace2 TRACE >FILE"
 _CALLS = "sudo strace -f -ttt -T -yy -p PID -o FILE"
 
 
@@ -158,11 +159,27 @@ KINDS = (
         looks_like_log=True,
     ),
     Kind(
+        "text of babeltrace2 with other names than it prints by default (`--names`)",
+        "what each event holds",
+        "in the form that Syncline reads",
+        _PRINT,
+        (
+            # header, scope, and none.
+            r"^timestamp = \S+, (?:[\w:]+ = .*, )?name = \w",
+            r"^\[[\d: .-]+\] (?:\(\+\S+\) )?[^{}]*: stream\.\w+(?:\.\w+)? = \{",
+            r"^\[[\d: .-]+\] (?:\(\+\S+\) )?[^{}]*: \{ [^{}=]*[^{}= ][^{}=]* \}, \{",
+        ),
+        looks_like_log=True,
+    ),
+    Kind(
         "the output of sysdig",
-        "when each call began and ended, and for which file",
-        "what an fsync waited for",
+        "when each call ended, in older versions also when it began, and for which file",
+        "what an fsync waited for, or in newer versions how long it took",
         _RECORD,
-        (r"^\d+ \d\d:\d\d:\d\d\.\d+ \d+ \S.*? \(\d+(?:[.:]\d+)*\) [<>] \w+",),
+        # The time of day, or what `-t` chooses: a date, seconds, or none. `-pc` adds the container.
+        (
+            r"^\d+ (?:\d{4}-\d\d-\d\d )?(?:(?:\d\d:\d\d:\d\d|\d+)\.\d{9} )?\d+ \S.*? \(\d+(?:[.:]\d+)*\) [<>] \w+",
+        ),
     ),
     Kind(
         "a table of fsyncsnoop, which traces the latency of calls",
@@ -231,6 +248,8 @@ def kind_of(head: bytes) -> Kind | None:
 
 
 def _hint(kind: Kind) -> str:
+    if kind.record == _PRINT:
+        return f"print the trace again, without `--names`: `{kind.record}`"
     when = " while syncs are slow" if kind.record == _RECORD else ""
     return f"record the single events instead{when}: `{kind.record}`"
 
