@@ -182,6 +182,14 @@ def test_what_the_recording_cannot_show_is_no_verdict(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, lines(OPEN, WRITE, SYNC, exchange, FOLDER))[0] == "cannot tell"
 
 
+def test_a_program_may_use_relative_names(tmp_path: Path) -> None:
+    """With -y, only calls that take a folder say which one relative names are in; rename() does not."""
+    opened, renamed = OPEN.replace('"/d/t"', '"t"'), 'rename("t", "f") = 0'
+    assert verdict_of(tmp_path, lines(opened, WRITE, SYNC, renamed, FOLDER)) == ("ok", [])
+    assert verdict_of(tmp_path, lines(opened, WRITE, SYNC, renamed)) == ("violated", [("f", "folder")])  # fmt: skip
+    assert verdict_of(tmp_path, lines(opened, WRITE, renamed, FOLDER)) == ("violated", [("f", "data")])  # fmt: skip
+
+
 def test_a_long_chain_of_renames_is_followed(tmp_path: Path) -> None:
     moves = [f'rename("/d/n{n}", "/d/n{n + 1}") = 0' for n in range(100)]
     first = 'rename("/d/t", "/d/n0") = 0'

@@ -180,6 +180,30 @@ def test_each_call(call: str, row: tuple[Any, ...] | None, tmp_path: Path) -> No
     assert short(ops(tmp_path, data)) == ([] if row is None else [row])
 
 
+def test_a_relative_name_is_in_the_folder_that_another_call_shows(tmp_path: Path) -> None:
+    """-y prints the working directory where a call takes a folder, and rename() takes none. A child begins where its parent is."""
+    data = lines(
+        '7 1795196964.000100 rename("t", "f") = 0',
+        '7 1795196964.000200 openat(AT_FDCWD</d>, "/etc/x", O_RDONLY) = -1 ENOENT (No such file or directory)',
+        '7 1795196964.000300 rename("t", "./f") = 0',
+        "7 1795196964.000400 fork() = 8",
+        '8 1795196964.000500 unlink("f") = 0',
+        '8 1795196964.000600 chdir("e") = 0',
+        '8 1795196964.000700 mkdir("g", 0777) = 0',
+        '7 1795196964.000800 mkdir("g", 0777) = 0',
+    )
+    rows = [row for row in ops(tmp_path, data) if row["op"] != "open"]
+    assert [(row["tid"], row["op"], row["path"], row["to_path"]) for row in rows] == [
+        # Nothing has shown the folder yet.
+        (7, "rename", "t", "f"),
+        (7, "rename", "/d/t", "/d/f"),
+        (8, "unlink", "/d/f", None),
+        (8, "mkdir", "/d/e/g", None),
+        (7, "mkdir", "/d/g", None),
+    ]
+    assert {row["confidence"] for row in rows} == {"inferred"}
+
+
 def test_a_call_in_two_lines_and_one_without_return(tmp_path: Path) -> None:
     data = lines(
         '7 1795196964.000100 rename("/a", "/b" <unfinished ...>',

@@ -952,6 +952,10 @@ impl LineContext<'_> {
     /// Returns the descriptor and the path of a file, and how they are known.
     fn resolve(task: &Task, file: Named, batch: &mut Batch) -> (i32, NameId, Naming) {
         let Named { fd, shown, path } = file;
+        if fd == AT_FDCWD && shown.is_some() {
+            // Calls such as rename() name no folder, so strace says only here which it is.
+            *task.cwd.borrow_mut() = Some(batch.names.get(shown).into());
+        }
         let own_fd = if fd == AT_FDCWD { NO_DESCRIPTOR } else { fd };
         let followed = |batch: &mut Batch| {
             let path = match fd {
