@@ -41,6 +41,8 @@ BPFTRACE = Path(__file__).parent / "data" / "bpftrace-json"
 SEVERAL_RECORDERS = Path(__file__).parent / "data" / "several-recorders"
 BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
+# The texts that are wrapped as atrace does.
+_WRAPPED = ("small1.trace.txt", "small4.trace.txt", "more")
 # Text events that no recording contains.
 EXTRA_EVENTS = (
     'fsync_enter: (ext4_sync_file+0x4/0x219 [ext4]) dev=266338320 ino=7 gen=1 n0="a b" n1="c n2=" n2="/"',
@@ -561,6 +563,23 @@ def own_traces() -> dict[str, bytes]:
     return seeds
 
 
+def atraces() -> dict[str, bytes]:
+    """Texts of the ring buffer as atrace and systrace wrap them: after a header, compressed, cut off, and in a web page."""
+    seeds = {}
+    for name, text in ftraces().items():
+        if not name.startswith(_WRAPPED):
+            continue
+        header = b"capturing trace... done\nTRACE:\n"
+        script = b'<script class="trace-data" type="application/text">\n%s</script>\n'
+        page = b"<!DOCTYPE html>\n<html>\n<body>\n%s</body>\n</html>\n"
+        seeds[f"plain-{name}"] = header + text
+        seeds[f"packed-{name}"] = header + zlib.compress(text)
+        seeds[f"stored-{name}"] = header + zlib.compress(text, 0)
+        seeds[f"cut-{name}"] = (header + zlib.compress(text))[:-9]
+        seeds[f"page-{name}"] = page % (script % (b"TRACE:\n" + text) + script % b"{}\n" + script % text[:500])  # fmt: skip
+    return seeds
+
+
 def round_trips() -> dict[str, bytes]:
     """Logs of every format, with the number of their format."""
     low_levels = {name: low_level(data) for name, data in logs().items()}
@@ -618,6 +637,9 @@ def main(folder: Path) -> None:
             (folder / "source_ftrace" / f"{name}-{number}").write_bytes(data + suffix)
         for number, suffix in enumerate(SUFFIXES["convert"]):
             (folder / "convert" / f"ftrace-{name}-{number}").write_bytes(data + suffix)
+    for name, data in atraces().items():
+        for number, suffix in enumerate(SUFFIXES["convert"]):
+            (folder / "convert" / f"atrace-{name}-{number}").write_bytes(data + suffix)
     (folder / "source_trace_dat").mkdir(parents=True, exist_ok=True)
     for name, data in trace_dats().items():
         for number, options in enumerate((b"\x00", b"\x04")):
