@@ -4,6 +4,6 @@
 FROM python:3.13-slim
 RUN apt-get update && apt-get install -y --no-install-recommends bpftrace strace && rm -rf /var/lib/apt/lists/*
 COPY dist/*.whl /wheels/
-RUN pip install --no-cache-dir /wheels/syncline-*_"$(uname -m)".whl && rm -r /wheels
+RUN pip install --no-cache-dir --root-user-action=ignore /wheels/syncline-*_"$(uname -m)".whl && rm -r /wheels
 WORKDIR /data
 ENTRYPOINT ["syncline", "record"]

@@ -209,6 +209,47 @@ def test_without_a_route_the_message_names_each_reason(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_container_is_told_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes.os, "geteuid", lambda: 0)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    for of_container in (False, True):
+        if of_container:
+            (tmp_path / ".dockerenv").touch()
+        with pytest.raises(RecordError) as raised:
+            routes.choose("dynamic-events", "machine", root=tmp_path)
+        assert ("--privileged" in raised.value.message) == of_container
+        assert ("mount -t tracefs" in raised.value.message) != of_container
+
+
+def test_a_route_that_fails_late_leaves_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last route starts, and fails: the message still has a line for each, and the exit code is still that of no route."""
+
+    def start(self: object, route: object, folder: Path, *_: object, **__: object) -> None:
+        (folder / "events.log.err").write_text("cannot attach")
+        raise RecordError("cannot attach", "see `syncline doctor`")
+
+    def cannot(_root: Path, _target: routes.Target) -> routes.Route:
+        raise RecordError("not here")
+
+    monkeypatch.setattr(session.Recorders, "start", start)
+    found = dict.fromkeys(routes.NAMES, cannot)
+    found["bpftrace"] = lambda *_: routes.Route("bpftrace", "x")
+    monkeypatch.setattr(routes, "_ROUTES", found)
+    said: list[str] = []
+    request = requests.Request(tmp_path / "run", ["true"])
+    with pytest.raises(NoRouteError) as raised, session.recorded(request, said.append):
+        pass
+    assert raised.value.message.splitlines()[1:] == [
+        "  ring-buffer, dynamic-events, strace: not here",
+        "  bpftrace: cannot attach (see `syncline doctor`)",
+    ]
+    # The folder is gone, so nobody is sent to a file in it.
+    assert not (tmp_path / "run").exists()
+    assert "events.log.err" not in "".join([*said, raised.value.message])
+
+
 @pytest.mark.parametrize("messages", [None, "", "cannot attach"])
 def test_a_requested_route_that_does_not_start_leaves_only_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: str | None
@@ -221,8 +262,12 @@ def test_a_requested_route_that_does_not_start_leaves_only_messages(
     monkeypatch.setattr(session.Recorders, "start", start)
     monkeypatch.setattr(session.routes, "choose", lambda *_: routes.Route("dynamic-events", "x"))
     request = requests.Request(tmp_path / "run", ["true"], route="dynamic-events")
-    with pytest.raises(RecordError, match="cannot set"), session.recorded(request, lambda _: None):
+    with (
+        pytest.raises(RecordError, match="cannot set") as raised,
+        session.recorded(request, lambda _: None),
+    ):
         pass
+    assert ("events.log.err; use a smaller buffer" in raised.value.hint) == bool(messages)
     left = [path.name for path in tmp_path.glob("run/*")]
     assert left == (["events.log.err"] if messages else [])
     assert (tmp_path / "run").exists() == bool(messages)

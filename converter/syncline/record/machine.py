@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import time
 from pathlib import Path
@@ -10,6 +11,16 @@ from typing import Any
 
 # Number of times that the offset between two clocks is measured.
 _TRIES = 9
+
+
+def is_container(root: Path = Path("/")) -> bool:
+    """Returns whether this is a container of Docker, Podman or Kubernetes.
+
+    Args:
+        root: the folder that holds the marks of the first two; tests use another one.
+    """
+    marks = (".dockerenv", "run/.containerenv")
+    return "KUBERNETES_SERVICE_HOST" in os.environ or any((root / mark).exists() for mark in marks)
 
 
 def describe() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from syncline.printable import printable
-from syncline.record import kernel_facts, patched_recorder, probes, tracefs
+from syncline.record import kernel_facts, machine, patched_recorder, probes, tracefs
 from syncline.record.errors import NoRouteError, RecordError
 from syncline.record.tracer import which
 
@@ -93,7 +93,12 @@ def _require_tracefs(root: Path) -> Path:
         raise RecordError("tracing the kernel needs root", "sudo syncline record ...")
     folder = tracefs.find(root)
     if folder is None:
-        raise RecordError("tracefs is not mounted", "mount -t tracefs nodev /sys/kernel/tracing")
+        raise RecordError(
+            "tracefs is not mounted",
+            "a container needs --privileged -v /sys/kernel:/sys/kernel"
+            if machine.is_container(root)
+            else "mount -t tracefs nodev /sys/kernel/tracing",
+        )
     return folder
 
 

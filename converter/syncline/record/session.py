@@ -84,7 +84,8 @@ def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) ->
         # Keep the data of a recording that has failed, if there is any.
         folder.remove_unless_data()
         if isinstance(error, RecordError):
-            raise RecordError(folder.shown(error.message), folder.shown(error.hint)) from None
+            # Of the same class, which decides on the exit code and on how the message is shown.
+            raise type(error)(folder.shown(error.message), folder.shown(error.hint)) from None
         if isinstance(error, OSError) and error.errno in _FULL:
             raise _full(folder, error) from None
         raise
@@ -116,6 +117,11 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
                     file.unlink()
             failed[route.name] = error
             if is_last:
+                for file in folder.glob("*.err"):
+                    if file.stat().st_size:
+                        raise RouteError(
+                            error.message, f"its messages are in {file}; {error.hint}"
+                        ) from None
                 raise
             hint = f" ({error.hint})" if error.hint else ""
             say(f"warning: {route.name} does not start: {error.message}{hint}")

@@ -147,10 +147,7 @@ class Tracer:
     def _exit_error(self) -> RecordError:
         text = self.errors.read_text(errors="replace").strip()
         reason = text.splitlines()[-1] if text else f"it exited with {self._process.returncode}"
-        return RecordError(
-            f"{self.name} failed: {reason}",
-            f"its messages are in {self.errors}; see `syncline doctor`",
-        )
+        return RecordError(f"{self.name} failed: {reason}", "see `syncline doctor`")
 
     def failure(self) -> str | None:
         """Returns why the tracer records no more; None while it does, and after `stop`."""
