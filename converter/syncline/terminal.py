@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterable
 from typing import TextIO
 
 __all__ = [
@@ -28,6 +29,10 @@ _LIGHT = 140_000
 
 # The blank of a figure and its unit, which stay on one line.
 _FIGURE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|B|[KMGT]iB)\b|%)")
+# A command, which stays on one line so that it can be copied. It ends where the sentence does.
+_COMMAND = re.compile(r"`[^`]+`|\b(?:sudo )?syncline [a-z](?:[^,;()`]*?)(?=[,;()`]|\. |$)")
+# Stands for a blank that is no place to break at. No text has it, because `printable` escapes it.
+_HELD = "\ufdd0"
 
 # Only the command line sets it: what Python code prints is a value.
 _mode = "never"
@@ -81,21 +86,38 @@ def background(text: str, colour: str) -> str:
     return f"\x1b[{letters};{on}m{text}\x1b[0m"
 
 
-def width() -> int | None:
-    """Returns the width of standard output; None if it is not a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def width(stream: TextIO | None = None) -> int | None:
+    """Returns the width of the stream, by default standard output; None if it is not a terminal."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return None
+    if stream is sys.stdout or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    # The other function asks standard output, which may be a file.
+    return os.get_terminal_size(stream.fileno()).columns or None
 
 
-def wrapped(line: str, room: int | None) -> list[str]:
-    """Breaks a line between words, so that a terminal does not break it within one. Without a width it stays whole."""
+def wrapped(line: str, room: int | None, whole: Iterable[str] = ()) -> list[str]:
+    """Breaks a line between words, so that a terminal does not break it within one. Without a width it stays whole.
+
+    Args:
+        whole: parts that are not broken either, such as paths with blanks. Figures and commands never are.
+    """
     if room is None or len(line) <= room:
         return [line]
     indent = len(line) - len(line.lstrip())
+    held = _FIGURE.sub(_HELD, _COMMAND.sub(_hold, line))
+    for part in whole:
+        held = held.replace(part, part.replace(" ", _HELD))
     broken = textwrap.wrap(
-        _FIGURE.sub("\xa0", line),
+        held,
         room,
         subsequent_indent=" " * (indent + 2 if indent else 0),
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [part.replace("\xa0", " ") for part in broken]
+    return [part.replace(_HELD, " ") for part in broken]
+
+
+def _hold(found: re.Match[str]) -> str:
+    return found[0].replace(" ", _HELD)

@@ -31,6 +31,9 @@ INTERRUPTED = 128 + signal.SIGINT
 _IN_FILE = re.compile(r"([^\s:]+):(\d+): (.*)")
 _IN_SQL = re.compile(r"\bLINE (\d+): (.*)")
 
+# How a line begins that says what it is, and its colour.
+_MARKS = {"error:": "red", "warning:": "yellow", "hint:": "bold"}
+
 # By the kind of a `syncline.problems.Problem`.
 _CODES = {
     "usage": WRONG_USE,
@@ -80,12 +83,26 @@ def say(message: str, hint: str | None = None, *, lines: bool = False) -> None:
         _say_json(message, hint)
         return
     text = printable(message, "\n" if lines else "")
-    for mark, colour in (("error:", "red"), ("warning:", "yellow")):
-        if text.startswith(mark):
-            text = terminal.paint(mark, colour, sys.stderr) + text.removeprefix(mark)
     if hint:
-        text += f"\n{terminal.paint('hint:', 'bold', sys.stderr)} {printable(hint)}"
-    sys.stderr.write(text + "\n")
+        text += f"\nhint: {printable(hint)}"
+    _write(text)
+
+
+def _write(text: str) -> None:
+    """Writes lines to stderr: no wider than the terminal, and with a colour for what they are."""
+    room = terminal.width(sys.stderr)
+    # What was typed may be a path with blanks.
+    paths = [printable(word) for word in sys.argv[1:] if " " in word and "/" in word]
+    lines = []
+    for line in text.splitlines() or [""]:
+        # A mark below a line of SQL shows a place in it.
+        fixed = line.startswith("LINE ") or line.strip() == "^"
+        shown = "\n".join(terminal.wrapped(line, None if fixed else room, paths))
+        for mark, colour in _MARKS.items():
+            if shown.startswith(mark):
+                shown = terminal.paint(mark, colour, sys.stderr) + shown.removeprefix(mark)
+        lines.append(f"{shown}\n")
+    sys.stderr.write("".join(lines))
 
 
 def wants_json() -> bool:
@@ -128,7 +145,7 @@ def say_error(message: str, hint: str | None, code: int, *, lines: bool = False)
 def say_prepared(text: str) -> None:
     """Prints lines that are ready for a person, such as the warnings of a report."""
     if not wants_json():
-        sys.stderr.write(text)
+        _write(text)
         return
     for line in text.splitlines():
         if line:
@@ -219,7 +236,7 @@ def _run(cli: click.Group) -> int:
         error.show(text)
         if _has_second_input(error):
             text.write("hint: name one INPUT: this command reads one recording\n")
-        sys.stderr.write(printable(text.getvalue(), "\n"))
+        _write(printable(text.getvalue(), "\n"))
         return error.exit_code
     except Exception as error:
         code = code_of(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -58,5 +57,4 @@ def preface(name: str, caveats: Sequence[str]) -> tuple[str, str]:
             for line in lines
         )
         return text + "\n", ""
-    mark = terminal.paint("warning:", "yellow", sys.stderr)
-    return "", "".join(f"{mark} {printable(caveat)}\n" for caveat in caveats)
+    return "", "".join(f"warning: {printable(caveat)}\n" for caveat in caveats)

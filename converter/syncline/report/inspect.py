@@ -79,7 +79,7 @@ _NO_WRITE_WAIT = "it has no wait of a write of 1 ms or longer, and none for a pa
 _NO_WRITE = (
     "no bio of a write is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
 )
-_NO_FILE_CHANGE = "no write to a file is recorded: strace -f -y -T -ttt -e trace=%file,%desc records them, and syncline record --files"
+_NO_FILE_CHANGE = "no write to a file is recorded: `strace -f -y -T -ttt -e trace=%file,%desc` records them, and `syncline record --files`"
 _WRITE_WAITS_UNSEEN = "waits of writes are not recorded: the route dynamic-events records them"
 
 # What pairing takes for granted, because the events of an input do not show it.
