@@ -1435,12 +1435,12 @@ def test_a_table_is_no_wider_than_the_terminal(both, width: int) -> None:
         assert all(len(line) <= width for line in lines[2 : head + 2]), name
 
 
-def test_a_narrow_table_keeps_numbers_and_both_ends_of_a_path() -> None:
+def test_a_narrow_table_keeps_numbers_and_the_end_of_a_path() -> None:
     text = render_table(SAMPLE_TABLE, SAMPLE, width=36)
     # The column without values is dropped first, and named.
     assert "left out because the terminal is too narrow: note;" in " ".join(text.split())
     row = text.splitlines()[4]
-    assert re.search(r"^/home/us\S*…\S*qlite-wal +1\.23 ms +1,000$", row)
+    assert re.search(r"^…favicons\.sqlite-wal +1\.23 ms +1,000$", row)
 
 
 def test_a_table_on_a_terminal_is_short() -> None:

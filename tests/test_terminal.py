@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from syncline import terminal
+from syncline.cli import errors
 from syncline.render import answer
 from syncline.render.table import render as render_table
 from syncline.report import Column, Report, Table, catalogue
@@ -126,6 +127,66 @@ def test_a_column_that_repeats_another_is_left_out_first() -> None:
     rows = [("postgres-writer-1", "postgres-writer-1", 10**6), ("dd", "dd", 2 * 10**6)]
     text = render_table(Table([one.name for one in columns], rows), report, width=30)
     assert re.search(r"^comm +cost$", text, re.M)
+
+
+def test_a_path_keeps_its_name_and_a_tree_its_shape() -> None:
+    """At 80 columns, many paths of one program begin and end alike, and differ in the last folders."""
+    folder = "/mnt/data/postgres-neighbour/cluster"
+    columns = [Column("path", "text", ""), Column("a", "count", "")]
+    for size, path, wanted in (
+        (21, f"{folder}/base/5/16396", "/mnt/…/base/5/16396"),
+        (21, f"{folder}/base/5/2619", "…/cluster/base/5/2619"),
+        (16, f"{folder}/postmaster.pid", "…/postmaster.pid"),
+        # Its own name is too long.
+        (16, f"{folder}/pg_wal/000000010000000000000001", "…000000000000001"),
+        # No path.
+        (16, "main;do_sync;write_all;fsync", "main;do…ll;fsync"),
+        (16, "write_everything_and_sync_it_all", "write_e…c_it_all"),
+    ):
+        table = Table(["path", "a"], [(path, 1)])
+        text = render_table(table, Report("x", "X: y.", "", tuple(columns), ""), width=size + 3)
+        assert text.splitlines()[4].split()[0] == wanted
+
+    columns = [Column("frame", "tree", ""), Column("depth", "count", ""), Column("self_ns", "ns", "")]  # fmt: skip
+    rows = [("CheckPointGuts", 0, 1), *((f"CheckPointReplicationOrigin{at}", at, 1) for at in range(1, 7))]  # fmt: skip
+    report = Report("x", "X: y.", "", tuple(columns), "", ("frame", "self_ns"))
+    text = render_table(Table([one.name for one in columns], rows), report, width=32)
+    shown_rows = text.splitlines()[4 : 4 + len(rows)]
+    assert [len(line) - len(line.lstrip()) for line in shown_rows] == [*range(7)]
+
+
+def test_a_name_that_is_looked_up_stays_whole() -> None:
+    columns = [Column("reason", "text", ""), Column("meaning", "prose", ""), Column("count", "count", "")]  # fmt: skip
+    rows = [("completed_after_end", "bios that completed after the end of their request", 71)]
+    report = Report("x", "X: y.", "", tuple(columns), "")
+    text = render_table(Table([one.name for one in columns], rows), report, width=46)
+    assert "completed_after_end" in text
+
+
+def test_an_error_is_broken_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["syncline", "report", "/mnt/my data/run"])
+    message = "cannot read /mnt/my data/run: it has 12.3 MiB that no command of Syncline can read"
+    hint = "convert the log again: syncline convert LOG -o OUT.pftrace; or list what it holds"
+    monkeypatch.setattr(errors.terminal, "width", lambda _stream=None: 42)
+    errors.say(f"error: {message}", hint)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "error: cannot read /mnt/my data/run: it",
+        "has 12.3 MiB that no command of Syncline",
+        "can read",
+        "hint: convert the log again:",
+        "syncline convert LOG -o OUT.pftrace; or",
+        "list what it holds",
+    ]
+    # The mark below a line of SQL is below its column.
+    errors.say(f"error: SQL error: x\nLINE 1: {'SELECT ' * 8}\n{' ' * 50}^", lines=True)
+    assert [len(line) for line in capsys.readouterr().err.splitlines()] == [19, 64, 51]
+    # A pipe gets what is said, one line each.
+    monkeypatch.setattr(errors.terminal, "width", lambda _stream=None: None)
+    errors.say(f"error: {message}", hint)
+    assert capsys.readouterr().err == f"error: {message}\nhint: {hint}\n"
 
 
 def test_words_are_whole_and_a_figure_keeps_its_unit() -> None:

@@ -33,7 +33,7 @@
 --   discard, zeroes, unknown  Bios of these directions.
 --   background  All other bios, such as direct I/O and writeback by the kernel.
 --
--- Narrow: kind comm ahead_ns share bytes bios syncs max_ns path sync_id
+-- Narrow: kind comm ahead_ns share bytes path max_ns syncs bios sync_id
 --
 -- Columns:
 --   kind       text   As above.

@@ -6,8 +6,8 @@
 -- the commit, but did not start it. A fast commit that was not eligible, or
 -- failed, was replaced by a full commit, and its length includes that one.
 --
--- Narrow: kind comm commits syncs shared total_ns max_ns logging_ns log_bytes
---  dev
+-- Narrow: kind comm commits started_by syncs shared total_ns max_ns logging_ns
+--  log_bytes dev
 --
 -- Columns:
 --   kind         text   commit: by the thread of the journal. own commit, fast

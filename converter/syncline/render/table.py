@@ -23,8 +23,9 @@ __all__ = ["render"]
 _ROWS = 60
 # Minimum width of a text column.
 _LEAST = 16
-# Width of the longest word that is never broken.
+# Width of the longest word of a sentence, and of the longest name other than a path, that is never broken.
 _WORD = 40
+_NAME = 24
 # Width of a ruler in a file, at most.
 _WIDE = 80
 # The colours of verdicts of `diff` and of the report `durability`.
@@ -132,9 +133,19 @@ class _Field:
         # The width of all that it says, and the width that it gets.
         self.whole = max(map(cell_len, [*words, *cells]))
         self.width = self.whole
-        # Below, sentences would break within words.
-        longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
-        self.least = max(_LEAST, min(longest, _WORD)) if unit == "prose" else _LEAST
+        self.least = max(_LEAST, self._readable())
+
+    def _readable(self) -> int:
+        """Returns the width below which words would be broken, or a tree would lose its shape."""
+        if self.unit == "prose":
+            words = (word for cell in self.cells for word in cell.split())
+            return min(max(map(cell_len, words), default=0), _WORD)
+        if self.unit == "tree":
+            indents = (len(cell) - len(cell.lstrip(" ")) for cell in self.cells)
+            return min(self.whole, max(indents, default=0) + _LEAST, _WORD)
+        # A name such as that of a loss is what the reader looks up.
+        longest = max(map(cell_len, self.cells), default=0)
+        return longest if longest <= _NAME and not any("/" in cell for cell in self.cells) else 0
 
     def is_empty(self) -> bool:
         return bool(self.cells) and all(cell == human.MISSING for cell in self.cells)
@@ -143,7 +154,7 @@ class _Field:
         """Returns the lines of each cell."""
         if self.unit == "prose":
             return (_lines(cell, self.width, console) for cell in self.cells)
-        shorten = _tree if self.unit == "tree" else _middle
+        shorten = _tree if self.unit == "tree" else _path
         return ([shorten(strip_control_codes(cell), self.width)] for cell in self.cells)
 
     def pad(self, text: str) -> str:
@@ -226,15 +237,33 @@ def _shrink(fields: list[_Field], width: int) -> bool:
     return True
 
 
+def _path(text: str, size: int) -> str:
+    """Shortens a path between its first folder and its last ones, of which as many stay as fit; other text in the middle."""
+    if cell_len(text) <= size or not text.startswith("/") or ";" in text:
+        return _middle(text, size)
+    _, first, *parts = text.split("/")
+    for number in range(len(parts)):
+        end = "…/" + "/".join(parts[number:])
+        for shown in (f"/{first}/{end}", end):
+            if cell_len(shown) <= size:
+                return shown
+    # The end of a name that is too long differs more often than its beginning.
+    return "…" + _tail(text, size - 1)
+
+
 def _middle(text: str, size: int) -> str:
-    """Shortens text in the middle: the two ends of a path are the most informative."""
+    """Shortens text in the middle."""
     if cell_len(text) <= size:
         return text
     head = set_cell_size(text, (size - 1) // 2).rstrip()
-    tail = text
-    while cell_len(tail) > size - 1 - cell_len(head):
-        tail = tail[1:]
-    return f"{head}…{tail}"
+    return f"{head}…{_tail(text, size - 1 - cell_len(head))}"
+
+
+def _tail(text: str, size: int) -> str:
+    """Returns the end of a text that has room."""
+    while cell_len(text) > size:
+        text = text[1:]
+    return text
 
 
 def _tree(text: str, size: int) -> str:
