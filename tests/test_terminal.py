@@ -189,6 +189,15 @@ def test_an_error_is_broken_between_words(
     assert capsys.readouterr().err == f"error: {message}\nhint: {hint}\n"
 
 
+def test_a_check_is_no_wider_than_the_terminal() -> None:
+    log = DATA / "check" / "alice-no-folder-sync.strace.gz"
+    lines = plain(shown("check", log, "--rules", "atomic-replace")).splitlines()
+    # Only a path is longer.
+    assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
+    after = lines[next(at for at, line in enumerate(lines) if "    mend   " in line) + 1]
+    assert after.startswith(" " * 11 + "rename") or after.startswith(" " * 11 + "2026")
+
+
 def test_words_are_whole_and_a_figure_keeps_its_unit() -> None:
     line = "  1. /data/file, postgres: waited 10.2 ms (5.5 %) in 3 syncs of 4 KiB"
     for room in range(20, 70):

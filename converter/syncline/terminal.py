@@ -97,22 +97,27 @@ def width(stream: TextIO | None = None) -> int | None:
     return os.get_terminal_size(stream.fileno()).columns or None
 
 
-def wrapped(line: str, room: int | None, whole: Iterable[str] = ()) -> list[str]:
+def wrapped(
+    line: str, room: int | None, whole: Iterable[str] = (), *, hang: int | None = None
+) -> list[str]:
     """Breaks a line between words, so that a terminal does not break it within one. Without a width it stays whole.
 
     Args:
         whole: parts that are not broken either, such as paths with blanks. Figures and commands never are.
+        hang: the indent of the lines that follow; by default a little more than that of the first, if it has one.
     """
     if room is None or len(line) <= room:
         return [line]
     indent = len(line) - len(line.lstrip())
+    if hang is None:
+        hang = indent + 2 if indent else 0
     held = _FIGURE.sub(_HELD, _COMMAND.sub(_hold, line))
     for part in whole:
         held = held.replace(part, part.replace(" ", _HELD))
     broken = textwrap.wrap(
         held,
         room,
-        subsequent_indent=" " * (indent + 2 if indent else 0),
+        subsequent_indent=" " * hang,
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -238,8 +238,9 @@ class Run:
         state = "" if self._close.alive else ", closed"
         return f"<syncline.Run {self.path}: {self.kind}{state}>"
 
-    def _repr_html_(self) -> str:
-        return self.answer()._repr_html_()
+    def _repr_html_(self) -> str | None:
+        # Without it, a notebook shows the text, which says that the run is closed.
+        return self.answer()._repr_html_() if self._close.alive else None
 
     def _table(self, name: str) -> Table:
         return Table(name, self._opened, f"SELECT * FROM syncline_{name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
+from syncline import terminal
 from syncline.printable import json_text, printable
 from syncline.render import human
 from syncline.render.junit import document, xml_text
@@ -84,7 +85,13 @@ def _table(path: str, outcomes: Sequence[Outcome], warnings: Sequence[str]) -> s
                     lines.append(f"    {'stack ' if name == 'stack' else 'before'} {printable(row[name])}")  # fmt: skip
         if len(one.shown) > _SHOWN:
             lines.append(f"  {len(one.shown) - _SHOWN:,} more: --format json prints all")
-    return "\n".join(lines) + "\n"
+    width = terminal.width()
+    # Below the text, beside what it is of.
+    return "".join(
+        f"{part}\n"
+        for line in lines
+        for part in terminal.wrapped(line, width, hang=11 if line.startswith("    ") else None)
+    )
 
 
 def _markdown(path: str, outcomes: Sequence[Outcome], warnings: Sequence[str]) -> str:

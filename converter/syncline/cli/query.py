@@ -63,7 +63,7 @@ def command(
 
     The tables are syncline_sync, syncline_bio, syncline_call, syncline_wait, syncline_phase, syncline_journal, syncline_write_wait,
     syncline_file_op, syncline_stack, syncline_sync_call, syncline_parallel, syncline_loss, syncline_mark and syncline_meta;
-    docs/reference/tables.md lists their columns.
+    syncline schema lists their columns.
     trace_processor runs the SQL for a trace, which has Perfetto's tables too; DuckDB runs it for all other
     inputs. Both have percentile(x, p), with p from 0 to 100.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
+from syncline import terminal
 from syncline.model.device import DISCIPLINES
 from syncline.model.whatif import Outcome, Setting
 from syncline.printable import json_text, printable
@@ -61,8 +62,9 @@ def render(outcome: Outcome) -> str:
     """Renders the table, how well the check agrees, and the assumptions."""
     table = as_table(outcome)
     lines = render_table(table, REPORT).strip("\n").splitlines()[2:]
-    lines += ["", check(outcome), ""]
-    lines += [f"assumed: {printable(one)}" for one in outcome.assumptions]
+    said = ["", check(outcome), ""]
+    said += [f"assumed: {printable(one)}" for one in outcome.assumptions]
+    lines += [part for line in said for part in terminal.wrapped(line, terminal.width())]
     return "\n".join(lines) + "\n"
 
 

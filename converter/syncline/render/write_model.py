@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from syncline import terminal
 from syncline.printable import json_text, printable
 from syncline.report import Column, Report, Table
 from syncline.write_model.predict import Outcome, Predicted, Summary, relative_error
@@ -95,7 +96,9 @@ def render(outcome: Outcome, *, is_each: bool) -> str:
     table, report = (each(outcome), EACH) if is_each else (summary(outcome), SUMMARY)
     lines = render_table(table, report).strip("\n").splitlines()[2:]
     lines.append("")
-    return "\n".join([*lines, *remarks(outcome)]) + "\n"
+    width = terminal.width()
+    lines += [part for line in remarks(outcome) for part in terminal.wrapped(line, width)]
+    return "\n".join(lines) + "\n"
 
 
 def remarks(outcome: Outcome) -> list[str]:

@@ -22,7 +22,7 @@ _FUNCTION = re.compile(r"no such function|Function with name \S+ does not exist"
 def hint(engine: SqlEngine, sql: str, reason: str) -> str:
     """Returns the name that was probably meant, or the names that exist."""
     ours = [f"syncline_{name}" for name in modules()]
-    tables = f"The tables are: {', '.join(ours)}; docs/reference/tables.md lists their columns."
+    tables = f"The tables are: {', '.join(ours)}; `syncline schema` lists their columns."
     if match := _TABLE.search(reason):
         known = {name: name for name in [*ours, *_perfetto_tables(engine)]}
         known |= {name.removeprefix("syncline_"): name for name in ours}
