@@ -186,6 +186,18 @@ def test_a_notebook_shows_the_answer_with_its_bar(run) -> None:
     assert "INPUT" not in shown
 
 
+def test_a_table_in_a_notebook_is_one_text(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, rich displays what it is to write into a text, unless it is told not to."""
+    table = run.report("threads")
+    before = str(table)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr(
+        "rich.jupyter.display", lambda *_: pytest.fail("a line was displayed"), raising=False
+    )
+    assert str(table) == before
+    assert before.startswith("Threads: ")
+
+
 def test_names_of_a_log_cannot_write_html(tmp_path: Path) -> None:
     log = tmp_path / "x.strace"
     log.write_text("1 1.000000 fsync(3</a/<script>alert(1)</script>>) = 0 <0.001>\n")

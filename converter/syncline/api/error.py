@@ -44,4 +44,5 @@ def of_user() -> Iterator[None]:
             raise
         # An option of the commands is a parameter here.
         hint = problem.hint.replace("`--from`", "`format=`")
-        raise Error(problem.message, hint, problem.kind) from error
+        # What went on inside explains nothing that the message does not, and would be most of what a notebook shows.
+        raise Error(problem.message, hint, problem.kind) from None

@@ -90,6 +90,8 @@ def render(
 
     console = Console(
         file=io.StringIO(),
+        # Otherwise a notebook would get each line at once, and the text none.
+        force_jupyter=False,
         force_terminal=terminal.is_coloured(),
         no_color=not terminal.is_coloured(),
         width=sum(field.width + _GAP for field in fields) + 1,
