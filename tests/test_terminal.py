@@ -15,6 +15,7 @@ import termios
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from syncline import terminal
 from syncline.cli import errors
 from syncline.render import answer
@@ -146,6 +147,22 @@ def test_a_path_keeps_its_name_and_a_tree_its_shape() -> None:
         table = Table(["path", "a"], [(path, 1)])
         text = render_table(table, Report("x", "X: y.", "", tuple(columns), ""), width=size + 3)
         assert text.splitlines()[4].split()[0] == wanted
+
+    # Whatever the room, what is shown of a path is its end, below at most its first folder.
+    for path in (
+        f"{folder}/base/5/16396",
+        f"{folder}/pg_wal/000000010000000000000001",
+        "/日本語/データ/ファイル.log",
+        "/x" * 30,
+    ):
+        for size in range(16, 60):
+            table = Table(["path", "a"], [(path, 1)])
+            row = render_table(table, Report("x", "X: y.", "", tuple(columns), ""), width=size + 3)
+            shown_path = row.splitlines()[4].rsplit(maxsplit=1)[0].rstrip()
+            assert cell_len(shown_path) <= size
+            first, _, end = shown_path.rpartition("…")
+            assert path.endswith(end)
+            assert first in ("", f"/{path.split('/')[1]}/")
 
     columns = [Column("frame", "tree", ""), Column("depth", "count", ""), Column("self_ns", "ns", "")]  # fmt: skip
     rows = [("CheckPointGuts", 0, 1), *((f"CheckPointReplicationOrigin{at}", at, 1) for at in range(1, 7))]  # fmt: skip
