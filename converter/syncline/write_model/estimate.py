@@ -39,6 +39,10 @@ class Estimate:
         """Returns the estimate without an amount that is known."""
         return Estimate(self.value - amount, Interval(self.interval.low - amount, self.interval.high - amount))  # fmt: skip
 
+    def wider(self, half: float) -> Estimate:
+        """Returns the estimate with an interval that also holds an error of another value that it depends on."""
+        return Estimate(self.value, Interval(self.interval.low - half, self.interval.high + half))
+
     def at_least(self, least: float) -> Estimate:
         """Returns the estimate with all values below `least` raised to it: a cost is not below 0."""
         low, high = max(least, self.interval.low), max(least, self.interval.high)

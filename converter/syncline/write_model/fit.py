@@ -30,6 +30,13 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
 
     The others stay. States are predicted with the old ones: which writes meet a flusher thread depends on the limits.
     """
+    new, said = _fitted(parameters, recorded)
+    said += _errors_ahead(parameters, recorded)
+    notes = ("fitted to a recording by syncline model fit", *said)
+    return replace(new, notes=notes), said
+
+
+def _fitted(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]]:
     before = predict(parameters, recorded)
     found = _Found(parameters, has_overhead=recorded.has_overhead)
     bandwidth = "device_write_bytes_per_s"
@@ -65,15 +72,33 @@ def fit(parameters: Parameters, recorded: Writes) -> tuple[Parameters, list[str]
         background, hard = recorded.limits_bytes
         parameters = replace(parameters, background_limit_bytes=background, hard_limit_bytes=hard)
         said.append("background_limit_bytes and hard_limit_bytes are those that the kernel used")
-    fitted = found.replaced(parameters)
-    after = predict(fitted, recorded)
-    said.append(
-        f"median error of a write, and error of all together: {_errors(before)} with the old values, {_errors(after)} with the new ones"
+    return found.replaced(parameters), said
+
+
+def _errors_ahead(parameters: Parameters, recorded: Writes) -> list[str]:
+    """Returns how far off the writes of the second half are, with the old values and with those that the first half shows.
+
+    An error of the values with the writes that they were fitted to would say nothing of the next run.
+    """
+    middle = len(recorded.writes) // 2
+    if middle < _LEAST:
+        return [
+            f"how far off predictions are with the new values is not known: {len(recorded.writes)} writes are too few to fit to one half of"
+            " them and to predict the other half"
+        ]
+    half, _ = _fitted(parameters, replace(recorded, writes=recorded.writes[:middle]))
+    later = {id(one) for one in recorded.writes[middle:]}
+    before, after = (
+        [one for one in predict(known, recorded).predicted if id(one.write) in later]
+        for known in (parameters, half)
     )
+    said = [
+        "median error of a write of the second half, and error of all of these together:"
+        f" {_errors(before)} with the old values, {_errors(after)} with values that are fitted to the first half only"
+    ]
     if (_median_error(after) or 0.0) > (_median_error(before) or 0.0):
-        said.append("warning: the new values predict single writes worse than the old ones")
-    notes = ("fitted to a recording by syncline model fit", *said)
-    return replace(fitted, notes=notes), said
+        said.append("warning: fitted values predict single writes that they were not fitted to worse than the old values do")  # fmt: skip
+    return said
 
 
 def _without_commits(parameters: Parameters) -> str:
@@ -96,16 +121,16 @@ def _fit_durable(found: _Found, recorded: Writes) -> None:
                 found.residual(name, _of_kind(outcome, kind, *commits), f"{what}{ending}")
 
 
-def _median_error(outcome: Outcome) -> float | None:
-    each = [relative_error(one.ns, one.write.duration_ns) for one in outcome.predicted]
+def _median_error(predicted: Sequence[Predicted]) -> float | None:
+    each = [relative_error(one.ns, one.write.duration_ns) for one in predicted]
     known = [one for one in each if one is not None]
     return statistics.median(known) if known else None
 
 
-def _errors(outcome: Outcome) -> str:
-    """Returns the median relative error of the writes of an outcome, and the relative error of their sum."""
-    middle = _median_error(outcome)
-    whole = signed_error(sum(one.ns for one in outcome.predicted), sum(one.write.duration_ns for one in outcome.predicted))  # fmt: skip
+def _errors(predicted: Sequence[Predicted]) -> str:
+    """Returns the median relative error of some writes, and the relative error of their sum."""
+    middle = _median_error(predicted)
+    whole = signed_error(sum(one.ns for one in predicted), sum(one.write.duration_ns for one in predicted))  # fmt: skip
     if middle is None or whole is None:
         return "not known"
     return f"{middle:.0%} and {whole:+.0%}"
@@ -139,29 +164,47 @@ class _Found:
         self._has_overhead = has_overhead
         self._from: dict[str, str] = {}
         self._why: dict[str, str] = {}
+        # Parameters whose interval is not known, with the reason.
+        self._unbounded: dict[str, str] = {}
 
     def replaced(self, parameters: Parameters) -> Parameters:
         """Returns parameters with the values that were found."""
-        intervals = {name: one.interval for name, one in self.estimates.items()}
+        intervals = {
+            **parameters.intervals,
+            **{name: one.interval for name, one in self.estimates.items()},
+        }
         return replace(
             parameters,
             **{name: one.value for name, one in self.estimates.items()},
-            intervals={**parameters.intervals, **intervals},
+            intervals={n: one for n, one in intervals.items() if n not in self._unbounded},
         )
 
     def said(self) -> list[str]:
         """Returns a sentence for each parameter that was looked for."""
         names = dict.fromkeys([*self._why, *self._from])
-        return [
+        said = [
             f"{name} is from {self._from[name]}"
             if name in self._from
             else f"{name} stays: {self._why[name]}"
             for name in names
         ]
+        return said + [f"{name} has no interval: {why}" for name, why in self._unbounded.items()]
 
     def _take(self, name: str, found: Estimate, writes: Sequence[Write], what: str) -> None:
         self.estimates[name] = found
         self._from[name] = f"{len(writes):,} {what}"
+
+    def _depends(self, name: str, *others: str) -> None:
+        """Notes that a parameter has no interval, if it is what others leave and their error is not known."""
+        if old := [one for one in others if one not in self.estimates or one in self._unbounded]:
+            self._unbounded[name] = (
+                f"it depends on {' and '.join(old)}, whose error this recording does not show"
+            )
+
+    def _half_ns(self, name: str) -> float:
+        """Returns half the interval of a time that was found; 0 if it was not."""
+        found = self.estimates.get(name)
+        return (found.interval.high - found.interval.low) / 2 if found else 0.0
 
     def _keep(self, why: str, *names: str) -> None:
         for name in names:
@@ -220,6 +263,7 @@ class _Found:
         rest = estimate.mean([took - other for took, other in zip(measured, others, strict=True)])
         if _is_sure(rest):
             self._take(name, rest, writes, what)
+            self._unbounded[name] = "it is what all other parameters leave of these writes"
         else:
             self._keep(f"the times of {what} vary too much", name)
 
@@ -230,8 +274,13 @@ class _Found:
         per_byte = _SECOND_NS / self._value(bandwidth)
         known_ns = sum(map(self._value, known))
         rest = estimate.mean([one.duration_ns - one.size * per_byte - known_ns for one in writes])
+        found = self.estimates.get(bandwidth)
+        slower = _SECOND_NS / found.interval.low - per_byte if found else 0.0
+        size = sum(one.size for one in writes) / len(writes)
+        rest = rest.wider(size * slower + sum(map(self._half_ns, known)))
         if _is_sure(rest):
             self._take(name, rest, writes, what)
+            self._depends(name, bandwidth, *known)
         else:
             self._keep(f"the times of {what} vary too much, or the data is most of them", name)
 
@@ -257,8 +306,10 @@ class _Found:
             self._keep(f"{what} have {size:,.0f} bytes on average, so the call ({call}) is most of their cost", name)  # fmt: skip
             return
         average = estimate.mean([(one.duration_ns - call_ns) / one.size for one in used])
+        average = average.wider(self._half_ns(call) * sum(1 / one.size for one in used) / len(used))
         if _is_sure(average):
             self._take(name, average.inverse(_SECOND_NS), used, what)
+            self._depends(name, call)
         else:
             self._keep(f"the times of {what} vary too much", name)
 

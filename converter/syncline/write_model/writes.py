@@ -21,6 +21,8 @@ _TAKEN = {
 }
 _EXAMPLE = f"the columns are {', '.join(_COLUMNS)}, and may be {', '.join(_OPTIONAL)}"
 _MOST = 1 << 62
+# MAX_RW_COUNT: no call of Linux writes more.
+_LARGEST_CALL = 0x7FFF_F000
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,11 @@ def read_csv(path: str, text: str) -> Writes:
         )
         if values["kind"] == "sync" and (offset or size):
             raise InputError(f"{where}: a sync with an offset or a size", "write 0 for both")
+        if size > _LARGEST_CALL:
+            raise InputError(
+                f"{where}: size_bytes '{values['size_bytes']}': no call of Linux writes more than {_LARGEST_CALL:,} bytes",
+                "give each call a line of its own",
+            )
         found.append(
             Write(
                 *(start, duration, values["kind"], values["path"], offset, size),
