@@ -83,12 +83,21 @@ export interface Renderer {
 }
 
 export interface TrackNode {
+  readonly name: string;
+  readonly uri?: string;
   readonly addChildLast: (child: never) => unknown;
 }
 
 export interface Workspace {
   readonly flatTracks: readonly TrackNode[];
   readonly addChildFirst: (child: never) => unknown;
+  readonly addChildLast: (child: never) => unknown;
+  readonly pinTrack: (track: never) => unknown;
+}
+
+export interface Tab {
+  render(): m.Children;
+  getTitle(): string;
 }
 
 export interface Trace {
@@ -104,7 +113,7 @@ export interface Trace {
   };
   readonly selection: {
     readonly selection: {readonly kind: string};
-    readonly selectSqlEvent: (table: string, id: number, options?: {scrollToSelection?: boolean}) => void;
+    readonly selectSqlEvent: (table: string, id: number, options?: {scrollToSelection?: boolean; switchToCurrentSelectionTab?: boolean}) => void;
     readonly registerAreaSelectionTab: (tab: AreaTab) => void;
   };
   readonly pages: {
@@ -119,6 +128,14 @@ export interface Trace {
       sortOrder: number;
     }) => unknown;
   };
-  readonly scrollTo: (to: {track: {uri: string; expandGroup: boolean}}) => void;
+  readonly tabs: {
+    readonly registerTab: (tab: {uri: string; content: Tab}) => unknown;
+    readonly addDefaultTab: (uri: string) => unknown;
+    readonly showTab: (uri: string) => unknown;
+  };
+  readonly scrollTo: (to: {
+    track?: {uri: string; expandGroup: boolean};
+    time?: {start: Time; end: Time; viewPercentage: number; behavior: {viewPercentage: number}};
+  }) => void;
   readonly onTraceReady: {readonly addListener: (listener: () => Promise<void>) => unknown};
 }

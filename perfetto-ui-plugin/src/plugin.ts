@@ -2,6 +2,7 @@
 
 import {SyncAreaTab} from './glue/area';
 import {SyncPanel} from './glue/details';
+import {Focus} from './glue/focus';
 import {addKeys} from './glue/keys';
 import {addLanes} from './glue/lanes';
 import {addPage} from './glue/page';
@@ -22,23 +23,24 @@ export class SynclinePlugin {
     if ((await db.query('ours')).length === 0) return;
     addStyle();
     const ownTracks = new Set((await db.query('tracks')).map((row) => num(row['track_id'])!));
+    const focus = new Focus(trace);
     const lanes = new Map<string, number | null>();
     trace.selection.registerAreaSelectionTab(new SyncAreaTab(trace, db, {slices: ownTracks, lanes}));
     // The plugins that make the tracks may run after this one.
     trace.onTraceReady.addListener(async () => {
-      addPanels(trace, db, ownTracks);
-      await addLanes(trace, db, lanes);
+      addPanels(trace, db, focus, ownTracks);
+      await addLanes(trace, db, focus, lanes);
     });
-    addKeys(trace, db);
-    addPage(trace, db);
+    addKeys(trace, db, focus);
+    addPage(trace, db, focus);
   }
 }
 
 // Shows the panel of a sync on the tracks that other plugins have made of Syncline's slices.
-function addPanels(trace: Trace, db: Database, ownTracks: ReadonlySet<number>): void {
+function addPanels(trace: Trace, db: Database, focus: Focus, ownTracks: ReadonlySet<number>): void {
   for (const {renderer, tags} of trace.tracks.getAllTracks()) {
     if (!tags?.trackIds?.some((id) => ownTracks.has(id))) continue;
     const usual = renderer.detailsPanel?.bind(renderer);
-    if (usual) renderer.detailsPanel = (selection) => new SyncPanel(trace, db, usual(selection));
+    if (usual) renderer.detailsPanel = (selection) => new SyncPanel(trace, db, focus, usual(selection));
   }
 }

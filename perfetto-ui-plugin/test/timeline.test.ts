@@ -2,17 +2,34 @@
 
 import {describe, expect, it} from 'vitest';
 import {heat, range, rowOf} from '../src/logic/heat';
-import {boxes, itemAt, type Item, latencyColour} from '../src/logic/lanes';
-import {cell, parse, reports} from '../src/logic/reports';
+import {boxes, fitting, itemAt, type Item, latencyColour} from '../src/logic/lanes';
+import {cell, heading, parse, reports, sorted} from '../src/logic/reports';
 import {next} from '../src/logic/slow';
 
-const item = (start: number, length: number, label = ''): Item => ({start, length, label, colour: '#000', sliceId: start});
+const item = (start: number, length: number, label = ''): Item => ({start, length, label, colour: `#${label}`, sliceId: start});
 
 describe('lanes', () => {
   it('draws what is in view, cut at its edges', () => {
     const items = [item(0, 10), item(50, 100), item(190, 50), item(300, 5)];
     const found = boxes(items, {from: 100, to: 200, pixels: 1000});
     expect(found.map(({left, width, item}) => [left, width, item.start])).toEqual([[0, 500, 50], [900, 100, 190]]);
+  });
+
+  it('draws what most of the time of a pixel went to, shaded by how busy it was', () => {
+    // A pixel is 10 long. A sync of 9 has a phase a of 3, twice b of 2.5, and 1 that nothing explains; then nothing is in flight.
+    const whole = {...item(0, 9, 'sync'), isWhole: true};
+    const [box, ...rest] = boxes([whole, item(0, 2.5, 'b'), item(2.5, 3, 'a'), item(5.5, 2.5, 'b')], {from: 0, to: 100, pixels: 10});
+    expect([box!.item.label, box!.busy, rest]).toEqual(['b', 0.9, []]);
+    const [plain] = boxes([whole, item(0, 2, 'a')], {from: 0, to: 100, pixels: 10});
+    expect(plain!.item.label).toBe('sync');
+  });
+
+  it('cuts a text that does not fit, and writes nothing if that would say nothing', () => {
+    const measure = (text: string) => text.length * 5;
+    expect(fitting('commit locking', 70, measure)).toBe('commit locking');
+    expect(fitting('commit locking', 69, measure)).toBe('commit locki…');
+    expect(fitting('commit locking', 40, measure)).toBe('commit…');
+    expect(fitting('commit locking', 20, measure)).toBe('');
   });
 
   it('draws the longest of those that share a pixel, and never loses the only one', () => {
@@ -67,7 +84,7 @@ describe('heat map', () => {
 });
 
 describe('keys', () => {
-  const slow = [{ts: 10n, sliceId: 1}, {ts: 20n, sliceId: 2}, {ts: 20n, sliceId: 3}, {ts: 90n, sliceId: 4}];
+  const slow = [{ts: 10n, ns: 5, sliceId: 1}, {ts: 20n, ns: 5, sliceId: 2}, {ts: 20n, ns: 5, sliceId: 3}, {ts: 90n, ns: 5, sliceId: 4}];
   const go = (selected: {sliceId: number; ts: bigint} | null, step: 1 | -1) => next(slow, selected, step)?.sliceId;
 
   it('goes through all of them, and around', () => {
@@ -92,6 +109,14 @@ describe('reports', () => {
       expect(report.columns.length, report.name).toBeGreaterThan(0);
       expect(report.columns.every(({unit, text}) => /^\w+$/.test(unit) && text.length > 3)).toBe(true);
     }
+  });
+
+  it('has columns that people read, and sorts by one', () => {
+    expect(['time_ns', 'written_bytes', 'sync_id', 'max_ns', 'ns'].map(heading)).toEqual(['time', 'written', 'sync id', 'max', 'ns']);
+    const rows = [{n: 2n, t: 'b'}, {n: null, t: 'a'}, {n: 30n, t: null}];
+    expect(sorted(rows, 'n').map(({n}) => n)).toEqual([30n, 2n, null]);
+    expect(sorted(rows, 't').map(({t}) => t)).toEqual(['a', 'b', null]);
+    expect(sorted(rows, null)).toBe(rows);
   });
 
   it('shows cells by their unit', () => {

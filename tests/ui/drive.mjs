@@ -5,6 +5,7 @@
 // before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
 // `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match, and of these on
 // the first `only`, if it is given.
+// `tab` is the name of a tab of Syncline's plugin, and `row` the number of a row of its table to follow.
 // `page` is the route of another page, and `click` a link on it. `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
 // The result: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
 
@@ -85,6 +86,7 @@ async function run(page, commands) {
 
 async function show(page, view) {
   if (view.page) return visit(page, view);
+  if (view.tab) return tab(page, view);
   const [[from, to]] = await query(page, view.span);
   await page.evaluate(([from, to]) => window.app.trace.timeline.setViewportTime(BigInt(from), BigInt(to)), [from, to]);
   if (view.select) {
@@ -100,19 +102,30 @@ async function show(page, view) {
   }
   await settle(page);
   if (view.choose) {
-    await page.locator('.syncline select').selectOption(view.choose);
+    await page.locator('.syncline-area select').selectOption(view.choose);
     await settle(page);
   }
   const seen = {
     name: view.name,
-    plugin: await page.locator('.syncline:not(.syncline-page)').allInnerTexts(),
-    boxes: await page.locator('.syncline:not(.syncline-page) .syncline-box').evaluateAll((boxes) => boxes.map((box) => [box.title, box.getBoundingClientRect().width])),
+    plugin: await page.locator('.syncline:not(.syncline-page, .syncline-slowest)').allInnerTexts(),
+    boxes: await page.locator('.syncline:not(.syncline-page, .syncline-slowest) .syncline-box').evaluateAll((boxes) => boxes.map((box) => [box.title, box.getBoundingClientRect().width])),
     painted: await painted(page),
     details: await page.locator('.pf-details-shell').allInnerTexts(),
     flows: await page.evaluate(() => window.app.trace.flows.connectedFlows.length),
   };
   if (view.shot) await page.screenshot({path: view.shot, clip: view.clip});
   return seen;
+}
+
+// Opens a tab of Syncline's plugin, and follows the first link of a row of its table.
+async function tab(page, view) {
+  await page.getByText(view.tab, {exact: true}).last().click();
+  await page.locator('.syncline-slowest').waitFor({timeout: 30_000});
+  const found = {name: view.name, rows: await page.locator('.syncline-slowest tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText)))};
+  if (view.shot) await page.screenshot({path: view.shot});
+  await page.locator('.syncline-slowest tbody tr').nth(view.row).locator('a').first().click();
+  await settle(page);
+  return {...found, ...(await page.evaluate(state))};
 }
 
 // Opens another page of the UI, and returns what the plugin draws there.

@@ -32,7 +32,8 @@ VIEWS = [
     {"name": "bio", "span": WHOLE, "select": SLOWEST.format("id", "bio")},
     {"name": "area", "span": PART, "area": "^(bios of syncs|wl .*|python3 .*)$"},
     {"name": "syncs", "span": PART, "area": "^(wl .*|python3 .*)$", "choose": "syncs"},
-    {"name": "lane", "span": WHOLE, "area": r"^\S+ \d+: \S+ \S+ in \d+ syncs?$", "only": 1},
+    {"name": "lane", "span": WHOLE, "area": r"^\S+ \d+: \S+ \S+ in \d+$", "only": 1},
+    {"name": "slowest", "tab": "Slowest syncs", "row": 2},
     {"name": "empty", "span": "SELECT start_ts, start_ts + 1 FROM trace_bounds", "area": "Run"},
 ]
 PAGES = [
@@ -157,7 +158,17 @@ class TestDetails:
         owner = found["queries"]["bio"][0][0]
         texts = found["views"]["bio"]["plugin"]
         if owner is None:
-            assert texts == []
+            (bio,) = [r for r in rows["bio"] if r["dur_ns"] == max(b["dur_ns"] or 0 for b in rows["bio"])]
+            assert texts[0].partition(": ")[2].startswith(shown(bio["dur_ns"]))
+            meanwhile = [
+                row
+                for row in rows["sync"]
+                if row["dur_ns"] is not None
+                and row["ts_ns"] < bio["ts_ns"] + bio["dur_ns"]
+                and row["ts_ns"] + row["dur_ns"] > bio["ts_ns"] + (bio["queue_ns"] or 0)
+                and row["dev"] in (None, bio["dev"])
+            ]
+            assert f"Syncs in flight while the device had it: {len(meanwhile)}" in texts[0]
         else:
             (sync,) = [row for row in rows["sync"] if row["sync_id"] == int(owner)]
             assert str(sync["path"]) in texts[0]
@@ -235,16 +246,34 @@ def test_the_lanes_are_ordered_by_waiting(seen: tuple[dict[str, Any], dict[str, 
             waits[row["comm"], row["tid"]].append(row["dur_ns"])
     ordered = sorted(waits.items(), key=lambda one: (-sum(one[1]), one[0][1]))
     expected = [
-        f"{comm} {tid}: {shown(sum(lengths))} in {len(lengths)} syncs"
+        f"{comm} {tid}: {shown(sum(lengths))} in {len(lengths)}"
         for (comm, tid), lengths in ordered
     ]
-    lanes = [name for name in found["tracks"] if re.search(r" in \d+ syncs?$", name)]
+    lanes = [name for name in found["tracks"] if re.search(r" in \d+$", name)]
     assert lanes == expected
-    every = [length for lengths in waits.values() for length in lengths]
-    assert f"Latency, {shown(min(every))} to {shown(max(every))}" in found["tracks"]
     painted = found["views"]["sync"]["painted"]
     for name in expected[:2]:
         assert max(n for path, n in painted.items() if path.endswith(name)) > 500, painted
+
+
+@pytest.mark.ui
+def test_a_row_of_the_slowest_syncs_leads_to_its_sync(
+    seen: tuple[dict[str, Any], dict[str, Rows]],
+) -> None:
+    found, rows = seen
+    known = [row for row in rows["sync"] if row["dur_ns"] is not None]
+    slowest = sorted(known, key=lambda row: (-row["dur_ns"], row["sync_id"]))[:20]
+    view = found["views"]["slowest"]
+    assert [(row[0], row[1], row[3], row[4]) for row in view["rows"]] == [
+        (str(row["sync_id"]), shown(row["dur_ns"]), row["path"], f"{row['comm']} {row['tid']}")
+        for row in slowest
+    ]
+    third = slowest[2]
+    assert view["selection"]["ts"] == str(third["start_ns"] or third["ts_ns"])
+    first, last = map(int, view["window"])
+    assert first <= third["ts_ns"] < third["ts_ns"] + third["dur_ns"] <= last
+    assert 0.5 < third["dur_ns"] / (last - first) < 0.9
+    assert view["drawer"].startswith(f"{third['op']} {third['path']}: {shown(third['dur_ns'])}")
 
 
 @pytest.mark.ui

@@ -94,7 +94,8 @@ def command(
             code = reported(error, code)
             continue
         if form == "table":
-            show(("\n" if len(found) > 1 else "") + advice.render(*found[-1], warnings))
+            shown = advice.render(*found[-1], warnings, can_be_shown=input_.can_be_shown)
+            show(("\n" if len(found) > 1 else "") + shown)
             continue
         for warning in warnings:
             say(f"warning: {path}: {warning}" if len(inputs_) > 1 else f"warning: {warning}")

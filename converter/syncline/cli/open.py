@@ -55,6 +55,7 @@ _LOG_ENDINGS = (".gz", ".zst", ".perfetto-trace", ".log", ".txt", ".events.jsonl
         "syncline open tests/data/thesis/small4-slowdisk.log",
         "syncline open --offline tests/data/thesis/small4-slowdisk.log",
         "syncline open --sync 14 tests/data/thesis/small4-slowdisk.log",
+        "syncline open --at 1.2s tests/data/thesis/small4-slowdisk.log",
         "syncline open --since 1s --until 2s tests/data/thesis/small4-slowdisk.log",
     ),
 )
@@ -86,6 +87,13 @@ _LOG_ENDINGS = (".gz", ".zst", ".perfetto-trace", ".log", ".txt", ".events.jsonl
     metavar="ID",
     help="Begin with this sync instead of the slowest one. Reports and the answer name syncs by their sync_id.",
 )
+@click.option(
+    "--at",
+    "at_ns",
+    type=DURATION,
+    help="Begin with the sync that is in flight at this time, or with the next one. 0 is the first event; a time of reports, such as"
+    " 2160.84s, is one too.",
+)
 @reading
 def command(
     input: str,
@@ -95,13 +103,14 @@ def command(
     since: int | None,
     until: int | None,
     sync_id: int | None,
+    at_ns: int | None,
     reading: Reading,
 ) -> None:
     """Shows a trace, or a log as a trace, in the Perfetto UI.
 
     The page is that of ui.perfetto.dev. It fetches the trace from this machine and keeps it in the
     browser: nothing is uploaded. With --offline the page comes from this machine too. It begins with
-    the slowest sync, or with that of --sync. Of a large input, --since and --until show a part of the time, and the other filters some syncs.
+    the slowest sync, or with that of --sync or --at. Of a large input, --since and --until show a part of the time, and the other filters some syncs.
     """
     if not offline and port not in (None, ONLINE_PORT):
         raise Failure(
@@ -110,6 +119,8 @@ def command(
         )
     if since is not None and until is not None and until <= since:
         raise Failure("--until is not after --since", "exchange them, or leave one out")
+    if sync_id is not None and at_ns is not None:
+        raise Failure("--sync and --at both name the sync to begin with", "leave one of them out")
     reading = dataclasses.replace(
         reading, filter=dataclasses.replace(reading.filter, since_ns=since, until_ns=until)
     )
@@ -118,10 +129,11 @@ def command(
     resolved = resolve(input, reading.source)
     with _trace_of(resolved, reading) as (trace, name):
         _say_if_large(trace, reading)
-        shown = None if resolved.is_archive else _first_of(trace, sync_id)
-        if shown is None and sync_id is not None:
+        shown = None if resolved.is_archive else _first_of(trace, sync_id, at_ns)
+        if shown is None and (sync_id is not None or at_ns is not None):
+            which = f"sync {sync_id}" if at_ns is None else "sync at this time or later"
             raise Failure(
-                f"{input} has no sync {sync_id} that is known from start to end"
+                f"{input} has no {which} that is known from start to end"
                 + ("" if reading.filter == Filter() else " and passes the filter"),
                 f'list them: syncline query {shlex.quote(input)} "SELECT sync_id, path, dur_ns FROM syncline_sync_call"',
             )
@@ -234,11 +246,13 @@ def _say_if_large(trace: Path, reading: Reading) -> None:
     )
 
 
-def _first_of(trace: Path, sync_id: int | None) -> view.Slowest | None:
+def _first_of(
+    trace: Path, sync_id: int | None = None, at_ns: int | None = None
+) -> view.Slowest | None:
     """Returns the sync that the UI shows first, or the slowest; None if the trace is not one of Syncline, or has no such sync."""
     from syncline.kinds import Trace
 
-    wanted = view.select(sync_id)
+    wanted = view.select(sync_id, at_ns)
     try:
         with Trace(str(trace)).open(Reading(), "duckdb", statements=[wanted]) as engine:
             return view.slowest(engine.query(wanted).rows)

@@ -20,6 +20,7 @@ from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE, PLACE
+from syncline.printable import printable
 from syncline.reading import Reading
 from syncline.render import human
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 # Longer outputs than this are kept in a file until they are complete. In characters.
 _IN_MEMORY = 1 << 24
+# Reports whose rows name a sync that explains them.
+_NAMES_SYNCS = ("bystanders",)
 
 
 def _reports() -> list[str]:
@@ -186,6 +189,8 @@ def command(
                     out.write(
                         between + render.exporter(form)(_chosen(choice, table, report), report)
                     )
+                    if form == "table" and report.name in _NAMES_SYNCS and found_input.can_be_shown:
+                        notes += _ways_to_look(input, table)
                 if not is_empty and lacks_reads(open_engine, report.name):
                     notes.append(f"note: {report.name}: reads are not in this recording.\n")
             out.write("}\n" if is_joined else "")
@@ -200,6 +205,15 @@ def command(
             f"note: the logs were read as one run. For commands, make one INPUT of them: syncline convert {logs} -o run.pftrace;"
             " to compare two runs: syncline diff BASE NEW"
         )
+
+
+def _ways_to_look(input: str, table: Table) -> list[str]:
+    """Says how to see the sync that the first row names, if it names one."""
+    row = dict(zip(table.columns, table.rows[0], strict=True)) if table.rows else {}
+    if row.get("sync_id") is None or row.get("run"):
+        return []
+    command = f"syncline open {shlex.quote(input)} --sync {row['sync_id']}"
+    return [f"note: the sync of the first row in the timeline: {printable(command)}\n"]
 
 
 def _logs_among(names: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:

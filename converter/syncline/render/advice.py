@@ -54,15 +54,17 @@ REPORT = Report(
 )
 
 
-def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
-    """Renders the advice on one input as text."""
+def render(
+    path: str, found: Sequence[Advice], caveats: Sequence[str], *, can_be_shown: bool
+) -> str:
+    """Renders the advice on one input as text. `can_be_shown`: whether `syncline open` takes the input."""
     lines = [f"Advice on {printable(path)}"]
     mark = terminal.paint("warning:", "yellow")
     lines += [f"{mark} {printable(caveat)}" for caveat in caveats]
     first = next((one for one in found if one.is_first), None)
     for one in found:
         if one.status == "found":
-            lines += ["", *_found(path, one, first)]
+            lines += ["", *_found(path, one, first, can_be_shown=can_be_shown)]
     if sum(one.share or 0 for one in found) > 1:
         lines += ["", *_wrapped("", _OVERLAP)]
     nothing = [one.finding.name for one in found if one.status == "none"]
@@ -76,7 +78,7 @@ def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _found(path: str, one: Advice, first: Advice | None) -> list[str]:
+def _found(path: str, one: Advice, first: Advice | None, *, can_be_shown: bool) -> list[str]:
     finding = one.finding
     lines = [f"{finding.title.removesuffix('.')}  [{finding.name}]"]
     lines += _wrapped("  seen      ", one.seen)
@@ -86,6 +88,10 @@ def _found(path: str, one: Advice, first: Advice | None) -> list[str]:
     lines += _wrapped("  instead   ", finding.instead)
     for number, row in enumerate(one.shown):
         lines += _wrapped("  evidence  " if not number else "            ", _evidence(row))
+    costliest = one.shown[0] if one.shown else {}
+    if can_be_shown and costliest.get("sync_id") is not None and not costliest["run"]:
+        command = f"syncline open {shlex.quote(path)} --sync {costliest['sync_id']}"
+        lines.append(f"  look      {printable(command)}")
     command = f"syncline advise {shlex.quote(path)} --evidence {finding.name}"
     return [*lines, f"  all       {printable(command)}", f"  more      {finding.page}"]
 

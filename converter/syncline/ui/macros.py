@@ -22,7 +22,7 @@ class Macro:
     """Commands under one name.
 
     `steps`: the last part of the id of a command (`AddDebugSliceTrack`), the file of sql/views/timeline/ that it shows, and
-    its other arguments.
+    its other arguments. A command without a file has an empty name.
     """
 
     id: str
@@ -31,12 +31,18 @@ class Macro:
 
     def commands(self, tables: Callable[[Iterable[str]], str]) -> list[Command]:
         """Returns the commands. `tables` gives the SQL that builds the tables which statements name."""
-        selects = [timeline.select(step[1]) for step in self.steps]
+        selects = [timeline.select(step[1]) for step in self.steps if step[1]]
         # A statement that builds a table cannot be in the query of a track.
         found = [command("RunQuery", tables(selects))]
-        found += [
-            command(step[0], sql, *step[2:]) for step, sql in zip(self.steps, selects, strict=True)
-        ]
+        for name, file, *arguments in self.steps:
+            if not file:
+                found.append(command(name, *arguments))
+                continue
+            sql = timeline.select(file)
+            if name == "RunQueryAndShowTab":
+                # The UI gives the tab no other title than its SQL.
+                sql = f"-- {arguments[0]}\n{sql}"
+            found.append(command(name, sql, *arguments))
         return found
 
 
@@ -51,9 +57,12 @@ SLOWEST = Macro(
     "SlowestSyncs",
     "Syncline: slowest syncs",
     (
-        ("AddDebugSliceTrack", "slowest", "20 slowest syncs"),
+        ("AddDebugSliceTrack", "slowest", "Slowest syncs"),
+        ("AddDebugSliceTrack", "slowest-parts", "their phases"),
+        ("AddDebugSliceTrack", "disk", "Who used the disk"),
+        ("PinTracksByRegex", "", "^Journal "),
         _LATENCY,
-        ("RunQueryAndShowTab", "slowest-phases", "Slowest syncs"),
+        ("RunQueryAndShowTab", "slowest-phases", "Slowest syncs: an id leads to its sync"),
     ),
 )
 

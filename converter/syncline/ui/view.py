@@ -20,6 +20,9 @@ _EXPANDED = r"^(Syncs and writeback|Page cache|Threads|Block I/O .*|.* \d+)$"
 PLUGIN = "dev.syncline.Sync"
 # Where the condition of SLOWEST_SYNC ends.
 _ORDER = re.compile(r"\s+ORDER BY\s+dur_ns DESC")
+# The SQL of a fact of the run that is a number.
+_FACT = "(SELECT CAST(value AS BIGINT) FROM syncline_meta WHERE key = '{}')"
+# What is pinned if there is no sync to begin with.
 _PINNED = r"^(Syncs|bios) in flight"
 
 
@@ -53,15 +56,27 @@ class Slowest:
 SLOWEST_SYNC = timeline.select("first-view")
 
 
-def select(sync_id: int | None = None) -> str:
-    """Returns the SQL of the sync that is shown first: the slowest, or the one to which a request belongs."""
-    if sync_id is None:
+def select(sync_id: int | None = None, at_ns: int | None = None) -> str:
+    """Returns the SQL of the sync that is shown first: the slowest, the one to which a request belongs, or the one at a time.
+
+    At a time is the longest that is in flight then, else the next one that begins. The time counts from the first event. One that would
+    be after the last event is a time of the recording's clock, as reports print it.
+    """
+    if at_ns is not None:
+        first, last = map(_FACT.format, ("first_ts_ns", "last_ts_ns"))
+        time = f"(CASE WHEN {first} + {at_ns:d} > {last} THEN 0 ELSE {first} END + {at_ns:d})"
+        order = (
+            f" AND {time} >= {first} AND ts_ns + dur_ns > {time}"
+            f" ORDER BY CASE WHEN ts_ns <= {time} THEN 0 ELSE ts_ns END, dur_ns DESC"
+        )
+    elif sync_id is not None:
+        order = (
+            " AND call_sync_id IN (SELECT call_sync_id FROM syncline_sync"
+            f" WHERE sync_id = {sync_id:d}) ORDER BY dur_ns DESC"
+        )
+    else:
         return SLOWEST_SYNC
-    found = _ORDER.subn(
-        " AND call_sync_id IN (SELECT call_sync_id FROM syncline_sync"
-        f" WHERE sync_id = {sync_id:d}) ORDER BY dur_ns DESC",
-        SLOWEST_SYNC,
-    )
+    found = _ORDER.subn(order, SLOWEST_SYNC)
     assert found[1] == 1
     return found[0]
 
@@ -73,10 +88,13 @@ def slowest(rows: Iterable[tuple[Any, ...]]) -> Slowest | None:
 
 def first_commands(shown: Slowest | None, *, plugin: bool = False) -> list[Command]:
     """Returns the commands that run when the trace is loaded. With `plugin`, the UI has the modules of the tables."""
-    found = [command("ExpandTracksByRegex", _EXPANDED), command("PinTracksByRegex", _PINNED)]
-    return found + (
-        SLOWEST.commands(timeline.included if plugin else timeline.inlined) if shown else []
-    )
+    expand = command("ExpandTracksByRegex", _EXPANDED)
+    if plugin:
+        # The plugin pins tracks of its own, and lists the slowest syncs in a tab of its own.
+        return [expand]
+    if shown is None:
+        return [expand, command("PinTracksByRegex", _PINNED)]
+    return [expand, *SLOWEST.commands(timeline.inlined)]
 
 
 def address(ui: str, trace: str, shown: Slowest | None = None, *, plugin: bool = False) -> str:

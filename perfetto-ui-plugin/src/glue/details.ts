@@ -1,20 +1,25 @@
-// The details panel of a slice of a sync, or of a wait of a write. It shows what Syncline knows of the slice, above what the UI shows of any.
+// The details panel of a slice of a sync, of a bio, or of a wait of a write. It shows what Syncline knows of the slice, above what the UI shows of any.
 
 import m from 'mithril';
-import type {Database} from '../logic/database';
+import type {Database, Parameters} from '../logic/database';
+import {type BioView, readBio} from '../logic/bio';
 import {duration} from '../logic/format';
-import {ofSlice, type Other, readSync, type SyncView} from '../logic/sync';
+import {num} from '../logic/rows';
+import {type Bystander, ofSlice, type Other, readSync, type SyncView} from '../logic/sync';
 import {ofWrite, readWrite, type WriteView} from '../logic/write';
 import type {DetailsPanel, Trace, TrackEventSelection} from '../perfetto';
+import type {Focus} from './focus';
 import {bar, facts, legend, link, table} from './parts';
 
 export class SyncPanel implements DetailsPanel {
   private view: SyncView | null = null;
   private write: WriteView | null = null;
+  private bio: BioView | null = null;
 
   constructor(
     private readonly trace: Trace,
     private readonly db: Database,
+    private readonly focus: Focus,
     private readonly usual: DetailsPanel | undefined,
   ) {}
 
@@ -22,12 +27,21 @@ export class SyncPanel implements DetailsPanel {
     await this.usual?.load?.(selection);
     const found = await ofSlice(this.db, selection.eventId);
     this.view = found && (await readSync(this.db, found.syncId, found.bioId));
+    if (this.view) this.focus.set({sliceId: this.view.sliceId, ts: this.view.ts, ns: this.view.ns ?? 0});
+    this.bio = found ? null : await readBio(this.db, selection.eventId);
     const waitId = found ? null : await ofWrite(this.db, selection.eventId);
     this.write = waitId === null ? null : await readWrite(this.db, waitId);
   }
 
   render(): m.Children {
-    return [this.view && syncContent(this.trace, this.view), this.write && writeContent(this.trace, this.write), this.usual?.render()];
+    return [this.view && syncContent(this.trace, this.view, (other) => this.goToBio(other)), this.bio && bioContent(this.trace, this.bio), this.write && writeContent(this.trace, this.write), this.usual?.render()];
+  }
+
+  // The bio of a bystander that was in flight the longest meanwhile.
+  private async goToBio({row}: Bystander): Promise<void> {
+    const of = {sync_id: this.view!.syncId, comm: row['comm'], process: row['process'], cgroup: row['cgroup']} as Parameters;
+    const slice = num((await this.db.query('ahead-bio', of))[0]?.['slice_id']);
+    if (slice !== null) this.trace.selection.selectSqlEvent('slice', slice, {scrollToSelection: true});
   }
 }
 
@@ -42,6 +56,16 @@ function syncTable(others: readonly Other[], go: Go): m.Children {
   return table(['sync', 'thread', 'length', 'in common'], others.map((other) => [go(other.sliceId, other.what), other.thread, other.length, other.common]));
 }
 
+function bioContent(trace: Trace, view: BioView): m.Children {
+  return m('.syncline.syncline-bio', [
+    m('h1', view.title),
+    m('.syncline-columns', [
+      m('div', m('h2', 'Bio of no known sync'), facts(view.facts)),
+      view.syncs.length > 0 && m('div', m('h2', `Syncs in flight while the device had it: ${view.syncsInAll}`), syncTable(view.syncs, goIn(trace))),
+    ]),
+  ]);
+}
+
 function writeContent(trace: Trace, view: WriteView): m.Children {
   const go = goIn(trace);
   return m('.syncline.syncline-write', [
@@ -53,7 +77,7 @@ function writeContent(trace: Trace, view: WriteView): m.Children {
   ]);
 }
 
-function syncContent(trace: Trace, view: SyncView): m.Children {
+function syncContent(trace: Trace, view: SyncView, goToBio: (other: Bystander) => void): m.Children {
   const go = goIn(trace);
   const boxes = view.segments.map(({name, ns, left, width, colour}) => ({left, width, colour, label: name, hint: `${name}: ${duration(ns)}`}));
   return m('.syncline.syncline-sync', [
@@ -64,7 +88,7 @@ function syncContent(trace: Trace, view: SyncView): m.Children {
       view.bystanders.length > 0 &&
         m('div', m('h2', 'Ahead of it at the device'), table(
           ['who', 'at most', 'bios', 'for', 'file'],
-          view.bystanders.map((other) => [other.who, other.ahead, other.amount, other.what, other.path]),
+          view.bystanders.map((other) => [other.isOthers ? link(other.who, () => goToBio(other)) : other.who, other.ahead, other.amount, other.what, other.path]),
         )),
       view.waits.length > 0 &&
         m('div', m('h2', 'Waits for the journal and the cache flush'), table(

@@ -1,21 +1,35 @@
-// Tracks at the top of the timeline: latency over time, and a lane for each thread, by the time that it waited.
+// The first view: what is pinned (the slowest syncs, who used the disk, the journal, latency over time), and below it a lane for each
+// thread, by the time that it waited.
 
 import m from 'mithril';
 import type {Database} from '../logic/database';
-import {baseName, count, duration} from '../logic/format';
-import {heat, range, type Range} from '../logic/heat';
-import {boxes, itemAt, type Item, latencyColour, type Scale} from '../logic/lanes';
+import {type Device, devices} from '../logic/disk';
+import {baseName, duration, short} from '../logic/format';
+import {heat, range, type Range, rowOf} from '../logic/heat';
+import {boxes, fitting, itemAt, type Item, latencyColour} from '../logic/lanes';
 import {hash, phaseColour, phaseName, textOn} from '../logic/phases';
 import {num, type Row, text} from '../logic/rows';
+import {readSlowest} from '../logic/slowest';
 import type {RenderContext, Renderer, TimeScale, Trace, TrackNode, Workspace} from '../perfetto';
+import {FONT, scaleOf, tag, theme} from './canvas';
+import {DiskTrack} from './disk';
+import type {Focus} from './focus';
+import {outline, SlowestTab, SlowestTrack} from './slowest';
 
 const PREFIX = 'dev.syncline.Sync/';
+const TAB = 'dev.syncline.Sync#Slowest';
 // More lanes than anybody compares at one look.
 const MOST_LANES = 30;
 const LANE_HEIGHT = 24;
-const HEAT_HEIGHT = 80;
+const HEAT_HEIGHT = 64;
 const HEAT_ROWS = 16;
 const HEAT_COLUMN = 8;
+// A sync where no phase covers it.
+const PLAIN = '#dddddd';
+// Tracks of a trace that belong to the first view, if it has them; of several, the first ones.
+const JOURNAL = /^Journal /;
+const MOST_JOURNALS = 1;
+const MOST_DEVICES = 2;
 
 export const COLOURS = ['phase', 'file', 'latency'] as const;
 type Colour = (typeof COLOURS)[number];
@@ -23,6 +37,7 @@ type Colour = (typeof COLOURS)[number];
 interface Shared {
   readonly trace: Trace;
   readonly db: Database;
+  readonly focus: Focus;
   /** The times of the lanes are since this one. */
   readonly origin: bigint;
   readonly latency: Range;
@@ -30,62 +45,97 @@ interface Shared {
 }
 
 /** Adds the tracks, and tells `lanes` of each whose syncs it shows (see OwnTracks). The other plugins must have made theirs. */
-export async function addLanes(trace: Trace, db: Database, lanes: Map<string, number | null>): Promise<void> {
-  const syncs = await db.query('latencies');
+export async function addLanes(trace: Trace, db: Database, focus: Focus, lanes: Map<string, number | null>): Promise<void> {
   const workspace = trace.currentWorkspace ?? trace.workspace;
-  const first = syncs[0];
-  if (first === undefined || workspace === undefined) return;
-  const origin = BigInt(first['ts_ns'] as bigint);
-  const points = syncs.map((row) => ({start: since(row, origin), length: num(row['dur_ns'])!}));
-  const shared: Shared = {trace, db, origin, latency: range(points)!, colour: 'phase'};
-  const threads = await db.query('threads');
-
+  if (workspace === undefined) return;
   const makeNode = nodes(workspace);
-  const group = makeNode({name: 'Syncs by thread, longest wait first', isSummary: true, collapsed: false});
-  const add = (name: string, renderer: Renderer, sync: number | null) => {
+  if (makeNode === null) return;
+  const syncs = await db.query('latencies');
+  const disk = await db.query('disk');
+  const origin = earliest([syncs[0], ...disk]);
+  if (origin === null) return;
+
+  const pinned = makeNode({name: 'Pinned above by Syncline', isSummary: true, collapsed: true});
+  const track = (group: TrackNode, name: string, renderer: Renderer, sync: number | null) => {
     const uri = `${PREFIX}${name}`;
     lanes.set(uri, sync);
     trace.tracks.registerTrack({uri, renderer});
-    group.addChildLast(makeNode({name, uri}) as never);
+    const node = makeNode({name, uri});
+    group.addChildLast(node as never);
+    return node;
   };
-  const latency = `Latency, ${duration(shared.latency.low)} to ${duration(shared.latency.high)}`;
-  add(latency, new HeatTrack(shared, points), null);
-  for (const row of threads.slice(0, MOST_LANES)) {
-    const name = [text(row['comm']), text(row['tid'])].filter((part) => part !== null).join(' ') || 'thread not known';
-    add(`${name}: ${duration(num(row['time_ns']))} in ${count(num(row['syncs'])!, 'sync')}`, new LaneTrack(shared, row), num(row['sync_id'])!);
-  }
-  workspace.addChildFirst(group as never);
-  // The UI has scrolled to the selected sync. These tracks have moved that, and they come before it.
-  trace.scrollTo({track: {uri: `${PREFIX}${latency}`, expandGroup: true}});
+  const pin = (name: string, renderer: Renderer) => workspace.pinTrack(track(pinned, name, renderer, null) as never);
 
+  if (syncs.length > 0) {
+    const slowest = await readSlowest(db);
+    pin(slowest.length < syncs.length ? `${slowest.length} slowest syncs` : 'Syncs', new SlowestTrack(focus, origin, slowest));
+    trace.tabs.registerTab({uri: TAB, content: new SlowestTab(focus, slowest, origin, syncs.length)});
+    trace.tabs.addDefaultTab(TAB);
+    trace.tabs.showTab(TAB);
+    // The panel of the sync that is selected answers more.
+    if (trace.selection.selection.kind === 'track_event') trace.tabs.showTab('current_selection');
+  }
+  const names = new Map((await db.query('devices')).map((row) => [text(row['dev'])!, text(row['name'])!]));
+  for (const device of devices(disk, origin).slice(0, MOST_DEVICES)) pin(`Who used ${deviceName(device, names)}`, new DiskTrack(trace, db, focus, origin, device));
+  workspace.flatTracks.filter(({name, uri}) => uri !== undefined && JOURNAL.test(name)).slice(0, MOST_JOURNALS).forEach((node) => workspace.pinTrack(node as never));
+  if (syncs.length > 0) await addThreads();
+  workspace.addChildLast(pinned as never);
+  focus.showSelected();
+
+  async function addThreads(): Promise<void> {
+    const points = syncs.map((row) => ({start: since(row, origin!), length: num(row['dur_ns'])!}));
+    const hasPhases = (await db.query('has-phases')).length > 0;
+    const shared: Shared = {trace, db, focus, origin: origin!, latency: range(points)!, colour: hasPhases ? 'phase' : 'latency'};
+    pin('Latency of syncs', new HeatTrack(shared, points));
+    const threads = await db.query('threads');
+    const group = makeNode!({name: 'Time in syncs by thread, longest first', isSummary: true, collapsed: false});
+    let first: TrackNode | undefined;
+    for (const row of threads.slice(0, MOST_LANES)) {
+      const name = [text(row['comm']), text(row['tid'])].filter((part) => part !== null).join(' ') || 'thread not known';
+      const node = track(group, `${name}: ${duration(num(row['time_ns']))} in ${short(num(row['syncs'])!)}`, new LaneTrack(shared, row), num(row['sync_id'])!);
+      first ??= node;
+    }
+    workspace!.addChildFirst(group as never);
+    // The UI has scrolled to the selected sync. These tracks have moved that, and they come before it.
+    trace.scrollTo({track: {uri: first!.uri!, expandGroup: true}});
+    addColours(shared);
+  }
+}
+
+function addColours(shared: Shared): void {
   for (const colour of COLOURS) {
-    trace.commands.registerCommand({
+    shared.trace.commands.registerCommand({
       id: `dev.syncline.Sync#ColourBy_${colour}`,
       name: `Syncline: colour syncs by ${colour}`,
       callback: () => {
         shared.colour = colour;
-        trace.raf.scheduleFullRedraw();
+        shared.trace.raf.scheduleFullRedraw();
       },
     });
   }
 }
 
+function deviceName({dev}: Device, names: ReadonlyMap<string, string>): string {
+  return dev === '' ? 'the disk' : names.get(dev) ?? `device ${dev}`;
+}
+
 // The class of nodes is not in the interface of a trace, but each node is an instance of it.
-function nodes(workspace: Workspace): (args: {name: string; uri?: string; isSummary?: boolean; collapsed?: boolean}) => TrackNode {
-  const Node = workspace.flatTracks[0]!.constructor as new (args: {}) => TrackNode;
-  return (args) => new Node(args);
+function nodes(workspace: Workspace): ((args: {name: string; uri?: string; isSummary?: boolean; collapsed?: boolean}) => TrackNode) | null {
+  const Node = workspace.flatTracks[0]?.constructor as (new (args: {}) => TrackNode) | undefined;
+  return Node === undefined ? null : (args) => new Node(args);
+}
+
+function earliest(rows: ReadonlyArray<Row | undefined>): bigint | null {
+  let found: bigint | null = null;
+  for (const row of rows) {
+    const ts = row === undefined ? null : BigInt(row['ts_ns'] as bigint);
+    if (ts !== null && (found === null || ts < found)) found = ts;
+  }
+  return found;
 }
 
 function since(row: Row, origin: bigint): number {
   return Number(BigInt(row['ts_ns'] as bigint) - origin);
-}
-
-function scaleOf({timescale, size}: {timescale: TimeScale; size: {width: number}}, origin: bigint): Scale {
-  const at = (px: number) => {
-    const time = timescale.pxToHpTime(px);
-    return Number(time.integral - origin) + time.fractional;
-  };
-  return {from: at(0), to: at(size.width), pixels: size.width};
 }
 
 class HeatTrack implements Renderer {
@@ -99,14 +149,28 @@ class HeatTrack implements Renderer {
   render = (context: RenderContext): void => {
     const {ctx, size} = context;
     const scale = scaleOf(context, this.shared.origin);
-    const columns = Math.max(Math.floor(size.width / HEAT_COLUMN), 1);
-    const {cells, most} = heat(this.points, scale, this.shared.latency, columns, HEAT_ROWS);
+    const {latency, focus, origin} = this.shared;
     const height = size.height / HEAT_ROWS;
+    const columns = Math.max(Math.floor(size.width / HEAT_COLUMN), 1);
+    const {cells, most} = heat(this.points, scale, latency, columns, HEAT_ROWS);
     for (const cell of cells) {
       const share = Math.log(cell.count + 1) / Math.log(most + 1);
       ctx.fillStyle = `hsl(215, 70%, ${Math.round(80 - 55 * share)}%)`;
       ctx.fillRect(cell.column * HEAT_COLUMN, size.height - (cell.row + 1) * height, HEAT_COLUMN, height);
     }
+    // Those that are long enough on the screen show how long they are.
+    ctx.fillStyle = 'hsl(215, 70%, 45%)';
+    for (const {start, length} of this.points) {
+      const [left, right] = [start, start + length].map((time) => ((time - scale.from) * size.width) / (scale.to - scale.from)) as [number, number];
+      if (right - left < HEAT_COLUMN || right < 0 || left > size.width) continue;
+      ctx.fillRect(left, size.height - (rowOf(length, latency, HEAT_ROWS) + 1) * height, right - left, height);
+    }
+    outline(context, focus, origin, 0, size.height);
+    const colours = theme();
+    tag(context, colours, duration(latency.high), 2, 1);
+    // Half of a logarithmic scale.
+    tag(context, colours, duration(Math.sqrt(latency.low * latency.high)), 2, size.height / 2 - 7);
+    tag(context, colours, duration(latency.low), 2, size.height - 14);
   };
 }
 
@@ -126,21 +190,22 @@ class LaneTrack implements Renderer {
     const items = this.items[this.shared.colour];
     if (items === undefined) return this.startReading(this.shared.colour);
     const {ctx, size} = context;
-    ctx.font = '11px Roboto, sans-serif';
+    ctx.font = FONT;
     ctx.textBaseline = 'middle';
-    for (const {left, width, item} of boxes(items, scaleOf(context, this.shared.origin))) {
+    ctx.textAlign = 'left';
+    for (const {left, width, item, busy} of boxes(items, scaleOf(context, this.shared.origin))) {
+      ctx.globalAlpha = 0.25 + 0.75 * busy;
       ctx.fillStyle = item.colour;
       ctx.fillRect(left, 2, Math.max(width - (width > 3 ? 1 : 0), 1), size.height - 4);
-      if (width > 50) {
-        ctx.save();
-        ctx.beginPath();
-        ctx.rect(left, 0, width - 2, size.height);
-        ctx.clip();
+      ctx.globalAlpha = 1;
+      const name = width > 24 ? fitting(item.label, width - 8, (text) => ctx.measureText(text).width) : '';
+      if (name) {
         ctx.fillStyle = item.colour.startsWith('#') ? textOn(item.colour) : '#000';
-        ctx.fillText(item.label, left + 4, size.height / 2);
-        ctx.restore();
+        ctx.fillText(name, left + 4, size.height / 2);
       }
     }
+    const focused = this.shared.focus.get();
+    if (items.some(({sliceId}) => sliceId !== null && sliceId === focused?.sliceId)) outline(context, this.shared.focus, this.shared.origin, 1, size.height - 2);
   };
 
   onMouseMove = (event: {x: number; timescale: TimeScale}): void => {
@@ -154,11 +219,11 @@ class LaneTrack implements Renderer {
   onMouseClick = (event: {x: number; timescale: TimeScale}): boolean => {
     const sliceId = this.at(event)?.sliceId ?? null;
     if (sliceId === null) return false;
-    this.shared.trace.selection.selectSqlEvent('slice', sliceId, {});
+    this.shared.trace.selection.selectSqlEvent('slice', sliceId, {scrollToSelection: false, switchToCurrentSelectionTab: true});
     return true;
   };
 
-  renderTooltip = (): m.Children => this.hovered && m('div', `${this.hovered.label}, ${duration(this.hovered.length)}`);
+  renderTooltip = (): m.Children => this.hovered && m('div', m('div', `${this.hovered.label}, ${duration(this.hovered.length)}`), this.hovered.hint && m('div', this.hovered.hint));
 
   private at({x, timescale}: {x: number; timescale: TimeScale}): Item | null {
     const items = this.items[this.shared.colour];
@@ -187,15 +252,19 @@ class LaneTrack implements Renderer {
       return {
         start: since(row, origin),
         length,
-        colour: colour === 'phase' ? '#dddddd' : colour === 'file' ? fileColour(path) : latencyColour(length, latency.low, latency.high),
+        hint: path,
+        isWhole: colour === 'phase',
+        colour: colour === 'phase' ? PLAIN : colour === 'file' ? fileColour(path) : latencyColour(length, latency.low, latency.high),
         label: colour === 'latency' ? duration(length) : baseName(path) ?? 'file not known',
         sliceId: num(row['slice_id']),
       };
     });
     if (colour !== 'phase') return syncs;
+    const whole = new Map(syncs.map((sync) => [sync.sliceId, `of ${duration(sync.length)} ${sync.hint ?? sync.label}`]));
     const phases = (await db.query('lane-phases', of)).map((row): Item => {
       const name = text(row['phase'])!;
-      return {start: since(row, origin), length: num(row['dur_ns'])!, colour: phaseColour(name), label: phaseName(name), sliceId: num(row['slice_id'])};
+      const sliceId = num(row['slice_id']);
+      return {start: since(row, origin), length: num(row['dur_ns'])!, colour: phaseColour(name), label: phaseName(name), sliceId, hint: whole.get(sliceId) ?? null};
     });
     // What no phase covers is not explained: the sync shows there.
     return [...syncs, ...phases].sort((a, b) => a.start - b.start || b.length - a.length);

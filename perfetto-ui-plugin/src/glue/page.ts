@@ -3,9 +3,10 @@
 import m from 'mithril';
 import type {Database} from '../logic/database';
 import {addUp, type Part} from '../logic/phases';
-import {cell, type Report, reports} from '../logic/reports';
+import {cell, heading, type Report, reports, sorted} from '../logic/reports';
 import {num, type Row, text} from '../logic/rows';
 import type {Trace} from '../perfetto';
+import type {Focus} from './focus';
 import {legend, link, shareBar, table} from './parts';
 
 const ROUTE = '/syncline';
@@ -13,9 +14,10 @@ const FIRST = 'summary';
 // More rows would make the page slow. The query page shows all.
 const MOST_ROWS = 1000;
 
-export function addPage(trace: Trace, db: Database): void {
-  const page = new ReportPage(trace, db);
+export function addPage(trace: Trace, db: Database, focus: Focus): void {
+  const page = new ReportPage(trace, db, focus);
   trace.pages.registerPage({route: ROUTE, render: () => page.render()});
+  trace.commands.registerCommand({id: 'dev.syncline.Sync#Reports', name: 'Syncline: reports', callback: () => { window.location.hash = `#!${ROUTE}`; }});
   trace.sidebar.addMenuItem({section: 'current_trace', text: 'Syncline reports', href: `#!${ROUTE}`, icon: 'summarize', sortOrder: 15});
 }
 
@@ -25,10 +27,13 @@ class ReportPage {
   private rows: Row[] | undefined;
   private phases: readonly Part[] | undefined;
   private error: string | undefined;
+  /** The column by which the rows are sorted; null as long as they are in the order of the report. */
+  private order: string | null = null;
 
   constructor(
     private readonly trace: Trace,
     private readonly db: Database,
+    private readonly focus: Focus,
   ) {}
 
   render(): m.Children {
@@ -45,12 +50,33 @@ class ReportPage {
     const columns = Object.keys(rows[0] ?? {}).filter((name) => name !== 'run' && name !== 'unit' && name !== 'depth');
     if (rows.length === 0) return m('p', `No rows. Why: syncline report TRACE ${report.name}`);
     return [
-      table(columns, rows.slice(0, MOST_ROWS).map((row) => columns.map((column) => cell(report, row, column)))),
+      table(columns.map((column) => this.head(report, column)), sorted(rows, this.order).slice(0, MOST_ROWS).map((row) => columns.map((column) => this.cell(report, row, column)))),
       rows.length > MOST_ROWS && m('p', `${rows.length - MOST_ROWS} more rows: syncline report ${report.name}`),
     ];
   }
 
+  private head(report: Report, column: string): m.Children {
+    const title = report.columns.find(({name}) => name === column)?.text ?? column;
+    return m('span', {title: `${title} (${column})`}, [link(heading(column), () => { this.order = this.order === column ? null : column; }), this.order === column ? ' ↓' : '']);
+  }
+
+  private cell(report: Report, row: Row, column: string): m.Children {
+    const shown = cell(report, row, column);
+    const id = num(row['sync_id']);
+    return column === 'sync_id' && id !== null ? link(shown, () => void this.go(id)) : shown;
+  }
+
+  // Back to the timeline, at a sync.
+  private async go(syncId: number): Promise<void> {
+    const row = (await this.db.query('sync', {sync_id: syncId}))[0];
+    const sliceId = num(row?.['slice_id']);
+    if (row === undefined || sliceId === null) return;
+    window.location.hash = '#!/viewer';
+    this.focus.go({sliceId, ts: BigInt(row['ts_ns'] as bigint), ns: num(row['dur_ns']) ?? 0});
+  }
+
   private choose(report: Report): void {
+    this.order = null;
     this.chosen = report;
     this.rows = undefined;
     this.error = undefined;

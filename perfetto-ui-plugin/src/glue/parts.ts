@@ -18,7 +18,7 @@ export function facts(rows: ReadonlyArray<readonly [string, string]>): m.Childre
   return m('table.syncline-facts', rows.map(([name, value]) => m('tr', m('th', name), m('td', value))));
 }
 
-export function table(head: readonly string[], rows: ReadonlyArray<readonly m.Children[]>, isMarked: (row: number) => boolean = () => false): m.Children {
+export function table(head: readonly m.Children[], rows: ReadonlyArray<readonly m.Children[]>, isMarked: (row: number) => boolean = () => false): m.Children {
   return m(
     'table.syncline-table',
     m('thead', m('tr', head.map((name) => m('th', name)))),
@@ -71,7 +71,7 @@ const STYLE = `
 .syncline td { padding: 1px 12px 1px 0; vertical-align: top; overflow-wrap: anywhere; }
 .syncline .syncline-table tr:hover td { background: rgba(128, 128, 128, 0.15); }
 .syncline .syncline-marked td { font-weight: 600; }
-.syncline .syncline-link { color: #1967d2; cursor: pointer; text-decoration: none; }
+.syncline .syncline-link { color: var(--pf-color-accent, #1967d2); cursor: pointer; text-decoration: none; }
 .syncline .syncline-bar { position: relative; height: 22px; margin: 4px 0; background: rgba(128, 128, 128, 0.2); }
 .syncline .syncline-box { position: absolute; top: 0; bottom: 0; min-width: 1px; overflow: hidden; white-space: nowrap; color: #000;
   font-size: 11px; line-height: 22px; padding: 0; text-indent: 4px; box-sizing: border-box; border-right: 1px solid rgba(255, 255, 255, 0.6); }
@@ -79,5 +79,12 @@ const STYLE = `
 .syncline .syncline-legend i { display: inline-block; width: 10px; height: 10px; margin-right: 5px; }
 .syncline .syncline-flame { position: relative; }
 .syncline .syncline-flame .syncline-box { height: 18px; line-height: 18px; bottom: auto; }
-.syncline select, .syncline button { font: inherit; }
+.pf-theme-provider--dark .syncline .syncline-link { color: var(--pf-color-primary, #8ab4f8); }
+.syncline .syncline-mini { width: 220px; }
+.syncline .syncline-mini .syncline-bar { height: 16px; margin: 1px 0; }
+.syncline .syncline-mini .syncline-box { line-height: 16px; }
+.syncline select, .syncline button, .syncline input { font: inherit; color: inherit; background: transparent; border: 1px solid rgba(128, 128, 128, 0.5); }
+.syncline option { color: #000; }
+/* Of the UI that is installed with Syncline, nothing of which concerns a recording of Syncline: syncing of tabs, sources of Python. */
+.pf-statusbar, .pf-details-shell .pf-grid-layout h1 { display: none; }
 `;

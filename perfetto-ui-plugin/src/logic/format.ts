@@ -42,6 +42,11 @@ export function count(number: number, noun: string): string {
   return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
 }
 
+/** A count in few characters: `999`, `12.3k`. */
+export function short(number: number): string {
+  return number < 10_000 ? String(number) : number < 999_500 ? `${Number((number / 1e3).toPrecision(3))}k` : `${Number((number / 1e6).toPrecision(3))}M`;
+}
+
 /** The last part of a path. */
 export function baseName(path: string | null): string | null {
   return path === null ? null : path.slice(path.lastIndexOf('/') + 1) || path;

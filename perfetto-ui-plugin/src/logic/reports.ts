@@ -57,3 +57,19 @@ export function cell(report: Report, row: Row, column: string): string {
   if (unit === 'ratio') return number.toPrecision(3);
   return String(value);
 }
+
+/** The name of a column for people: without its unit, which the cells have. */
+export function heading(column: string): string {
+  return column.replace(/_(ns|bytes)$/, '').replaceAll('_', ' ');
+}
+
+/** The rows in the order of a column: figures from the largest down, texts upwards, what is not known last. */
+export function sorted(rows: readonly Row[], column: string | null): readonly Row[] {
+  if (column === null) return rows;
+  const order = (a: Value, b: Value): number => {
+    if (a === null || b === null) return Number(a === null) - Number(b === null);
+    if (typeof a === 'string' || typeof b === 'string') return String(a) < String(b) ? -1 : Number(String(a) > String(b));
+    return Number(b) - Number(a);
+  };
+  return [...rows].sort((a, b) => order(a[column] ?? null, b[column] ?? null));
+}

@@ -5,12 +5,13 @@ import {num} from './rows';
 
 export interface SlowSync {
   readonly ts: bigint;
+  readonly ns: number;
   readonly sliceId: number;
 }
 
 /** Reads the slowest hundredth of the syncs, at least 20, in the order of time. */
 export async function readSlow(db: Database): Promise<SlowSync[]> {
-  return (await db.query('slow')).map((row) => ({ts: BigInt(row['ts_ns'] as bigint), sliceId: num(row['slice_id'])!}));
+  return (await db.query('slow')).map((row) => ({ts: BigInt(row['ts_ns'] as bigint), ns: num(row['dur_ns'])!, sliceId: num(row['slice_id'])!}));
 }
 
 /**

@@ -53,12 +53,18 @@ export interface Bystander {
   readonly path: string;
   readonly ahead: string;
   readonly amount: string;
+  /** It has bios of its own, to which a link can lead. */
+  readonly isOthers: boolean;
+  readonly row: Row;
 }
 
 export interface SyncView {
   readonly syncId: number;
   readonly sliceId: number | null;
   readonly title: string;
+  readonly ts: bigint;
+  /** Null if it is not known. */
+  readonly ns: number | null;
   readonly path: string | null;
   readonly facts: ReadonlyArray<readonly [string, string]>;
   /** To scale, in the order of time; empty if the phases or the length are not known. */
@@ -112,6 +118,8 @@ export function syncView(
     syncId: num(row['sync_id'])!,
     sliceId: num(row['slice_id']),
     title: `${text(row['op']) ?? 'sync'} ${path ?? inode(row)}: ${length === null ? 'length not known' : duration(length)}`,
+    ts: start,
+    ns: length,
     path,
     facts: facts(row),
     segments: segments(start, length, phases),
@@ -137,6 +145,8 @@ function bystanderView(row: Row): Bystander {
     path: text(row['path']) ?? '',
     ahead: duration(num(row['ahead_ns'])),
     amount: `${bytes(num(row['bytes']))} in ${count(num(row['bios']) ?? 0, 'bio')}${others > 0 ? `, ${bytes(others)} of it for other files` : ''}`,
+    isOthers: kind !== 'commit',
+    row,
   };
 }
 

@@ -1,10 +1,13 @@
 -- Slowest with phases: the 20 syncs that waited longest, with what their time
 -- went to, the longest phase first. The phases below a hundredth of it are one,
--- `other`. Phases are null if they are not recorded.
+-- `other`. Phases are null if they are not recorded. The UI makes a link to the
+-- slice of the column id, for which it needs the columns slice_id, ts, dur and
+-- track_id.
 WITH
   slowest AS (
     SELECT
       sync_id, call_sync_id, ts_ns, dur_ns, op,
+      COALESCE(start_ns, ts_ns) AS slice_ns,
       COALESCE(path, what) AS path,
       comm, tid, bytes, bios, ret
     FROM syncline_sync_call
@@ -57,11 +60,18 @@ WITH
     GROUP BY sync_id
   )
 SELECT
-  printf('%.3f', dur_ns / 1e6) AS latency_ms,
+  found.id,
+  printf('%.3f', slowest.dur_ns / 1e6) AS latency_ms,
   path, op, comm, tid, phases, bytes, bios, ret,
   ts_ns AS ts,
-  dur_ns AS dur,
-  sync_id
+  slowest.dur_ns AS dur,
+  slowest.sync_id,
+  found.id AS slice_id,
+  found.track_id
 FROM slowest
 LEFT JOIN line USING (sync_id)
-ORDER BY dur_ns DESC, sync_id;
+LEFT JOIN slice AS found
+  ON found.ts = slice_ns
+  AND found.category = 'syncline.sync'
+  AND extract_arg(found.arg_set_id, 'debug.sync_id') = slowest.sync_id
+ORDER BY slowest.dur_ns DESC, slowest.sync_id;
