@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import pytest
 from syncline.engine import open_trace
-from syncline.inputs import Reading
+from syncline.inputs import Reading, opened
 
 from tests.coretools import DATA, ROOT
 from tests.reference import uicolours
@@ -19,8 +19,13 @@ LOGS = (DATA / "parallel4.log", *sorted((ROOT / "tests/data/dynamic-events").glo
 FREQUENT = {"before submit", "writeback", "after completion", "queue", "device", "flush"}
 FREQUENT |= {"commit wait", "commit logging", "cpu wait", "lock wait", "earlier writeback"}
 LEAST_FREQUENT, LEAST = 10, 8
+# Of phases that follow each other in a sync, by CIEDE2000. Two colours of one hue that differ by 15 are told apart at a glance.
+LEAST_NEXT = 17
+# Pairs that may follow each other, and do not in a small recording.
+NEXT = {("commit locking", "earlier commit"), ("commit logging", "flush"), ("lock wait", "cpu wait")}
+NEXT |= {("lock wait", "queue"), ("lock wait", "before submit"), ("earlier writeback", "queue")}
 # No small recording has these: the colour of each, if it is not that of its name.
-UNSEEN = {"lock wait": None, "earlier writeback": "earlier writeback mv"}
+UNSEEN = {"lock wait": "lock wait ij", "earlier writeback": "earlier writeback ce"}
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +64,44 @@ def test_no_two_phases_look_alike(sight: str | None, colours: dict[str, uicolour
     for one, other in itertools.combinations(seen, 2):
         least = LEAST_FREQUENT if {one, other} <= FREQUENT else LEAST
         assert uicolours.distance(seen[one], seen[other]) >= least, (one, other)
+
+
+@pytest.mark.parametrize("sight", [None, "protanopia", "deuteranopia"])
+def test_phases_that_follow_each_other_differ_most(
+    sight: str | None, colours: dict[str, uicolours.Colour]
+) -> None:
+    following = set(NEXT)
+    for log in LOGS:
+        with opened(str(log), Reading(), "duckdb") as engine:
+            following |= set(
+                engine.query(
+                    "SELECT DISTINCT phase, next FROM (SELECT phase, LEAD(phase) OVER"
+                    " (PARTITION BY sync_id ORDER BY ts_ns, number) AS next FROM syncline_phase"
+                    " WHERE ts_ns IS NOT NULL AND dur_ns > 0) AS pair"
+                    " WHERE phase <> next AND 'residue' NOT IN (phase, next)"
+                ).rows
+            )
+    assert len(following) > 30
+    seen = {
+        name: uicolours.seen_with(sight, colour) if sight else colour
+        for name, colour in colours.items()
+    }
+    for one, other in following:
+        assert uicolours.difference(seen[one], seen[other]) >= LEAST_NEXT, (one, other)
+
+
+def test_differences_are_those_of_the_paper() -> None:
+    """Pairs of the test data of Sharma, Wu and Dalal (2005), which cover hues across 0 degrees and greys."""
+    for one, other, expected in (
+        ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
+        ((50.0, 0.0, 0.0), (50.0, -1.0, 2.0), 2.3669),
+        ((50.0, 2.5, 0.0), (73.0, 25.0, -18.0), 27.1492),
+        ((50.0, 2.5, 0.0), (56.0, -27.0, -3.0), 31.9030),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+        ((22.7233, 20.0904, -46.6940), (23.0331, 14.9730, -42.5619), 2.0373),
+        ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+    ):
+        assert uicolours.difference_of_lab(one, other) == pytest.approx(expected, abs=5e-5)
 
 
 def test_the_plugin_and_the_page_have_the_same_colours(

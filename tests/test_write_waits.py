@@ -484,5 +484,12 @@ def test_a_trace_has_them_on_the_track_of_their_thread(converted: Converted) -> 
             " JOIN thread_track ON thread_track.id = slice.track_id JOIN thread USING (utid)"
             " WHERE category = 'syncline.write_wait' ORDER BY slice.ts",
         ).rows
+        unnamed = run_query(
+            sql,
+            "SELECT tid, pid FROM thread_track JOIN thread USING (utid) JOIN process USING (upid)"
+            " WHERE process.name IS NULL",
+        ).rows
+    # Also a process that only writes: the UI would call it by its number.
+    assert unnamed == []
     rows = sorted(one.tables["write_wait"], key=lambda row: row["ts_ns"])
     assert found == [(f"write waits: {row['wait']}", row["tid"], row["ts_ns"]) for row in rows]

@@ -98,6 +98,39 @@ def distance(one: Colour, other: Colour) -> float:
     return math.dist(_lab(one), _lab(other))
 
 
+def difference(one: Colour, other: Colour) -> float:
+    """CIEDE2000 (Sharma, Wu and Dalal 2005), which follows what people see better than CIE76, above all for saturated colours."""
+    return difference_of_lab(_lab(one), _lab(other))
+
+
+def difference_of_lab(one: Colour, other: Colour) -> float:
+    (l1, a1, b1), (l2, a2, b2) = one, other
+    mean = (math.hypot(a1, b1) + math.hypot(a2, b2)) / 2
+    scale = 1.5 - 0.5 * math.sqrt(mean**7 / (mean**7 + 25**7))
+    (c1, h1), (c2, h2) = (
+        (math.hypot(scale * a, b), math.degrees(math.atan2(b, scale * a)) % 360)
+        for a, b in ((a1, b1), (a2, b2))
+    )
+    has_hue = c1 * c2 != 0
+    turn = (h2 - h1 + 180) % 360 - 180 if has_hue else 0.0
+    hue = (h1 + turn / 2) % 360 if has_hue else h1 + h2
+    lightness, chroma = (l1 + l2) / 2, (c1 + c2) / 2
+    weight = (
+        1
+        - 0.17 * math.cos(math.radians(hue - 30))
+        + 0.24 * math.cos(math.radians(2 * hue))
+        + 0.32 * math.cos(math.radians(3 * hue + 6))
+        - 0.2 * math.cos(math.radians(4 * hue - 63))
+    )
+    square = (lightness - 50) ** 2
+    light = (l2 - l1) / (1 + 0.015 * square / math.sqrt(20 + square))
+    strong = (c2 - c1) / (1 + 0.045 * chroma)
+    hued = 2 * math.sqrt(c1 * c2) * math.sin(math.radians(turn / 2)) / (1 + 0.015 * chroma * weight)
+    blue = 60 * math.exp(-(((hue - 275) / 25) ** 2))
+    rotation = -2 * math.sqrt(chroma**7 / (chroma**7 + 25**7)) * math.sin(math.radians(blue))
+    return math.sqrt(light**2 + strong**2 + hued**2 + rotation * strong * hued)
+
+
 def rgb(colour: Colour) -> tuple[int, int, int]:
     """As bytes with the gamma of sRGB."""
     red, green, blue = (

@@ -257,6 +257,14 @@ impl Known {
         true
     }
 
+    /// The name of a process that was described with one.
+    pub fn process_name(&self, pid: u32) -> Option<NameId> {
+        match self.processes.get(&pid)?.name {
+            Value::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Visits every name.
     pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         visit_names(self.processes.values().flat_map(|process| [&process.name, &process.cgroup]), f);

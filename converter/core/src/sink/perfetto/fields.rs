@@ -100,21 +100,32 @@ pub(super) fn failed(error: Option<i64>) -> String {
 }
 
 /// Phases and waits with a colour that the UI would not give their name: it hashes the name, and some of the hashes look alike.
-/// With these colours, no two are alike, also for those who do not see red, green or blue (tests/test_colours.py).
-pub(super) const COLOURS: [(&str, &str); 13] = [
-    ("after completion", "after completion nz"),
-    ("queue", "queue vc"),
-    ("device", "device bq"),
-    ("flush", "flush no"),
-    ("cpu wait", "cpu wait co"),
-    ("earlier writeback", "earlier writeback mv"),
-    ("commit locking", "commit locking pg"),
-    ("commit flushing", "commit flushing z"),
-    ("commit", "commit dj"),
-    ("fast commit", "fast commit on"),
-    ("commit start", "commit start kd"),
-    ("earlier commit", "earlier commit tb"),
-    ("submit", "submit kg"),
+/// With these colours, no two are alike, also for those who do not see red, green or blue, and those that follow each other in a sync differ
+/// the most (tests/test_colours.py). A step of a commit has the colour of the phase in which syncs wait for it.
+pub(super) const COLOURS: [(&str, &str); 23] = [
+    ("submit", "submit ct"),
+    ("queue", "queue ld"),
+    ("device", "device co"),
+    ("writeback", "writeback eh"),
+    ("completion", "completion sn"),
+    ("earlier writeback", "earlier writeback ce"),
+    ("earlier commit", "earlier commit mm"),
+    ("commit start", "commit start px"),
+    ("commit locking", "commit locking wa"),
+    ("commit flushing", "commit flushing qj"),
+    ("commit logging", "commit logging mg"),
+    ("commit", "commit ke"),
+    ("commit wait", "commit wait oz"),
+    ("fast commit", "fast commit zj"),
+    ("fast commit wait", "fast commit wait ws"),
+    ("flush", "flush bt"),
+    ("metadata wait", "metadata wait bn"),
+    ("lock wait", "lock wait ij"),
+    ("cpu wait", "cpu wait jl"),
+    ("after completion", "after completion vp"),
+    ("locking", "commit locking wa"),
+    ("flushing", "commit flushing qj"),
+    ("logging", "commit logging mg"),
 ];
 
 /// Gives all requests and bios that failed one colour. The UI colours the others by name.

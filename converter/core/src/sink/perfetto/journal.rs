@@ -1,7 +1,7 @@
 //! Commits on the tracks of their journals, with their steps inside, and flows from the requests that wait for them.
 
 use super::PerfettoTrace;
-use super::fields::{head, row};
+use super::fields::{coloured_head, head, row};
 use super::proto::fixed64;
 use super::tracks::rank;
 use crate::error::Result;
@@ -32,7 +32,7 @@ impl PerfettoTrace {
             for (step, name) in STEPS {
                 let Some((begin, end)) = commit.step(step) else { continue };
                 self.event(begin, track, event::SLICE_BEGIN, |b, interner, _| {
-                    head(b, Category::CommitStep, interner.static_event_name(name));
+                    coloured_head(b, Category::CommitStep, name, interner);
                 })?;
                 self.end(end, track, &[])?;
             }

@@ -88,6 +88,8 @@ pub struct PerfettoTrace {
     unowned: Unowned,
     /// The track of each known process, and its lanes for events without a tid.
     processes: HashMap<u32, (u64, Lanes), FixedState>,
+    /// The name of a thread of each process that has tracks of threads.
+    first_threads: HashMap<u32, String, FixedState>,
     devices: ByDevice<DeviceTracks>,
     /// The counter tracks of the first device: the defaults of the sequence.
     default_counters: Option<[u64; 2]>,
@@ -127,6 +129,7 @@ impl PerfettoTrace {
             threads: HashMap::default(),
             unowned: Unowned::default(),
             processes: HashMap::default(),
+            first_threads: HashMap::default(),
             devices: ByDevice::default(),
             default_counters: None,
             device_names: device_names.iter().cloned().collect(),
@@ -334,10 +337,11 @@ impl Sink for PerfettoTrace {
         self.loss_instant(reason, ts, text)
     }
 
-    fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {
         self.mark_slices(&facts.marks)?;
         self.page_cache_tracks(&facts.prediction)?;
         self.never_completed(facts.last_ts.unwrap_or(self.first_ts))?;
+        self.name_processes(names)?;
         self.thread_descriptors()?;
         self.run_instants(facts, losses)?;
         self.out.commit()

@@ -206,6 +206,10 @@ impl PerfettoTrace {
             // A thread track cannot have several lanes.
             self.unowned_thread_track((tid, pid), &comm, start)?
         } else {
+            // The main thread has the name of the process.
+            if tid == pid || !self.first_threads.contains_key(&pid) {
+                self.first_threads.insert(pid, comm.to_string());
+            }
             self.descriptor(Some(self.first_ts), |b| {
                 nested(b, descriptor::THREAD, |b| {
                     uint(b, descriptor::THREAD_PID, u64::from(pid));
@@ -300,6 +304,25 @@ impl PerfettoTrace {
         })?;
         self.processes.insert(pid, (uuid, Lanes::default()));
         Ok(uuid)
+    }
+
+    /// Writes the names of processes that have tracks of threads and are in no sync: the UI calls them by their number otherwise.
+    pub(super) fn name_processes(&mut self, names: &Names) -> Result<()> {
+        let mut threads: Vec<(u32, String)> = std::mem::take(&mut self.first_threads).into_iter().collect();
+        threads.sort();
+        for (pid, comm) in threads.into_iter().filter(|(_, comm)| !comm.is_empty()) {
+            if self.processes.contains_key(&pid) {
+                continue;
+            }
+            let name = self.known.process_name(pid).map_or(comm, |name| names.text(name).into_owned());
+            self.descriptor(Some(self.first_ts), |b| {
+                nested(b, descriptor::PROCESS, |b| {
+                    uint(b, descriptor::PROCESS_PID, u64::from(pid));
+                    bytes(b, descriptor::PROCESS_NAME, name.as_bytes());
+                });
+            })?;
+        }
+        Ok(())
     }
 
     /// Returns a track below a process that is free from `start` to `end`, for events without a tid.
