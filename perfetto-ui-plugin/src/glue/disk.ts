@@ -17,26 +17,34 @@ const HEIGHT = 62;
 export class DiskTrack implements Renderer {
   private drawn: {scale: Scale; stacks: Float64Array[]} | null = null;
   private hovered: {from: number; to: number} | null = null;
+  private device: Device | null = null;
+  private isReading = false;
 
   constructor(
     private readonly trace: Trace,
     private readonly db: Database,
     private readonly focus: Focus,
     private readonly origin: bigint,
-    private readonly device: Device,
+    private readonly dev: string,
+    private readonly readDevice: () => Promise<Device | null>,
   ) {}
 
   getHeight = (): number => HEIGHT;
 
   render = (context: RenderContext): void => {
     const {ctx, size} = context;
+    const colours = theme();
+    const {device} = this;
+    if (device === null) {
+      tag(context, colours, 'finding out whose the bios are ...', 2, 1);
+      return this.startReading();
+    }
     const scale = scaleOf(context, this.origin);
     const known = this.drawn?.scale;
-    if (known?.from !== scale.from || known.to !== scale.to || known.pixels !== scale.pixels) this.drawn = {scale, stacks: stacks(this.device, scale)};
-    const colours = theme();
+    if (known?.from !== scale.from || known.to !== scale.to || known.pixels !== scale.pixels) this.drawn = {scale, stacks: stacks(device, scale)};
     const height = size.height - HEAD - 1;
     const base = new Float64Array(this.drawn!.stacks[0]?.length ?? 0);
-    this.device.users.forEach(({colour}, at) => {
+    device.users.forEach(({colour}, at) => {
       ctx.fillStyle = colour;
       this.drawn!.stacks[at]!.forEach((share, column) => {
         if (share <= 0) return;
@@ -49,8 +57,8 @@ export class DiskTrack implements Renderer {
     ctx.fillRect(0, HEAD, size.width, 1);
     ctx.globalAlpha = 1;
     let left = 2;
-    const all = this.device.users.reduce((sum, {time}) => sum + time, 0);
-    for (const {name, colour, time} of this.device.users) {
+    const all = device.users.reduce((sum, {time}) => sum + time, 0);
+    for (const {name, colour, time} of device.users) {
       left += tag(context, colours, `${name} ${percent(time / all)}`, left, 1, colour) + 6;
       if (left > size.width) break;
     }
@@ -68,7 +76,7 @@ export class DiskTrack implements Renderer {
   onMouseClick = ({x, timescale}: {x: number; timescale: TimeScale}): boolean => {
     const {from, to} = this.around(x, timescale);
     const times = {from_ns: this.origin + BigInt(Math.floor(from)), until_ns: this.origin + BigInt(Math.ceil(to))};
-    this.db.query('disk-bio', {...times, dev: this.device.dev})
+    this.db.query('disk-bio', {...times, dev: this.dev})
       .then(([row]) => {
         const id = num(row?.['slice_id']);
         if (id !== null) this.trace.selection.selectSqlEvent('slice', id, {scrollToSelection: false, switchToCurrentSelectionTab: true});
@@ -78,10 +86,21 @@ export class DiskTrack implements Renderer {
   };
 
   renderTooltip = (): m.Children => {
-    if (this.hovered === null) return null;
+    if (this.hovered === null || this.device === null) return null;
     const users = usersAt(this.device, this.hovered.from, this.hovered.to);
     return m('div', users.length === 0 ? 'nobody' : users.map(({name}) => m('div', name)));
   };
+
+  private startReading(): void {
+    if (this.isReading) return;
+    this.isReading = true;
+    this.readDevice()
+      .then((device) => {
+        this.device = device;
+        this.trace.raf.scheduleFullRedraw();
+      })
+      .catch((error: unknown) => console.error('syncline:', error));
+  }
 
   private around(x: number, timescale: TimeScale): {from: number; to: number} {
     const {from, to} = scaleOf({timescale, size: {width: 1}}, this.origin);

@@ -51,8 +51,8 @@ export async function addLanes(trace: Trace, db: Database, focus: Focus, lanes: 
   const makeNode = nodes(workspace);
   if (makeNode === null) return;
   const syncs = await db.query('latencies');
-  const disk = await db.query('disk');
-  const origin = earliest([syncs[0], ...disk]);
+  const places = await db.query('places');
+  const origin = earliest([syncs[0], ...places]);
   if (origin === null) return;
 
   const pinned = makeNode({name: 'Pinned above by Syncline', isSummary: true, collapsed: true});
@@ -76,7 +76,13 @@ export async function addLanes(trace: Trace, db: Database, focus: Focus, lanes: 
     if (trace.selection.selection.kind === 'track_event') trace.tabs.showTab('current_selection');
   }
   const names = new Map((await db.query('devices')).map((row) => [text(row['dev'])!, text(row['name'])!]));
-  for (const device of devices(disk, origin).slice(0, MOST_DEVICES)) pin(`Who used ${deviceName(device, names)}`, new DiskTrack(trace, db, focus, origin, device));
+  // Whose each bio is takes long to find, and the other tracks need not wait for it.
+  let read: Promise<Device[]> | undefined;
+  const used = async (dev: string) => (await (read ??= db.query('disk').then((rows) => devices(rows, origin)))).find((device) => device.dev === dev) ?? null;
+  for (const place of places.slice(0, MOST_DEVICES)) {
+    const dev = text(place['place'])!;
+    pin(`Who used ${deviceName(dev, names)}`, new DiskTrack(trace, db, focus, origin, dev, () => used(dev)));
+  }
   workspace.flatTracks.filter(({name, uri}) => uri !== undefined && JOURNAL.test(name)).slice(0, MOST_JOURNALS).forEach((node) => workspace.pinTrack(node as never));
   if (syncs.length > 0) await addThreads();
   workspace.addChildLast(pinned as never);
@@ -115,7 +121,7 @@ function addColours(shared: Shared): void {
   }
 }
 
-function deviceName({dev}: Device, names: ReadonlyMap<string, string>): string {
+function deviceName(dev: string, names: ReadonlyMap<string, string>): string {
   return dev === '' ? 'the disk' : names.get(dev) ?? `device ${dev}`;
 }
 
