@@ -22,7 +22,11 @@ LEAST_FREQUENT, LEAST = 10, 8
 # Of phases that follow each other in a sync, by CIEDE2000. Two colours of one hue that differ by 15 are told apart at a glance.
 LEAST_NEXT = 17
 # Pairs that may follow each other, and do not in a small recording.
-NEXT = {("commit locking", "earlier commit"), ("commit logging", "flush"), ("lock wait", "cpu wait")}
+NEXT = {
+    ("commit locking", "earlier commit"),
+    ("commit logging", "flush"),
+    ("lock wait", "cpu wait"),
+}
 NEXT |= {("lock wait", "queue"), ("lock wait", "before submit"), ("earlier writeback", "queue")}
 # No small recording has these: the colour of each, if it is not that of its name.
 UNSEEN = {"lock wait": "lock wait ij", "earlier writeback": "earlier writeback ce"}

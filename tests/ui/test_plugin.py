@@ -158,7 +158,9 @@ class TestDetails:
         owner = found["queries"]["bio"][0][0]
         texts = found["views"]["bio"]["plugin"]
         if owner is None:
-            (bio,) = [r for r in rows["bio"] if r["dur_ns"] == max(b["dur_ns"] or 0 for b in rows["bio"])]
+            (bio,) = [
+                r for r in rows["bio"] if r["dur_ns"] == max(b["dur_ns"] or 0 for b in rows["bio"])
+            ]
             assert texts[0].partition(": ")[2].startswith(shown(bio["dur_ns"]))
             meanwhile = [
                 row
@@ -246,8 +248,7 @@ def test_the_lanes_are_ordered_by_waiting(seen: tuple[dict[str, Any], dict[str, 
             waits[row["comm"], row["tid"]].append(row["dur_ns"])
     ordered = sorted(waits.items(), key=lambda one: (-sum(one[1]), one[0][1]))
     expected = [
-        f"{comm} {tid}: {shown(sum(lengths))} in {len(lengths)}"
-        for (comm, tid), lengths in ordered
+        f"{comm} {tid}: {shown(sum(lengths))} in {len(lengths)}" for (comm, tid), lengths in ordered
     ]
     lanes = [name for name in found["tracks"] if re.search(r" in \d+$", name)]
     assert lanes == expected

@@ -11,6 +11,9 @@ import type {DetailsPanel, Trace, TrackEventSelection} from '../perfetto';
 import type {Focus} from './focus';
 import {bar, facts, legend, link, table} from './parts';
 
+// So many fit above the facts, so that both are seen without scrolling.
+const FEW_BIOS = 3;
+
 export class SyncPanel implements DetailsPanel {
   private view: SyncView | null = null;
   private write: WriteView | null = null;
@@ -80,9 +83,20 @@ function writeContent(trace: Trace, view: WriteView): m.Children {
 function syncContent(trace: Trace, view: SyncView, goToBio: (other: Bystander) => void): m.Children {
   const go = goIn(trace);
   const boxes = view.segments.map(({name, ns, left, width, colour}) => ({left, width, colour, label: name, hint: `${name}: ${duration(ns)}`}));
+  const bios = view.bios.length > 0 && [
+    m('h2', `Bios: ${view.bios.length}`),
+    table(
+      ['', 'after', 'length', 'queue', 'device', 'size', 'flags', 'place', 'relation', ''],
+      view.bios.map((bio) => [
+        go(bio.sliceId, `bio ${bio.id}`), bio.after, bio.length, bio.queue, bio.device, bio.size, bio.flags, bio.place, bio.confidence, bio.problem,
+      ]),
+      (row) => view.bios[row]!.isSelected,
+    ),
+  ];
   return m('.syncline.syncline-sync', [
     m('h1', go(view.sliceId, view.title)),
     boxes.length > 0 && [bar(boxes), legend(view.phases)],
+    view.bios.length <= FEW_BIOS && bios,
     m('.syncline-columns', [
       m('div', m('h2', 'Sync'), facts(view.facts)),
       view.bystanders.length > 0 &&
@@ -99,15 +113,6 @@ function syncContent(trace: Trace, view: SyncView, goToBio: (other: Bystander) =
         m('div', m('h2', `Syncs in flight at the same time: ${view.othersInAll}`), syncTable(view.others, go)),
       view.stack.length > 0 && m('div', m('h2', 'Stack, innermost first'), [...view.stack].reverse().map((frame) => m('p', frame))),
     ]),
-    view.bios.length > 0 && [
-      m('h2', `Bios: ${view.bios.length}`),
-      table(
-        ['', 'after', 'length', 'queue', 'device', 'size', 'flags', 'place', 'relation', ''],
-        view.bios.map((bio) => [
-          go(bio.sliceId, `bio ${bio.id}`), bio.after, bio.length, bio.queue, bio.device, bio.size, bio.flags, bio.place, bio.confidence, bio.problem,
-        ]),
-        (row) => view.bios[row]!.isSelected,
-      ),
-    ],
+    view.bios.length > FEW_BIOS && bios,
   ]);
 }
