@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from syncline.report import html, run_report, sql_root
 from syncline.report.html import Limits
 from syncline.report.run import run_query
 
+from tests import known_truth
 from tests.coretools import DATA, file_name
 from tests.difftools import collect
 from tests.sqltools import Row, Run, write_parquet
@@ -222,6 +224,52 @@ def test_time_in_flight_is_split_over_the_bins(both) -> None:
         for row in rows(data["cubes"]["busy"])
     }
     assert found == dict(busy)
+
+
+def test_the_use_of_the_disk_is_split_over_the_bins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each user but those that are not named, from the first sync to the end of the last one."""
+    monkeypatch.setattr(html, "_USERS", 1)
+    with opened(str(known_truth.unpacked("neighbour-direct", tmp_path)), Reading()) as engine:
+        data = html.describe(engine, "run")
+        (span,) = run_query(
+            engine,
+            "SELECT MIN(ts_ns) AS first, MAX(ts_ns + COALESCE(dur_ns, 0)) AS last FROM syncline_sync_call",
+        ).as_dicts()
+        bios = run_query(engine, "SELECT * FROM owned_bios!()").as_dicts()
+    uses: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}
+    for bio in bios:
+        begin = max(bio["issue_ns"], span["first"]) - span["first"]
+        end = min(bio["ts_ns"] + bio["dur_ns"], span["last"]) - span["first"]
+        if bio["issue_ns"] >= span["last"] or bio["ts_ns"] + bio["dur_ns"] <= span["first"]:
+            continue
+        what = "journal" if bio["is_log"] else "syncs" if bio["part"] == "sync" else "writes"
+        what = "reads" if bio["direction"] == "read" else what
+        uses.setdefault((bio["process"], bio["cgroup"], what), []).append((begin, end, bio["bytes"]))  # fmt: skip
+    order = sorted(uses, key=lambda use: -sum(end - begin for begin, end, _ in uses[use]))
+    assert len(order) == 3
+    named = rows(data["disk"]["users"])
+    assert [(one["process"], one["cgroup"], one["what"]) for one in named] == [order[0], (None, None, None)]  # fmt: skip
+    assert [one["users"] for one in named] == [1, 2]
+    expected: Counter = Counter()
+    for place, use in enumerate(order):
+        number = min(place, 1)
+        for begin, end, size in uses[use]:
+            expected["bios", begin // data["width_ns"], number] += 1
+            expected["bytes", begin // data["width_ns"], number] += size or 0
+            at = begin
+            while at < end:
+                until = min(end, (at // data["width_ns"] + 1) * data["width_ns"])
+                expected["device_ns", at // data["width_ns"], number] += until - at
+                at = until
+    found = {
+        (key, row["bin"], row["number"]): row[key]
+        for row in rows(data["disk"]["slots"])
+        for key in ("bios", "bytes", "device_ns")
+        if row[key]
+    }
+    assert found == {key: value for key, value in expected.items() if value}
 
 
 def test_stacks_are_counted_by_all_dimensions_or_by_each(both) -> None:
@@ -470,6 +518,26 @@ class TestCommand:
             str(self.LOG),
         ]
         assert sorted(tmp_path.iterdir()) == [one, two]
+
+    def test_what_failed_and_what_was_lost_is_on_the_page(self, tmp_path: Path) -> None:
+        """The program's second fdatasync returned 0 after the device had refused its data: nothing is more serious."""
+        with tarfile.open(DATA.parent / "refused" / "recordings.tar.xz") as tar:
+            tar.extractall(tmp_path, [one for one in tar if one.name.startswith("ext4")], filter="data")  # fmt: skip
+        out = tmp_path / "x.html"
+        code, said = syncline("report", tmp_path / "ext4", "--html", out)
+        assert code == 0
+        (side,) = embedded(out.read_bytes())["sides"]
+        syncs, bios, lost = side["failed"]
+        assert syncs.startswith("1 of 4 syncs failed (EIO 1)")
+        assert bios.startswith("1 of ")
+        assert lost.startswith("1 sync returned 0 although the device had refused 16 KiB")
+        for sentence in side["failed"]:
+            assert f"warning: {sentence.removesuffix('.')}" in said
+        assert side["failures"]["rows"]["what"] == ["sync", "bio"]
+        assert side["failures"]["more"] == 0
+        # A device mapper's name is no finding, and nothing else is to be changed.
+        assert side["advice"]["found"] == []
+        assert "neighbour" in side["advice"]["none"]
 
     def test_differences_are_named_as_in_diff(self, tmp_path: Path) -> None:
         bpf = DATA.parent / "bpf"

@@ -10,7 +10,7 @@ export function h(name, attributes = {}, ...children) {
     else if (key === 'style') Object.assign(element.style, value);
     else element.setAttribute(key, value === true ? '' : value);
   }
-  element.append(...children.flat().filter((child) => child != null && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
   return element;
 }
 

@@ -4,9 +4,11 @@ import {decode, encode} from './address.js';
 import * as format from './format.js';
 import {choice, h, replace} from './dom.js';
 import {NOTHING_SELECTED, OTHERS, Side, commonWidth, filtered} from './model.js';
-import {answerView} from './views/answer.js';
+import {adviceView} from './views/advice.js';
+import {answerView, longestView} from './views/answer.js';
 import {BIO_VIEWS} from './views/bios.js';
 import {bystandersView} from './views/bystanders.js';
+import {DISK_MEASURES, diskView} from './views/disk.js';
 import {flameView} from './views/flame.js';
 import {heatView} from './views/heat.js';
 import {amountView, kindsOf, latencyView} from './views/histogram.js';
@@ -19,7 +21,7 @@ import {filesView, threadsView} from './views/tables.js';
 import {measures, timeView} from './views/time.js';
 import {hasWrites, writesView} from './views/writes.js';
 
-const SYNC_VIEWS = [bystandersView, slowestView, phasesView, heatView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
+const SYNC_VIEWS = [diskView, bystandersView, slowestView, phasesView, heatView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
 const HALF = new Set(['latency', 'amount']);
 const THEMES = [['auto', 'system'], ['light', 'light'], ['dark', 'dark']];
 
@@ -42,17 +44,17 @@ const native = sides.map((side) => side.width);
 const initial = {
   ...NOTHING_SELECTED,
   measure: measures(sides)[0], latency: kindsOf(sides)[0]?.[0] ?? 'syscall', height: comparing ? 'share' : 'count', shape: sides.some((side) => side.counted) ? 'histogram' : 'fine',
-  times: comparing && Math.max(...sides.map(({length}) => length)) > MAX_RATIO * Math.min(...sides.map(({length}) => length)) ? 'each' : 'same', bioMeasure: 'bytes',
+  times: comparing && Math.max(...sides.map(({length}) => length)) > MAX_RATIO * Math.min(...sides.map(({length}) => length)) ? 'each' : 'same', bioMeasure: 'bytes', disk: 'load',
   by: 'ranges', weight: 'syncs', phasesBy: 'file', flame: sides.some((side) => side.raw.stack_names.length) ? 'stack' : 'file', zoom: null, opened: null,
 };
-const OPTIONS = ['measure', 'latency', 'height', 'shape', 'times', 'bioMeasure', 'by', 'weight', 'phasesBy', 'flame'];
+const OPTIONS = ['measure', 'latency', 'height', 'shape', 'times', 'bioMeasure', 'disk', 'by', 'weight', 'phasesBy', 'flame'];
 let state = {
   ...initial,
   search: {files: '', threads: ''}, rows: {files: 50, threads: 50},
   sort: {files: {key: 'sum', down: true, changed: false}, threads: {key: 'sum', down: true, changed: false}},
 };
 // Views that depend on an option. A change of another option or of the selection redraws all views.
-const VIEWS_OF_OPTION = {measure: ['time'], bioMeasure: ['bio-time'], opened: ['slowest'], latency: ['heat', 'latency', 'scatter'], shape: ['latency'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame'], phasesBy: ['phases']};
+const VIEWS_OF_OPTION = {measure: ['time'], bioMeasure: ['bio-time'], disk: ['disk'], opened: ['slowest'], latency: ['heat', 'latency', 'scatter'], shape: ['latency'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame'], phasesBy: ['phases']};
 
 const hosts = new Map();
 const top = h('div');
@@ -90,7 +92,7 @@ function read() {
 
 const VALUES = {
   measure: measures(sides), latency: kindsOf(sides).map(([kind]) => kind), height: ['count', 'share'], shape: sides.some((side) => side.counted) ? ['histogram', 'ecdf'] : ['fine', 'histogram', 'ecdf'], times: ['each', 'same'],
-  bioMeasure: ['bytes', 'bios', 'queue', 'device', 'max'], by: ['ranges', 'file', 'op'], weight: ['syncs', 'syscall', 'writeback', 'journal', 'flush', 'bytes'], phasesBy: ['file', 'thread', 'time'], flame: ['stack', 'file', 'thread'],
+  bioMeasure: ['bytes', 'bios', 'queue', 'device', 'max'], disk: DISK_MEASURES, by: ['ranges', 'file', 'op'], weight: ['syncs', 'syscall', 'writeback', 'journal', 'flush', 'bytes'], phasesBy: ['file', 'thread', 'time'], flame: ['stack', 'file', 'thread'],
 };
 
 function isKnown(name, value) {
@@ -221,28 +223,51 @@ function head() {
   return h('header', {}, h('div', {}, h('h1', {}, names), facts), h('label.choice', {}, 'Colours ', theme));
 }
 
+// Returns the place of a view, which `drawView` fills.
+function frame(view) {
+  const host = {controls: h('div.controls'), body: h('div.body')};
+  hosts.set(view.id, host);
+  return h(`section.view${HALF.has(view.id) && !comparing ? '.half' : ''}`, {id: view.id, 'aria-labelledby': `${view.id}-title`}, h('div.title', {}, h('h2', {id: `${view.id}-title`}, view.title), host.controls), h('p.help', {}, view.help), host.body);
+}
+
+// A heading in the contents is without its mark; a sentence has a shorter name there.
+const title = (section) => section.dataset.contents ?? document.getElementById(section.getAttribute('aria-labelledby')).textContent.replace(/^[^\p{L}]+/u, '');
+
 function start() {
   document.documentElement.dataset.theme = 'auto';
   const main = h('main', {});
   const page = document.getElementById('page');
-  page.replaceChildren(h('a.skip', {href: hasSyncs ? '#files' : '#device'}, 'Skip to the tables'), head(), main, h('footer', {}, `Syncline ${data.syncline}. The figures are those of `, h('code', {}, 'syncline report'), '. This page fetches nothing.'));
+  const contents = h('nav.contents', {'aria-label': 'Contents'});
+  page.replaceChildren(h('a.skip', {href: hasSyncs ? '#files' : '#device'}, 'Skip to the tables'), head(), contents, main, h('footer', {}, `Syncline ${data.syncline}. The figures are those of `, h('code', {}, 'syncline report'), '. This page fetches nothing.'));
   const failures = failed(sides);
   if (failures) main.append(failures);
   const answer = answerView(sides, comparing ? data.answer : null, {set});
   if (answer) main.append(answer);
+  // Who else used the disk, and what to change, are the next questions. No selection changes these parts.
+  if (VIEWS.includes(diskView)) main.append(frame(diskView));
+  const longest = longestView(sides, comparing ? data.answer : null, {set});
+  if (longest) main.append(longest);
+  const advice = adviceView(sides);
+  if (advice) main.append(advice);
   if (data.warnings.length) main.append(differing(data.warnings));
   main.append(...sides.map((side) => caveats(side, comparing)));
-  if (hasSyncs) main.append(h('section', {'aria-label': 'Summary'}, top, wholeSummary(sides)), bar);
+  if (hasSyncs) main.append(h('section', {id: 'summary', 'aria-labelledby': 'summary-title'}, h('h2', {id: 'summary-title'}, 'Figures'), top, wholeSummary(sides)), bar);
   if (comparing) main.append(h('p.note.verdict', {}, 'A difference may be due to chance: this page does not test for that, `syncline diff` does.'));
   if (!VIEWS.length) main.append(h('p', {}, 'There is no sync request in this input, so there is nothing to draw.'));
   const grid = h('div.grid');
-  for (const view of VIEWS) {
-    const host = {controls: h('div.controls'), body: h('div.body')};
-    hosts.set(view.id, host);
-    grid.append(h(`section.view${HALF.has(view.id) && !comparing ? '.half' : ''}`, {id: view.id, 'aria-labelledby': `${view.id}-title`}, h('div.title', {}, h('h2', {id: `${view.id}-title`}, view.title), host.controls), h('p.help', {}, view.help), host.body));
-  }
+  grid.append(...VIEWS.filter((view) => view !== diskView).map(frame));
   main.append(grid);
-  if (MISSING.length) main.append(h('section', {id: 'missing', 'aria-labelledby': 'missing-title'}, h('h2', {id: 'missing-title'}, 'What this input does not hold'), h('ul', {}, MISSING.map(([title, why]) => h('li', {}, `${title}: ${why}.`)))));
+  if (MISSING.length) main.append(h('section', {id: 'missing', 'aria-labelledby': 'missing-title'}, h('h2', {id: 'missing-title'}, 'What this input does not hold'), h('ul', {}, MISSING.map(([title, why]) => h('li', {}, `${title}: ${why.replace(/\.$/, '')}.`)))));
+  contents.append(h('ul', {}, [...main.querySelectorAll('section[id]')].map((section) => h('li', {}, h('a', {href: `#${section.id}`}, title(section))))));
+  // The address keeps the selection, so a link within the page must not replace it.
+  page.addEventListener('click', (event) => {
+    const target = document.getElementById(event.target.closest('a[href^="#"]')?.hash.slice(1) ?? '');
+    if (!target) return;
+    event.preventDefault();
+    target.tabIndex = -1;
+    target.focus({preventScroll: true});
+    target.scrollIntoView();
+  });
   read();
   bin();
   draw();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -140,8 +140,12 @@ def advise(
     )
 
 
-def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
+def with_advice(
+    engine: SqlEngine, answer: Answer, found: Sequence[Advice] | None = None
+) -> Answer:
     """Returns the answer with the finding that is worth most to the program, unless there are too many syncs to look for it.
+
+    `found` is what `advise` has found already.
 
     Findings about others are not among them, because the answer's own sentences are about these. Nor is there one where something that is not
     recorded held the bios most of the time, because whether a change of the program helps depends on what that is.
@@ -154,10 +158,15 @@ def with_advice(engine: SqlEngine, answer: Answer) -> Answer:
     worst = causes(answer.neighbours, answer.phases)[:1]
     if any(finding == "unrecorded" and share > _MOSTLY for share, finding, _ in worst):
         return answer
+    of_programs = _of_programs()
+    if found is None:
+        found = advise(engine, of_programs, explains=False)
     worth = [
         one
-        for one in advise(engine, _of_programs(), explains=False)
-        if one.status == "found" and (one.share or 0) >= _WORTH
+        for one in found
+        if one.finding.name in of_programs
+        and one.status == "found"
+        and (one.share or 0) >= _WORTH
     ]
     if not worth:
         return answer

@@ -15,7 +15,7 @@ from syncline.report import Column, Report, Table
 
 from .human import text
 
-__all__ = ["REPORT", "as_json", "as_table", "render"]
+__all__ = ["REPORT", "as_json", "as_page", "as_table", "render"]
 
 # Width of lines that are not for a terminal.
 _WIDTH = 100
@@ -65,7 +65,7 @@ def render(
     for one in found:
         if one.status == "found":
             lines += ["", *_found(path, one, first, can_be_shown=can_be_shown)]
-    if sum(one.share or 0 for one in found) > 1:
+    if _overlaps(found):
         lines += ["", *_wrapped("", _OVERLAP)]
     nothing = [one.finding.name for one in found if one.status == "none"]
     lines += ["", *_wrapped("Checked, not found: ", ", ".join(nothing) or "-")]
@@ -92,8 +92,48 @@ def _found(path: str, one: Advice, first: Advice | None, *, can_be_shown: bool) 
     if can_be_shown and costliest.get("sync_id") is not None and not costliest["run"]:
         command = f"syncline open {shlex.quote(path)} --sync {costliest['sync_id']}"
         lines.append(f"  look      {printable(command)}")
-    command = f"syncline advise {shlex.quote(path)} --evidence {finding.name}"
-    return [*lines, f"  all       {printable(command)}", f"  more      {finding.page}"]
+    return [*lines, f"  all       {_command(path, finding.name)}", f"  more      {finding.page}"]
+
+
+def as_page(path: str, found: Sequence[Advice]) -> dict[str, Any]:
+    """Returns the advice on one input in words, as the HTML page shows it."""
+    first = next((one for one in found if one.is_first), None)
+    unchecked: dict[str, list[str]] = {}
+    for one in found:
+        if one.status == "not checked":
+            unchecked.setdefault(str(one.reason), []).append(one.finding.name)
+    return {
+        "found": [
+            {
+                "finding": one.finding.name,
+                "title": one.finding.title.removesuffix("."),
+                "seen": one.seen,
+                "cost": _cost(one) + (_after(one, first) if first else ""),
+                "inferred": one.finding.inferred or None,
+                "instead": one.finding.instead,
+                "evidence": [_evidence(row) for row in one.shown],
+                "sync_ids": [row["sync_id"] for row in one.shown],
+                "command": _command(path, one.finding.name),
+            }
+            for one in found
+            if one.status == "found"
+        ],
+        "overlap": _OVERLAP if _overlaps(found) else None,
+        "none": [one.finding.name for one in found if one.status == "none"],
+        "unchecked": [
+            {"findings": names, "reason": reason} for reason, names in unchecked.items()
+        ],
+    }
+
+
+def _command(path: str, finding: str) -> str:
+    """Returns what lists all evidence of a finding. Standard input cannot be read again, so the command then says INPUT."""
+    name = "INPUT" if path == "-" else shlex.quote(path)
+    return printable(f"syncline advise {name} --evidence {finding}")
+
+
+def _overlaps(found: Sequence[Advice]) -> bool:
+    return sum(one.share or 0 for one in found) > 1
 
 
 def _cost(one: Advice) -> str:

@@ -160,17 +160,20 @@ def as_data(
 
 
 def sentences_of(answer: Answer, path: str, *, can_be_shown: bool) -> dict[str, Any]:
-    """Returns the sentences for a page or a notebook: with commands that run as they stand, and those to type next (`next`)."""
+    """Returns the sentences for a page or a notebook: with commands that run as they stand, those to type next (`next`), and what
+    each phase is (`phase_words`)."""
 
     def named(said: Any) -> Any:
         return _named(said, path) if isinstance(said, str) else [_named(one, path) for one in said]
 
+    words = {phase: meaning(phase, answer.phases_seen) for phase in answer.phases}
     return {
         **{name: named(said) for name, said in sentences(answer).items()},
         "next": [
             {"command": command, "shows": why}
             for command, why in next_steps(answer, path, can_be_shown=can_be_shown)
         ],
+        "phase_words": {phase: said for phase, said in words.items() if said},
     }
 
 

@@ -11,6 +11,7 @@ import functools
 import importlib.metadata
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,10 +20,12 @@ from typing import Any
 
 from syncline.engine import Value
 from syncline.frames import comparable_stacks, is_nameless, readable_stacks
+from syncline.printable import printable
 
 from . import answer as answers
 from . import catalogue, failures
 from .answer import Answer
+from .inspect import why_empty
 from .run import Table, caveats, keep, read_failures, run_query, run_report
 from .tables import SqlEngine
 
@@ -106,6 +109,9 @@ def describe(
     compared: bool = False,
     answer: Answer | None = None,
     sentences: Callable[[Answer], Mapping[str, Any]] | None = None,
+    advice: Mapping[str, Any] | None = None,
+    typed: str | None = None,
+    can_be_shown: bool = True,
 ) -> dict[str, Any]:
     """Collects the data of one input.
 
@@ -114,20 +120,31 @@ def describe(
         answer: what was waited for, with what others cost and what the program could do better. By default it is read
             here, without both.
         sentences: says the answer in words. Without it, the page has the answer's figures only.
+        advice: what `advise` finds, in words; None if it was not looked for.
+        typed: how a command names the input; by default its name.
+        can_be_shown: whether `syncline open` takes the input.
 
     Raises:
         EngineError: the input cannot be read, or the trace was not written by Syncline.
     """
     limits = limits or Limits()
-    side: dict[str, Any] = {"name": name, "summary": _table(run_report(engine, "summary"))}
+    side: dict[str, Any] = {"name": name, "typed": typed or shlex.quote(printable(name))}
+    side["can_be_shown"] = can_be_shown
+    side |= {"summary": _table(run_report(engine, "summary"))}
     side["caveats"] = caveats(engine, says_failures=False)
-    side["failed"] = [failures.sentence(kind) for kind in read_failures(engine) if kind["failed"]]
+    failed = [f"{failures.sentence(kind)}." for kind in read_failures(engine) if kind["failed"]]
+    side["failures"] = _failures(engine) if failed else None
+    side["advice"] = advice
     side["losses"] = _table(run_report(engine, "losses"))
     bystanders = run_report(engine, "bystanders")
     side["bystanders"] = _table(Table(bystanders.columns, bystanders.rows[:_BYSTANDERS]))
+    side["why"] = {} if bystanders.rows else {"bystanders": why_empty(engine, "bystanders")}
     side["slow_writes"] = _slow_writes(engine)
     answer = answer or answers.read(engine)
-    side["answer"] = asdict(answer) | {"sentences": sentences(answer) if sentences else None}
+    said = sentences(answer) if sentences else None
+    side["answer"] = asdict(answer) | {"sentences": said}
+    # The words of the answer also name syncs that succeeded although data of their file were lost before.
+    side["failed"] = said.get("failed", []) if said else failed
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
     # The last run wins, because the page has room for one set of facts.
     side["facts"] = {str(key): value for key, value in facts if key in _FACTS}
@@ -141,14 +158,17 @@ def describe(
     _materialise(engine, "_page_phase", "phase-name")
     names = run_query(engine, "SELECT phase FROM _page_phase ORDER BY place")
     side["phase_names"] = [name for (name,) in names.rows]
+    if not names.rows:
+        side["why"]["phases"] = why_empty(engine, "phases")
     side["bios"] = None if side["requests"] else _bios(engine)
+    side["disk"] = _disk(engine, side["width_ns"]) if side["requests"] else None
     waits = {"journal": int(side["journals"] or 0), "flush": int(side["flushes"] or 0)}
     unknown = tuple(name for name, known in waits.items() if not known)
     if int(side["requests"] or 0) <= limits.requests:
         side |= _whole(engine, limits, unknown)
         side["stack_names"] = stacks
     else:
-        side |= _counted(engine, limits, int(side["requests"]), unknown)
+        side |= _counted(engine, limits, side, unknown)
         side["stack_names"] = stacks[: limits.stacks]
     if compared:
         # In the other run these frames may have a name, so the page compares them with care.
@@ -171,6 +191,23 @@ def _bios(engine: SqlEngine) -> dict[str, Any] | None:
     }
 
 
+def _disk(engine: SqlEngine, width_ns: int) -> dict[str, Any] | None:
+    """Returns who used the devices during the syncs, in all and over time; None if it is not known of any bio."""
+    _materialise(engine, "_page_disk", "disk", users=_USERS)
+    users = _run(engine, "disk-user")
+    if not users.rows:
+        return None
+    slots = _run(engine, "disk-slot", width=width_ns)
+    return {"users": _table(users), "slots": _table(slots)}
+
+
+def _failures(engine: SqlEngine) -> dict[str, Any]:
+    """Returns the first rows of the report, and how many more there are."""
+    report = run_report(engine, "failures")
+    rows = _table(Table(report.columns, report.rows[:_FAILURES]))
+    return {"rows": rows, "more": max(0, len(report.rows) - _FAILURES)}
+
+
 def _slow_writes(engine: SqlEngine) -> dict[str, Any] | None:
     """Returns the first rows of the report, the row with the longest wait, and sums of all rows; None without rows."""
     report = run_report(engine, "slow-writes")
@@ -187,6 +224,9 @@ def _slow_writes(engine: SqlEngine) -> dict[str, Any] | None:
 
 
 _BYSTANDERS = 40
+_FAILURES = 10
+# Who used the devices is drawn in so many colours. The others share one more.
+_USERS = 6
 _SLOW_WRITES = 100
 _SLOWEST_BIOS = 20
 _FACTS = ("source", "input", "pid_is", "clock", "first_ts_ns", "last_ts_ns", "lines", "events")
@@ -202,17 +242,22 @@ def _whole(engine: SqlEngine, limits: Limits, unknown: tuple[str, ...]) -> dict[
 
 
 def _counted(
-    engine: SqlEngine, limits: Limits, requests: int, unknown: tuple[str, ...]
+    engine: SqlEngine, limits: Limits, shape: Mapping[str, Any], unknown: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Returns counts and sums, and a sample, without the waits that were not recorded."""
+    """Returns counts and sums, and a sample, without the waits that were not recorded.
+
+    Args:
+        shape: the row of shape.sql.
+    """
     for rung in limits.ladder:
         chosen = dict(zip(("files", "threads", "step"), rung, strict=True))
         ((cells,),) = _run(engine, "cells", **chosen).rows
         if int(cells or 0) <= limits.cells:
             break
-    every = -(-requests // limits.points)
+    every = -(-int(shape["requests"]) // limits.points)
     cubes: dict[str, Any] = {
-        name: _table(_run(engine, name, **chosen), unknown) for name in ("slot", "busy")
+        "slot": _table(_run(engine, "slot", **chosen), unknown),
+        "busy": _table(_run(engine, "busy", width=shape["width_ns"], **chosen)),
     }
     cubes |= {
         name: _table(_run(engine, "bucket", column=f"{name}_bucket", **chosen))

@@ -1,13 +1,16 @@
-// The answer: who waited, for what, for which file, and who else was at the device. The sentences are those of `syncline report` and
-// `syncline diff`; they are of the whole run, and a selection does not change them.
+// The answer: who waited, for what and for which file. The sentences are those of `syncline report` and `syncline diff`; they are of the
+// whole run, and a selection does not change them. The view of the disks has the sentence about neighbours, and the advice what to do.
 
 import * as format from '../format.js';
 import {command} from '../command.js';
 import {h} from '../dom.js';
 import {inOrder, phaseClass, phaseName} from '../phases.js';
+import {explainedLegend} from './legend.js';
 
 // Part of the time of the others' syncs, from which on a neighbour stands out.
 const NOTABLE = 0.1;
+// Rows of the view of the slowest syncs.
+const SLOWEST = 20;
 
 export function answerView(sides, compared, {set}) {
   const now = sides.at(-1).raw.answer;
@@ -15,15 +18,31 @@ export function answerView(sides, compared, {set}) {
   const [lines, bars] = compared ? [compared.sentences, compared.phases.map((phases, place) => [place ? 'new' : 'base', phases])] : [[now.sentences.runs, now.sentences.cause, now.sentences.total, now.sentences.devices, now.sentences.phases], [['', now.phases]]];
   const shown = bars.filter(([, phases]) => phases && Object.keys(phases).length);
   const all = inOrder(new Set(shown.flatMap(([, phases]) => Object.keys(phases))));
+  const words = Object.assign({}, ...sides.map((side) => side.raw.answer.sentences?.phase_words));
+  const last = shown.at(-1)?.[1] ?? {};
+  const shares = new Map(Object.entries(last).map(([phase, ns]) => [phase, ns / total(last)]));
+  const isFirst = (text) => text === (now.sentences?.cause ?? lines.find(Boolean)) || compared;
   return h('section.answers', {id: 'answer', 'aria-labelledby': 'answer-title'},
     h('h2', {id: 'answer-title'}, compared ? 'What changed' : 'The answer'),
-    lines.filter(Boolean).map((text) => h('p.answer', {}, format.printable(text))),
+    lines.filter(Boolean).map((text) => h(`p${isFirst(text) ? '.answer' : ''}`, {}, format.printable(text))),
     shown.length ? [
       h(`div.shares${compared ? '' : '.one'}`, {}, bars.flatMap(([name, phases]) => (phases && Object.keys(phases).length ? row(name, phases, all, shown) : [h('span.lane', {}, name), h('span.note', {}, 'The phases are not recorded.'), h('span')]))),
-      h('ul.legend', {}, all.map((phase) => h('li', {}, h('span', {class: `swatch ${phaseClass(phase)}`}), phaseName(phase)))),
+      compared && shown.length > 1 ? h('p.note', {}, 'Both bars have the same scale. The shares below are those of new.') : null,
+      explainedLegend(all, words, shares),
     ] : null,
-    !compared && now.sentences.meanings ? h('ul.meanings', {}, now.sentences.meanings.map((text) => h('li', {}, format.printable(text)))) : null,
-    h(`div.panes${sides.length > 1 ? '.columns' : ''}`, {}, sides.map((side) => details(side, sides.length > 1, set))));
+    compared ? h('div.panes.columns', {}, sides.map((side) => h('div.pane', {'data-side': side.index}, h('h3', {}, h('span.role', {}, side.index ? 'new' : 'base'), ` ${side.short}`), ofSide(side, set)))) : now.sentences.worst ? null : steps(sides[0]));
+}
+
+// Who waited longest: the slowest sync, and the files and threads with the most time. In a comparison the answer has it, by side.
+export function longestView(sides, compared, {set}) {
+  if (compared || !sides[0].raw.answer.sentences?.worst) return null;
+  return h('section.answers', {id: 'longest', 'aria-labelledby': 'longest-title'}, h('h2', {id: 'longest-title'}, 'Who waited longest'), sides[0].raw.disk ? null : neighboursOf(sides[0]), longest(sides[0], false, set));
+}
+
+function ofSide(side, set) {
+  const {sentences} = side.raw.answer;
+  const total = h('p', {}, format.printable(sentences?.total ?? ''));
+  return sentences?.worst ? [total, neighboursOf(side), longest(side, true, set), sentences.advice ? h('p.advice', {}, format.printable(sentences.advice)) : null, steps(side)] : total;
 }
 
 function row(name, phases, all, shown) {
@@ -41,10 +60,16 @@ const lines = (text) => text.split('\n').flatMap((line, number) => [number ? h('
 
 const total = (phases) => Object.values(phases).reduce((sum, ns) => sum + ns, 0);
 
-function details(side, titled, set) {
-  const {sentences, worst, neighbours, is_device_seen: isSeen} = side.raw.answer;
-  if (!sentences?.worst) return titled ? h('div.pane', {}, h('h3', {}, side.short), h('p', {}, sentences?.total ?? '')) : steps(sentences);
+// Says who else used the disks; null without a sentence.
+export function neighboursOf(side) {
+  const {sentences, neighbours} = side.raw.answer;
+  if (!sentences?.neighbours) return null;
   const isNotable = (neighbours?.[0]?.share ?? 0) >= NOTABLE;
+  return h(`p.neighbour${isNotable ? '.some' : ''}`, {id: `neighbour-${side.index}`}, isNotable ? h('span', {'aria-hidden': 'true'}, '⚠ ') : null, lines(sentences.neighbours));
+}
+
+function longest(side, titled, set) {
+  const {sentences, worst} = side.raw.answer;
   const pick = (place) => {
     const {path, comm, threads, tid} = worst[place];
     const file = side.files.find(({key}) => key === (path ?? '[unknown file]'));
@@ -53,21 +78,20 @@ function details(side, titled, set) {
     const found = {...(file ? {file: file.key} : {}), ...(thread && (titled || threads === 1) ? {thread: thread.key} : {})};
     return Object.keys(found).length ? found : null;
   };
-  return h('div.pane', {'data-side': side.index}, titled ? h('h3', {}, h('span.role', {}, side.index ? 'new' : 'base'), ` ${side.short}`) : null,
-    titled ? h('p', {}, format.printable(sentences.total)) : null,
-    h(`p.neighbour${isNotable ? '.some' : ''}`, {id: `neighbour-${side.index}`}, isNotable ? h('span', {'aria-hidden': 'true'}, '⚠ ') : null, lines(sentences.neighbours), isSeen ? [' ', h('a', {href: '#bystanders'}, 'All who were there')] : null),
-    sentences.slowest ? h('p', {}, format.printable(sentences.slowest), ' ', h('a', {href: '#slowest'}, 'The 20 slowest')) : null,
+  const known = side.metric('sync_time_sum')?.known ?? 0;
+  return [
+    sentences.slowest ? h('p', {}, format.printable(sentences.slowest), known > 1 ? [' ', h('a', {href: '#slowest'}, known > SLOWEST ? `The ${SLOWEST} slowest` : `All ${format.count(known)}`)] : null) : null,
     h('p', {}, sentences.worst_title),
     h('ol.worst', {}, sentences.worst.map((text, place) => {
       const selection = pick(place);
       return h('li', {}, format.printable(text), selection ? [' ', h('button.small', {'data-key': `worst-${side.index}-${place}`, onclick: () => set(selection)}, 'select')] : null);
     })),
-    sentences.advice ? h('p.advice', {}, format.printable(sentences.advice)) : null,
-    steps(sentences));
+  ];
 }
 
 // What to type next: the commands with which the answer ends on a terminal.
-function steps(sentences) {
-  if (!sentences?.next) return null;
-  return h('div.next', {}, h('p', {}, 'Go on with'), sentences.next.map((one) => command(one.shows, format.printable(one.command))));
+export function steps(side) {
+  const next = side.raw.answer.sentences?.next;
+  if (!next) return null;
+  return h('div.next', {}, h('p', {}, 'Go on with'), next.map((one) => command(one.shows, format.printable(one.command))));
 }

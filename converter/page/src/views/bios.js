@@ -86,7 +86,7 @@ export const deviceView = {
 export const slowBiosView = {
   id: 'slow-bios',
   title: 'Slowest bios',
-  help: 'The 20 bios that took longest from submit to completion: their time in the queue, and at the device.',
+  help: 'The bios that took longest from submit to completion, at most 20: their time in the queue, and at the device.',
   scale: () => null,
   draw(side) {
     const rows = rowsOf(side.raw.bios.slowest);
@@ -98,7 +98,7 @@ export const slowBiosView = {
     };
     return [
       h('ul.legend', {}, h('li', {}, h('span', {class: `swatch ${phaseClass('queue')}`}), 'queue'), h('li', {}, h('span', {class: `swatch ${phaseClass('device')}`}), 'device')),
-      h('div.scroll.tall', {tabindex: 0, role: 'region', 'aria-label': 'Slowest bios'}, h('table.data.slow', {}, h('thead', {}, h('tr', {}, ['#', 'took', 'queue and device', 'thread', 'at', 'size', 'flags', 'device', 'bio_id'].map((text) => h(['queue and device', 'thread', 'flags'].includes(text) ? 'th.left' : 'th', {scope: 'col'}, text)))),
+      h('div.scroll.tall', {tabindex: 0, role: 'group', 'aria-label': 'The slowest bios'}, h('table.data.slow', {}, h('thead', {}, h('tr', {}, ['#', 'took', 'queue and device', 'thread', 'at', 'size', 'flags', 'device', 'bio_id'].map((text) => h(['queue and device', 'thread', 'flags'].includes(text) ? 'th.left' : 'th', {scope: 'col'}, text)))),
         h('tbody', {}, rows.map((row, index) => h('tr', {'data-bio': row.bio_id}, h('th', {scope: 'row'}, `${index + 1}`), h('td', {}, format.ns(row.dur_ns)), h('td.bar', {}, bar(row)), h('td.left', {}, format.printable(`${row.comm ?? '[no name]'} ${row.tid ?? ''}`)), h('td', {}, format.ns(row.since_ns)), h('td', {}, format.bytes(row.bytes)), h('td.left', {}, format.text(row.rwbs, 'text')), h('td', {}, format.text(row.dev, 'text')), h('td', {}, `${row.bio_id}`)))))),
     ];
   },
@@ -122,6 +122,6 @@ function rowsOf(columns) {
 }
 
 function scroll(title, heads, rows, left) {
-  return h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': title}, h('table.data', {}, h('thead', {}, h('tr', {}, heads.map((text, column) => h(column < left ? 'th.left' : 'th', {scope: 'col'}, text)))),
+  return h('div.scroll', {tabindex: 0, role: 'group', 'aria-label': `Table: ${title}`}, h('table.data', {}, h('thead', {}, h('tr', {}, heads.map((text, column) => h(column < left ? 'th.left' : 'th', {scope: 'col'}, text)))),
     h('tbody', {}, rows.map((row) => h('tr', {}, row.map((cell, column) => (column ? h(column < left ? 'td.left' : 'td', {}, cell) : h('th', {scope: 'row'}, cell))))))));
 }

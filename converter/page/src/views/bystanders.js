@@ -10,15 +10,15 @@ const KINDS = {itself: 'the syncs themselves', commit: 'the commits that they wa
 
 export const bystandersView = {
   id: 'bystanders',
-  title: 'Who else was at the device',
+  title: 'Who was at the device before the slowest syncs',
   help: 'The slowest percent of the syncs, at least 10. A bar is the time in which they waited for the device while a bio of the bystander, issued before, was there. On a device that works on one bio at a time, this is what the bystander cost; on others, the most that it may have cost. A selection does not change this view.',
-  missing: (sides) => (sides.some((side) => rows(side).length) ? null : 'no bio with a known device and completion belongs to a sync'),
+  missing: (sides) => (sides.some((side) => rows(side).length) ? null : reason(sides.at(-1))),
   scale(sides) {
     return {max: Math.max(1, ...sides.flatMap((side) => rows(side).map(({ns}) => ns)))};
   },
   draw(side, state, {scale}) {
     const all = rows(side);
-    if (!all.length) return [h('p.note', {}, 'No bio with a known device and completion belongs to a sync of this input.')];
+    if (!all.length) return [h('p.note', {}, `No rows: ${reason(side)}`)];
     const others = all.filter(({kind}) => kind !== 'itself' && kind !== 'commit');
     const syncs = format.count(all[0].of);
     const answer = others.length ? `${name(others[0])} was ahead of ${format.count(others[0].syncs)} of the ${syncs} slowest syncs, for ${format.ns(others[0].ns)} (${format.share(others[0].share)} of their time).` : `Nobody else was ahead of the ${syncs} slowest syncs.`;
@@ -35,6 +35,8 @@ export const bystandersView = {
     ];
   },
 };
+
+const reason = (side) => side.raw.why.bystanders || 'no bio with a known device and completion belongs to a sync.';
 
 function rows(side) {
   const {kind, comm, process, cgroup, writers, path, syncs, of_syncs, bios, bytes, ahead_ns, share} = side.raw.bystanders;

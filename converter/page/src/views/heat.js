@@ -133,7 +133,7 @@ const steps = (max) => [...new Set([1, Math.round(Math.sqrt(max)), max])];
 function ticks(low, high) {
   const found = [];
   for (let power = 0; power < 14; power++) {
-    for (const lead of high - low < 26 ? [1, 2, 5] : [1]) {
+    for (const lead of high - low < 40 ? [1, 2, 5] : [1]) {
       const at = placeOf(FINE, lead * 10 ** power);
       if (at >= low && at <= high) found.push({at, value: lead * 10 ** power});
     }

@@ -41,7 +41,7 @@ export const lanesView = {
     const names = lanes.map(({thread}) => h('button.lane', {
       'data-key': `lane-${side.index}-${thread.number}`, title: format.printable(thread.label), 'aria-pressed': String(state.thread === thread.key),
       style: {height: `${LANE}px`}, onclick: () => set({thread: state.thread === thread.key ? null : thread.key}),
-    }, format.printable(thread.label)));
+    }, h('span', {}, format.printable(thread.comm ?? thread.label)), thread.comm == null ? null : h('span.id', {}, format.printable(thread.label.slice(thread.comm.length)))));
     const max = niceMax(scale.max);
     const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'syncs in flight'), h('span.top', {}, format.level(max)), h('span.zero', {}, '0'));
     const tip = h('div.tip', {hidden: true});

@@ -6,7 +6,7 @@ export function table(title, columns, rows) {
   const details = h('details.numbers', {}, h('summary', {}, title));
   details.addEventListener('toggle', () => {
     if (!details.open || details.querySelector('table')) return;
-    details.append(h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': title}, h('table', {},
+    details.append(h('div.scroll', {tabindex: 0, role: 'group', 'aria-label': title}, h('table', {},
       h('thead', {}, h('tr', {}, columns.map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, rows().map((row) => h('tr', {}, row.map((cell) => h('td', {}, cell))))))));
   });

@@ -3,17 +3,20 @@
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
 import {OTHERS} from '../model.js';
-import {inOrder, phaseClass, phaseName} from '../phases.js';
+import {inOrder, phaseClass} from '../phases.js';
+import {legend} from './legend.js';
 import {table} from './numbers.js';
 
 const ROWS = 8;
+// Said where the report has no words for it.
+const NO_PHASES = 'they need the start and the end of each sync.';
 const GROUPS = [['file', 'file'], ['thread', 'thread'], ['time', 'time']];
 
 export const phasesView = {
   id: 'phases',
   title: 'Where the time went, by file, thread and time',
   help: 'Each instant of a sync, from the start of the file system\'s sync function to its end, is in one phase. Of what ran in parallel, the part that ended last counts. The first bar has all selected syncs. The length of each bar is the summed time, to one scale.',
-  missing: (sides) => (sides.some((side) => side.phaseNames.length) ? null : 'the input holds no phases: they need the start and the end of each sync, as `syncline record` and kernel traces have them'),
+  missing: (sides) => (sides.some((side) => side.phaseNames.length) ? null : sides.at(-1).raw.why.phases || NO_PHASES),
   controls: (state, set, sides) => (sides.some((side) => side.phaseNames.length) ? [choice('Below by', GROUPS, state.phasesBy, (phasesBy) => set({phasesBy}))] : []),
   scale(sides, state) {
     // Groups that share one row are not a file or a thread to compare with the others. The note has their sum.
@@ -27,7 +30,7 @@ export const phasesView = {
   },
   draw(side, state, {scale, place, set}) {
     const {total, groups, others, sum} = scale.all[place];
-    if (!side.phaseNames.length) return [h('p.note', {}, 'This input holds no phases. They need the start and the end of each sync, as `syncline record` and kernel traces have them.')];
+    if (!side.phaseNames.length) return [h('p.note', {}, `This input holds no phases: ${side.raw.why.phases || NO_PHASES}`)];
     if (side.select(state).byBucket) return [h('p.note', {}, 'Not known for a selection by latency or amount: this page holds only counts. The SQL of the selection gives the syncs.')];
     if (!sum) return [h('p.note', {}, 'No selected sync has a known start and end.')];
     const largest = [...total].filter(([phase]) => phase !== 'residue').sort((a, b) => b[1] - a[1]).slice(0, 3);
@@ -62,8 +65,4 @@ function bar(phases, sum, {shown}, length, name) {
     style: {flexGrow: phases.get(phase) / sum},
   }));
   return h('div.room', {}, h('div.stack', {role: 'img', 'aria-label': `${name}. ${shown.filter((phase) => phases.get(phase)).map((phase) => `${phase} ${format.share(phases.get(phase) / sum)}`).join(', ')}`, style: {width: `${100 * length}%`}}, parts));
-}
-
-function legend(phases) {
-  return h('ul.legend', {}, phases.map((phase) => h('li', {}, h('span', {class: `swatch ${phaseClass(phase)}`}), phaseName(phase))));
 }

@@ -12,6 +12,11 @@ export function plot(options) {
   // Plot may return a figure element around the svg.
   const svg = chart.matches('svg') ? chart : chart.querySelector('svg');
   svg.setAttribute('role', 'img');
+  // The parts of an image have no names of their own: screen readers do not reach them, and would refuse a name on a plain group.
+  for (const part of svg.querySelectorAll('[aria-label]')) {
+    part.dataset.mark = part.getAttribute('aria-label');
+    part.removeAttribute('aria-label');
+  }
   return chart;
 }
 

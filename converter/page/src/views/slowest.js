@@ -1,8 +1,9 @@
 // The slowest of the selected syncs, with their phases, and the commands that lead to each.
 
 import * as format from '../format.js';
-import {command} from '../command.js';
+import {command, copyButton} from '../command.js';
 import {h} from '../dom.js';
+import {legend} from './legend.js';
 import {inOrder, phaseClass, phaseName} from '../phases.js';
 
 const COUNT = 20;
@@ -23,23 +24,24 @@ export const slowestView = {
     const {rows, isCertain} = scale.all[place];
     if (!rows.length) return [h('p.note', {}, side.counted && side.select(state).total.syncs ? `None of the ${format.count(side.raw.limits.longest)} longest syncs, which this page holds, is selected.` : 'No selected sync has a known start and end.')];
     const hasAmounts = side.knows('amount');
-    const columns = ['#', 'took', scale.hasPhases[place] ? 'phases, to scale' : 'to scale', 'file', 'thread', 'at (since the first sync)', ...(hasAmounts ? ['written back'] : []), ''];
+    const columns = ['#', 'took', scale.hasPhases[place] ? 'phases, to scale' : 'to scale', 'file', 'thread', 'at (since the first sync)', ...(hasAmounts ? ['written back'] : []), 'go on'];
     const body = rows.flatMap((row, index) => {
       const point = side.point(row);
       const key = `${side.index} ${point.run} ${point.id}`;
       const isOpen = state.opened === key;
       const toggle = () => set({opened: isOpen ? null : key});
-      const line = h(`tr${isOpen ? '.picked' : ''}`, {'data-sync': point.id, 'data-length': point.length},
+      const line = opening(side, point);
+      const shown = h(`tr${isOpen ? '.picked' : ''}`, {'data-sync': point.id, 'data-length': point.length},
         h('th', {scope: 'row'}, `${index + 1}`), h('td', {}, format.ns(point.length)), h('td.bar', {}, bar(side, row, point, scale)),
         h('td.left.path', {title: format.printable(point.file.label)}, h('bdi', {}, format.printable(point.file.label))), h('td.left.name', {}, format.printable(point.thread.label)), h('td', {}, format.ns(point.since)),
         hasAmounts ? h('td', {}, `${format.bytes(point.bytes)}${point.bios == null ? '' : ` in ${format.counted(point.bios, 'bio')}`}`) : null,
-        h('td', {}, h('button.small', {'data-key': `open-${key}`, 'aria-expanded': String(isOpen), 'aria-label': `${isOpen ? 'Close' : 'Open'} sync ${point.id}`, onclick: toggle}, isOpen ? '▾' : '▸')));
-      return isOpen ? [line, h('tr.opened', {}, h('td.left', {colspan: columns.length}, opened(side, row, point, state, set)))] : [line];
+        h('td', {}, line ? copyButton(`the command that opens sync ${point.id} on the timeline`, line) : null, ' ', h('button.small', {'data-key': `open-${key}`, 'aria-expanded': String(isOpen), 'aria-label': `${isOpen ? 'Close' : 'Open'} sync ${point.id}`, onclick: toggle}, isOpen ? '▾' : '▸')));
+      return isOpen ? [shown, h('tr.opened', {}, h('td.left', {colspan: columns.length}, opened(side, row, point, state, set)))] : [shown];
     });
     const note = isCertain ? `${format.count(rows.length)} of ${format.count(side.select(state).total.syncs)} selected syncs.` : `${format.count(rows.length)} syncs: this page holds the ${format.count(side.raw.limits.longest)} longest of the whole run, and other selected syncs may be as slow as some that are listed.`;
     return [
-      scale.shown.length ? h('ul.legend', {}, scale.shown.map((phase) => h('li', {}, h('span', {class: `swatch ${phaseClass(phase)}`}), phaseName(phase)))) : null,
-      h('div.scroll.tall', {tabindex: 0, role: 'region', 'aria-label': 'Slowest syncs'}, h('table.data.slow', {}, h('thead', {}, h('tr', {}, columns.map((name) => h(`th${LEFT.has(name) ? '.left' : ''}`, {scope: 'col'}, name)))), h('tbody', {}, body))),
+      legend(scale.shown),
+      h('div.scroll.tall', {tabindex: 0, role: 'group', 'aria-label': 'The slowest syncs'}, h('table.data.slow', {}, h('thead', {}, h('tr', {}, columns.map((name) => h(`th${LEFT.has(name) ? '.left' : ''}`, {scope: 'col'}, name)))), h('tbody', {}, body))),
       h('p.note', {}, note, scale.hasPhases[place] ? '' : ' This input holds no phases.', compared ? ' The bars of both sides have the same scale.' : ''),
     ];
   },
@@ -71,14 +73,17 @@ function opened(side, row, point, state, set) {
     h('p', {}, `${format.printable(point.op)} by ${format.printable(point.thread.label)}${point.run ? ` in ${format.printable(point.run)}` : ''}${moment == null ? '' : `, at ${seconds(moment)} s on the clock of the log`} (sync_id ${point.id}). `,
       h('button.small', {'data-key': `there-${point.id}`, onclick: () => set({thread: point.thread.key, time: [Math.floor(from / step) * step, Math.ceil(to / step) * step], waited: null, wrote: null})}, 'Select its thread and time')),
     phases.length ? h('p', {}, `${phases.join(', ')}.`) : null,
-    command('In SQL', `syncline query ${quoted(side.name)} ${quoted(`SELECT * FROM syncline_sync WHERE sync_id = ${point.id}${run}`)}`),
-    side.phaseNames.length ? command('Its phases', `syncline query ${quoted(side.name)} ${quoted(`SELECT phase, ts_ns, dur_ns FROM syncline_phase WHERE sync_id = ${point.id}${run} ORDER BY ts_ns`)}`) : null,
-    command('On the timeline', `syncline open ${quoted(side.name)}`),
-    h('p.note', {}, `The timeline begins with the slowest sync and lists the 20 slowest. This one is on the track of ${format.printable(point.thread.label)}${moment == null ? '' : `, at ${moment} ns`}.`),
+    command('In SQL', `syncline query ${side.raw.typed} ${quoted(`SELECT * FROM syncline_sync WHERE sync_id = ${point.id}${run}`)}`),
+    side.phaseNames.length ? command('Its phases', `syncline query ${side.raw.typed} ${quoted(`SELECT phase, ts_ns, dur_ns FROM syncline_phase WHERE sync_id = ${point.id}${run} ORDER BY ts_ns`)}`) : null,
+    opening(side, point) ? command('On the timeline', opening(side, point)) : null,
+    h('p.note', {}, `On the timeline it is on the track of ${format.printable(point.thread.label)}${moment == null ? '' : `, at ${moment} ns`}.`),
   ];
 }
 
+// The command that shows a sync first; null where the UI takes no such input. With several runs, an id stands for several syncs.
+const opening = (side, {id, run}) => (side.raw.can_be_shown ? `syncline open ${side.raw.typed}${run ? '' : ` --sync ${id}`}` : null);
+
 const text = (value) => `'${value.replaceAll("'", "''")}'`;
 // What a shell takes as one word, whatever is in it.
-const quoted = (name) => (name === 'standard input' ? 'INPUT' : /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
+const quoted = (name) => (/^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 const seconds = (ns) => `${ns / 1000000000n}.${String(ns % 1000000000n).padStart(9, '0')}`;

@@ -1,6 +1,7 @@
 // The figures of the selection, as tiles, and those of the report `summary` for the whole run, as a table.
 
 import {AMOUNT, LATENCY} from '../buckets.js';
+import {command} from '../command.js';
 import * as format from '../format.js';
 import {h} from '../dom.js';
 import {filtered, percentile, percentileBounds} from '../model.js';
@@ -45,7 +46,10 @@ export function tiles(sides, state) {
   const journal = sides.some(({recorded}) => recorded.journal);
   const all = sides.map((side) => figures(side, state, journal));
   const now = all.at(-1);
-  return h(`dl.tiles${sides.length > 1 ? '.two' : ''}`, {}, Object.entries(now).map(([key, figure]) => {
+  // What no recorder of this input can know is named once, instead of a row of dashes.
+  const isRecorded = (key) => !(key in NEEDS) || sides.some((side) => side.metric(...NEEDS[key])?.value != null);
+  const absent = Object.entries(now).filter(([key]) => !isRecorded(key)).map(([, {label}]) => label.replace(/,.*/, '').toLowerCase());
+  return [h(`dl.tiles${sides.length > 1 ? '.two' : ''}`, {}, Object.entries(now).filter(([key]) => isRecorded(key)).map(([key, figure]) => {
     const base = sides.length > 1 ? all[0][key] : null;
     return h('div.tile', {'data-figure': key, 'data-value': raw(figure.value)},
       h('dt', {}, `${figure.label}${covered(figure)}`),
@@ -53,8 +57,11 @@ export function tiles(sides, state) {
       base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value), figure.unit)}`) : null,
       h('dd.more', {}, figure.more.map(([name, value, unit, unknown, of], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known for a selection: this page holds only sums by time bin. The SQL of the selection gives it.' : null},
         `${of == null ? `${name} ${shown(value, unit)}` : `known for ${shown(value, unit)} of ${shown(of, 'count')} ${of === 1 ? 'sync' : 'syncs'}`}${unknown ? ' (not known for a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
-  }));
+  })), absent.length ? h('p.note.absent', {}, `Not recorded: ${absent.join(', ')}.`) : null];
 }
+
+// By tile: the metric of the report without which it has nothing to show.
+const NEEDS = {syscall: ['syscall_latency_sum'], writeback: ['writeback_latency_sum'], amount: ['writeback_amount_sum'], empty: ['empty_share'], exact: ['attribution_share', 'exact']};
 
 // A figure of a few syncs must not look like one of all.
 function covered({more}) {
@@ -80,7 +87,7 @@ export function wholeSummary(sides) {
   });
   const of = (summary, row, name) => (row === null ? null : summary[name][row]);
   return h('details', {}, h('summary', {}, 'All figures of the report `summary` for the whole run'),
-    h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'All figures'}, h('table.data', {id: 'summary-table'},
+    h('div.scroll', {tabindex: 0, role: 'group', 'aria-label': 'All figures'}, h('table.data', {id: 'summary-table'},
       h('thead', {}, h('tr', {}, ['metric', 'scope', ...(base ? ['base', 'new', 'change'] : ['value']), 'known of', 'syncs'].map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, rows.map((one) => h('tr', {'data-metric': one.metric, 'data-scope': one.scope, 'data-value': of(now, one.now, 'value')},
         h('th', {scope: 'row'}, one.metric), h('td.left', {}, format.printable(one.scope)),
@@ -92,8 +99,8 @@ export function wholeSummary(sides) {
 
 // Lists differences of the setup that may explain different figures. `syncline diff` has the same sentences.
 export function differing(warnings) {
-  return h('section.caveats.some', {'aria-label': 'Differences of the setup'},
-    h('p', {}, h('strong', {}, '▲ These differ between the two sides and may explain different figures')),
+  return h('section.caveats.some', {id: 'differences', 'data-contents': 'Differences of the setup', 'aria-labelledby': 'differences-title'},
+    h('p', {}, h('strong', {id: 'differences-title'}, '▲ These differ between the two sides and may explain different figures')),
     h('ul', {}, warnings.map((text) => h('li', {}, format.printable(text)))));
 }
 
@@ -103,22 +110,41 @@ export function failed(sides) {
   if (!found.length) return null;
   return h('section.failed', {id: 'failed', role: 'alert', 'aria-labelledby': 'failed-title'},
     h('h2', {id: 'failed-title'}, h('span', {'aria-hidden': 'true'}, '✖ '), 'Failed'),
-    found.flatMap((side) => side.raw.failed.map((text) => h('p', {}, sides.length > 1 ? h('span.role', {}, side.index ? 'new' : 'base') : null, sides.length > 1 ? ' ' : null, `${format.printable(text)}. `, h('code', {}, 'syncline report INPUT failures'), ' lists them.'))));
+    found.flatMap((side) => [
+      side.raw.failed.map((text) => h('p', {}, sides.length > 1 ? h('span.role', {}, side.index ? 'new' : 'base') : null, sides.length > 1 ? ' ' : null, format.printable(text))),
+      side.raw.failures ? failures(side, sides.length > 1) : null,
+    ]));
+}
+
+const FAILURES = [['what', 'what', 'text'], ['error', 'error', 'text'], ['failed', 'how many', 'count'], ['op', 'call', 'text'], ['path', 'file', 'text'], ['dev', 'device', 'text'], ['comm', 'thread', 'text'], ['first_ts_ns', 'first at', 'time'], ['run', 'run', 'text']];
+const NUMBERS = new Set(['count', 'time']);
+
+// The first rows of the report `failures`.
+function failures(side, titled) {
+  const {rows, more} = side.raw.failures;
+  const columns = FAILURES.filter(([key]) => rows[key].some((value) => value != null && value !== ''));
+  return [
+    h('div.scroll', {tabindex: 0, role: 'group', 'aria-label': `What failed${titled ? ` in ${side.name}` : ''}`}, h('table.data', {},
+      h('thead', {}, h('tr', {}, columns.map(([, label, unit]) => h(NUMBERS.has(unit) ? 'th' : 'th.left', {scope: 'col'}, label)))),
+      h('tbody', {}, rows.what.map((_, row) => h('tr', {}, columns.map(([key, , unit]) => h(NUMBERS.has(unit) ? 'td' : key === 'path' ? 'td.left.prose' : 'td.left', {}, format.text(rows[key][row], unit)))))))),
+    more ? h('p.note', {}, `${format.count(more)} more rows.`) : null,
+    command('All of them', `syncline report ${side.raw.typed} failures`),
+  ];
 }
 
 export function caveats(side, titled) {
   const {caveats, losses} = side.raw;
   const exact = side.metric('attribution_share', 'exact');
-  const confidence = exact?.value == null ? 'The recording has no relation between bios, calls and requests whose confidence is known.' : `Confidence of the relations between bios, calls and requests: ${format.share(exact.value)} exact, ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
+  const confidence = exact?.value == null ? 'No bio and no wait is recorded, so there is nothing to attribute to a sync.' : `Confidence of the relations between bios, calls and requests: ${format.share(exact.value)} exact, ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
   const lost = side.metric('losses')?.value;
   // Without syncs, nothing can be said about what belongs to them.
   const isEmpty = !side.raw.requests;
   const head = caveats.length ? 'Missing from these figures' : lost == null ? 'Losses are not known' : isEmpty ? 'What is missing is not known' : 'No losses recorded';
-  return h(`section.caveats${caveats.length ? '.some' : ''}`, {'aria-label': `Caveats${titled ? ` of ${side.name}` : ''}`},
-    h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : lost == null || isEmpty ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.short)}` : ''}`)),
+  return h(`section.caveats${caveats.length ? '.some' : ''}`, {id: `caveats-${side.index}`, 'data-contents': titled ? `Losses of ${side.short}` : null, 'aria-labelledby': `caveats-${side.index}-title`},
+    h('p', {}, h('strong', {id: `caveats-${side.index}-title`}, `${caveats.length ? '▲ ' : lost == null || isEmpty ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.short)}` : ''}`)),
     caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
     h('p', {}, isEmpty ? 'No gap was found in the input. Without a sync request it is not known which threads waited for which files, nor whether the recorder missed their syncs.' : confidence),
-    losses.reason.length ? h('details', {}, h('summary', {}, `${caveats.length ? 'Reasons' : 'What was not used, and is no loss'}, each with an example (${losses.reason.length})`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
+    losses.reason.length ? h('details', {}, h('summary', {}, `${caveats.length ? 'Reasons' : 'What was not used, and is no loss'}, each with an example (${losses.reason.length})`), h('div.scroll', {tabindex: 0, role: 'group', 'aria-label': 'Losses'}, h('table.data', {},
       h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example', 'after', 'first'].map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')), h('td', {}, format.ns(losses.after_ns[row])), h('td', {}, format.time(losses.first_ts_ns[row])))))))) : null);
 }

@@ -97,7 +97,7 @@ function tableView({id, title, one, heading, field, help, columns: all, exact}) 
       if (comparing && field === 'thread') notes.push('Threads with the same name are added up, because thread ids differ between runs.');
       return [
         comparing ? h('label.choice', {}, h('input', {type: 'checkbox', checked: changed, 'data-key': `changed-${id}`, onchange: () => set({sort: {...state.sort, [id]: {...state.sort[id], changed: !changed}}}, [id])}), ' sort by largest change') : null,
-        h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': title}, h('table.data', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, body))),
+        h('div.scroll', {tabindex: 0, role: 'group', 'aria-label': `Table: ${title}`}, h('table.data', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, body))),
         h('div.foot', {}, foot), h('p.note', {}, notes.join(' ')),
       ];
     },

@@ -35,7 +35,9 @@ export const timeView = {
     const max = sides.map((side) => Math.max(0, ...side.select(state).time.map((sums) => of(sums) ?? 0)));
     const end = sides.map((side) => Math.max(1, side.length, side.bins * side.width));
     const both = (list) => list.map(() => Math.max(...list));
-    return state.times === 'each' ? {max, end} : {max: both(max), end: both(end)};
+    // Bins of two lengths make sums that cannot be compared, unlike averages and maxima.
+    const hasOwn = new Set(sides.map(({width}) => width)).size > 1 && MEASURES[state.measure].unit !== 'ns';
+    return {max: hasOwn ? max : both(max), end: state.times === 'each' ? end : both(end), hasOwn};
   },
   draw(side, state, {width, scale: scales, place, set}) {
     const scale = {max: scales.max[place], end: scales.end[place]};
@@ -75,7 +77,7 @@ export const timeView = {
     const unknown = bins.filter(({value}) => value == null).length;
     return [
       host,
-      h('p.note', {}, `${bins.length} bins of ${format.ns(side.width)}${unknown && measure.unit === 'ns' ? `; ${unknown} of them have no sync for which this is known` : ''}.`),
+      h('p.note', {}, `${bins.length} bins of ${format.ns(side.width)}${unknown && measure.unit === 'ns' ? `; ${unknown} of them have no sync for which this is known` : ''}.${scales.hasOwn ? ' The bins of the other side have another length, so the heights of the two are not to one scale.' : ''}`),
       table(`Over time as a table${side.total > 1 ? `, ${side.name}` : ''}`, ['begin', measure.label], () => bins.map(({from, value}) => [format.ns(from), format.text(value, measure.unit)])),
     ];
   },
