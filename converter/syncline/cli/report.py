@@ -200,11 +200,15 @@ def command(
         while text := out.read(_IN_MEMORY):
             show(text)
     if others_of_run and wants_answer:
-        logs = shlex.join([input, *others_of_run])
-        say(
-            f"note: the logs were read as one run. For commands, make one INPUT of them: syncline convert {logs} -o run.pftrace;"
-            " to compare two runs: syncline diff BASE NEW"
-        )
+        _say_joined([input, *others_of_run])
+
+
+def _say_joined(paths: list[str]) -> None:
+    logs = shlex.join(paths)
+    say(
+        f"note: the logs were read as one run. For commands, make one INPUT of them: syncline convert {logs} -o run.pftrace;"
+        " to compare two runs: syncline diff BASE NEW"
+    )
 
 
 def _ways_to_look(input: str, table: Table) -> list[str]:
@@ -286,18 +290,20 @@ def _write_page(
     reading: Reading,
 ) -> None:
     """Writes one HTML page of one input or of two."""
-    from syncline.advice import with_advice
+    from syncline.advice import advise, with_advice
     from syncline.comparison.answer import answer as changes
     from syncline.comparison.comparability import differences, glance
     from syncline.comparison.output import answer as words_of_changes
+    from syncline.kinds import Together
+    from syncline.render.advice import as_page
     from syncline.render.answer import sentences_of
     from syncline.report import answer, html, neighbours
 
-    more, names = _logs_among(names)
-    if more:
+    others_of_run, names = _logs_among(names)
+    if others_of_run and base is not None:
         raise Failure(
-            f"--html reads one INPUT, and {more[0]} is a second one",
-            f"make one of the logs of a run: syncline convert {shlex.join([input, *more])} -o run.pftrace",
+            f"--base compares one INPUT with another, and {others_of_run[0]} is a further one",
+            f"make one of the logs of a run: syncline convert {shlex.join([input, *others_of_run])} -o run.pftrace",
         )
     if names:
         raise Failure(
@@ -315,39 +321,47 @@ def _write_page(
     except html.PageMissing as error:
         raise Failure(str(error), "in a checkout: make page (it needs Node.js and npm)") from None
     # The base is read first, as it is shown.
-    inputs = [
-        options.resolved(path, reading) for path in ([base, input] if base is not None else [input])
-    ]
+    inputs = (
+        [options.resolved_together([input, *others_of_run], reading)]
+        if others_of_run
+        else [options.resolved(path, reading) for path in (base, input) if path is not None]
+    )
     refuse_inputs(out, [*inputs, reading.marks])
     with written(out) as file:
         sides: list[dict[str, Any]] = []
         glances = []
         for one in inputs:
-            path = one.path
+            # Commands to type take one INPUT, so for several logs they say INPUT.
+            path = "-" if isinstance(one, Together) else one.path
             with (
-                bar(f"reading {path}") as progress,
+                bar(f"reading {one.path}") as progress,
                 one.open(reading, engine, progress) as open_engine,
             ):
                 others = neighbours.of_filtered(one, reading, engine, open_engine)
                 found = answer.read(open_engine, others.as_dicts() if others else None)
+                # The answer leaves advice out too where it would take long.
+                advice = advise(open_engine) if answer.is_small(open_engine, found.total) else None
                 sides.append(
                     html.describe(
                         open_engine,
-                        _name(path),
+                        _name(one.path),
                         compared=base is not None,
-                        answer=with_advice(open_engine, found),
+                        answer=with_advice(open_engine, found, advice),
                         sentences=functools.partial(
                             sentences_of, path=path, can_be_shown=one.can_be_shown
                         ),
+                        advice=as_page(path, advice) if advice else None,
+                        typed="INPUT" if path == "-" else None,
+                        can_be_shown=one.can_be_shown,
                     )
                 )
                 if base is not None:
                     summary = zip(*sides[-1]["summary"].values(), strict=True)
-                    glances.append(glance(open_engine, _name(path), summary))
+                    glances.append(glance(open_engine, _name(one.path), summary))
         for one, side in zip(inputs, sides, strict=True):
             of = f"{_name(one.path)}: " if base is not None else ""
             for caveat in (*side["failed"], *side["caveats"]):
-                say(f"warning: {of}{caveat}")
+                say(f"warning: {of}{caveat.removesuffix('.')}")
         if glances:
             change = changes(*glances)
             changed = {"sentences": [*words_of_changes.sentences(change)], "phases": change.phases}
@@ -357,6 +371,8 @@ def _write_page(
         file.write(page)
     if str(out) != "-":
         say(f"{human.text(len(page), 'bytes')} -> {out}: open it in a browser")
+    if others_of_run:
+        _say_joined([input, *others_of_run])
 
 
 def _name(path: str) -> str:
