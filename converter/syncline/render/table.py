@@ -23,7 +23,7 @@ __all__ = ["render"]
 _ROWS = 60
 # Minimum width of a text column.
 _LEAST = 16
-# Width of the longest word of a sentence, and of the longest name other than a path, that is never broken.
+# Width up to which a word in prose, and a name other than a path, are never broken.
 _WORD = 40
 _NAME = 24
 # Width of a ruler in a file, at most.
