@@ -23,12 +23,20 @@ from xml.etree import ElementTree
 import pytest
 from syncline.comparison import baseline, output
 from syncline.comparison.compare import compare
-from syncline.comparison.comparison import CUT_OFF, Comparison, Row
+from syncline.comparison.comparison import CUT_OFF, Comparison, Method, Row
 from syncline.comparison.find_runs import runs_of
-from syncline.comparison.metrics import GROUP_METRICS, Tolerance, bounds, figure, grows, total
+from syncline.comparison.metrics import (
+    GROUP_METRICS,
+    PHASE_METRICS,
+    Tolerance,
+    bounds,
+    figure,
+    grows,
+    total,
+)
 from syncline.comparison.policy import read
 from syncline.comparison.rules import Policy, PolicyError
-from syncline.comparison.run import Figure, Query, Run
+from syncline.comparison.run import Figure, Query, Run, Side
 from syncline.engine import EngineError
 from syncline.errors import InputError
 
@@ -158,7 +166,8 @@ def test_two_runs_give_no_verdict(pool) -> None:
     ("suspects", "looks"), [(1, "looks worse, or has"), (2, "look worse, or have")]
 )
 def test_the_verdict_counts_the_rows_that_cannot_tell(suspects: int, looks: str, pool) -> None:
-    comparison = diff(pool(SOURCE, 5), pool(SOURCE.changed(shift=1.02), 5, first=1000))
+    base, new = pool(SOURCE, 5), pool(SOURCE.changed(shift=1.02), 5, first=1000)
+    comparison = diff(base, new, Policy(cant_tell="fail"))
     gate = [row for row in comparison.rows if row.gate]
     for number, row in enumerate(gate):
         row.verdict, row.reason = "no change", ""
@@ -171,6 +180,50 @@ def test_the_verdict_counts_the_rows_that_cannot_tell(suspects: int, looks: str,
         " and 3 more are open;" in text
     )
     assert text.count("the interval is too wide") == suspects + 3
+
+
+def test_what_would_have_been_seen_decides_the_exit_code() -> None:
+    """A row that cannot be told passes if the runs would have shown a doubling, and more than it looks like."""
+    criteria = Policy().criteria("", "all", "syncs", "count", gate=True)
+    for change, visible, is_undecided in ((0.3, 0.5, False), (0.6, 0.5, True), (0.3, 1.2, True), (0.3, None, True)):  # fmt: skip
+        row = Row("", "all", "syncs", "count", 1.0, 1 + change, [], [], criteria)
+        row.change, row.visible, row.may_be_worse, row.verdict = change, visible, True, "can't tell"
+        for cant_tell, expected in (("power", is_undecided), ("strict", True), ("fail", False)):
+            method = Method("runs", 5, 5, 0.95, 1, 252, True, 0.04, 0.01, 1, 0)
+            sides = Side("base", (), []), Side("new", (), [])
+            found = Comparison(*sides, [row], method, Policy(cant_tell=cant_tell))
+            assert (found.undecided() == [row]) == expected
+            assert found.verdict == ("can't tell" if expected else "no regression")
+    # Lower is worse: a fall by 60 % where one by 50 % would have been seen.
+    lower = dataclasses.replace(criteria, worse="lower")
+    row = Row("", "all", "parallelism", "ratio", 1.0, 0.4, [], [], lower)
+    row.change, row.visible = -0.6, -0.5
+    assert row.hides_visible
+    row.change = -0.4
+    assert not row.hides_visible
+
+
+def test_phases_are_compared_and_unknown_ones_are_null() -> None:
+    def run_of(flush: int, seen: str) -> Run:
+        figures = {("sync_time_sum", "all"): Figure(1e9, "ns", 10, 12), ("syncs", "all"): Figure(12.0, "count")}  # fmt: skip
+        phases = {"flush": flush, "commit wait": 50, "commit start": 30}
+        return Run("r", figures, phases=phases, facts={"phases_seen": [seen]})
+
+    # Of the 10 syncs whose time is known.
+    known = run_of(1000, "flush, commit wait, queue")
+    assert known.phase_average(["flush"]) == 100
+    assert known.phase_average(PHASE_METRICS["phase_commit_avg"]) == 8
+    # It is seen and took no time; it cannot be seen.
+    assert known.phase_average(["queue"]) == 0
+    assert known.phase_average(["device"]) is None
+    base, new = ([run_of(time + n, seen) for n in range(5)] for time, seen in ((1000, "flush, queue"), (2000, "flush")))  # fmt: skip
+    listed = diff(base, new, Policy(metrics=("phase_flush_avg", "phase_queue_avg")), by=())
+    (row,) = [row for row in listed.rows if row.gate]
+    assert (row.metric, row.verdict) == ("phase_flush_avg", "regression")
+    assert any("not known in new: phase_queue_avg" in note for note in listed.notes)
+    # Nobody asked, so it makes no other verdict less certain.
+    (row,) = [row for row in diff(base, new, by=()).rows if row.metric == "phase_flush_avg"]
+    assert (row.verdict, row.gate) == ("-", False)
 
 
 def test_one_run_against_several_gives_no_verdict(pool) -> None:
@@ -500,7 +553,7 @@ WRONG_POLICIES = {
     "[diff]\nmin_runs = 0": ("0 runs", "1 or more"),
     "[diff]\nmin_runs = '3'": ("'3'", "a number of runs"),
     "[diff]\nmax_loss = 'few'": ("'few' is neither", "'1%'"),
-    "[diff]\ncant_tell = 'ignore'": ("'ignore'", "fail, strict, pass"),
+    "[diff]\ncant_tell = 'ignore'": ("'ignore'", "power, fail, strict, pass"),
     "[diff]\nmetrics = 'syncs'": ("'syncs'", "a list"),
     "[diff.rule]\nmetric = 'syncs'": ("diff.rule", "in double brackets"),
     "[[diff.rule]]\nworse = 'higher'": ("diff.rule 1: no metric", "metric ="),

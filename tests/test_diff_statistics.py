@@ -17,6 +17,8 @@ from syncline.comparison.statistics import (
     ratio_interval,
     runs_needed,
     student_quantile,
+    visible_difference,
+    visible_ratio,
 )
 
 
@@ -58,6 +60,26 @@ def test_the_interval_of_a_ratio_satisfies_fiellers_equation() -> None:
     for r in (interval.low, interval.high):
         assert abs(y - r * x) / math.sqrt(b + r * r * a) == pytest.approx(t)
     assert interval.low < y / x < interval.high
+
+
+def test_a_visible_change_is_where_the_bound_would_pass_the_limit() -> None:
+    base, new = [98.0, 101.0, 103.0, 99.0, 97.0], [97.0, 100.0, 96.0, 103.0]
+    x, y = sum(base) / 5, sum(new) / 4
+    a = sum((v - x) ** 2 for v in base) / 4 / 5
+    b = sum((v - y) ** 2 for v in new) / 3 / 4 * (x / y) ** 2
+    freedom = (a + b) ** 2 / (a**2 / 4 + b**2 / 3)
+    t = student_quantile(0.95, freedom) + student_quantile(0.9, freedom)
+    for limit in (1.05, 0.95):
+        f = visible_ratio(base, new, 0.95, limit)
+        assert f is not None
+        # The definition: so many standard errors beyond the limit, on its far side.
+        assert (f - limit) * x / math.sqrt(f * f * b + limit**2 * a) == pytest.approx(math.copysign(t, limit - 1))  # fmt: skip
+        assert (f > limit) == (limit > 1)
+    # Runs without variation show what is beyond the limit at all, and wild ones nothing.
+    assert visible_ratio([5.0] * 3, [5.0] * 3, 0.95, 1.05) == 1.05
+    assert visible_ratio([1.0, 100.0, 3.0], [1.0, 90.0, 2.0], 0.95, 1.05) is None
+    assert visible_ratio([1.0], [1.0, 2.0], 0.95, 1.05) is None
+    assert visible_difference([1.0, 1.0], [1.0, 1.0], 0.95) == 0
 
 
 def test_intervals_without_variation_are_exact_and_unknown_ones_infinite() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import click
@@ -34,7 +35,7 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
     "diff",
     epilog=example(
         "syncline diff tests/data/diff/base tests/data/diff/slower || test $? = 1   (a regression)",
-        "syncline diff tests/data/diff/base tests/data/diff/same --by none -o diff.md || test $? = 5   (can't tell)",
+        "syncline diff tests/data/diff/base tests/data/diff/same --by none -o diff.md || test $? = 5   (too noisy)",
         "syncline diff tests/data/thesis/small4.log tests/data/thesis/small4-slowdisk.log || test $? = 1",
     ),
 )
@@ -86,6 +87,13 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
     show_default=True,
     help="Seed of the random resampling.",
 )
+@click.option(
+    "--cant-tell",
+    type=click.Choice(["power", "fail", "strict", "pass"]),
+    help="What becomes of figures of the gate that cannot be told, as cant_tell of the policy, which this overrides."
+    " power (default): exit code 5 only if the runs may not even show a doubling, or should have shown what one looks like."
+    " fail: if one looks worse. strict: if one may be worse. pass: never.",
+)
 @side_options
 @reading_with(
     max_loss="Give no verdict and exit with code 4 if any run lost more: a number of losses (100), or a"
@@ -104,6 +112,7 @@ def command(
     outputs: tuple[str, ...],
     everything: bool,
     seed: int,
+    cant_tell: str | None,
     queries: tuple[str, ...],
     engine: str,
     reading: Reading,
@@ -114,8 +123,8 @@ def command(
     (each is a run), a quoted pattern, a dataset, or `-`. With more runs the verdict is more certain. Five runs on
     each side find most regressions (docs/reference/diff.md).
 
-    Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
-    those of all commands (2 wrong use, 3 unreadable input, 4 more losses than --max-loss allows).
+    Exit codes: 0 no regression that these runs would have shown, 1 a regression, 5 can't tell (too few
+    runs, or too much noise to show a doubling), and those of all commands (2 wrong use, 3 unreadable input, 4 more losses than --max-loss allows).
     """
     from syncline.comparison import output
     from syncline.comparison.compare import compare
@@ -142,6 +151,8 @@ def command(
         raise Failure(f"--by: no kind '{unknown[0]}'", f"the kinds are: {', '.join(KINDS)}")
     targets = [(path, _format_of(path)) for path in outputs]
     rules = read_policy(policy)
+    if cant_tell is not None:
+        rules = dataclasses.replace(rules, cant_tell=cant_tell)
     max_loss = checked_limit(reading)
     parsed_queries = read_queries(queries)
     both = [

@@ -8,7 +8,7 @@ from .blocks import block_count
 from .comparability import differences, same_runs
 from .comparison import CUT_OFF, Comparison
 from .contributors import contributors
-from .metrics import KINDS, grows
+from .metrics import KINDS, PHASE_METRICS, grows
 from .rows import RowBuilder
 from .rules import Policy
 from .run import Query, Side
@@ -45,6 +45,7 @@ def compare(
     builder = RowBuilder(base, new, policy, blocks=blocks, block_count=count)
     rows = [
         *builder.summary_rows(),
+        *builder.phase_rows(),
         *builder.query_rows(queries),
         *builder.rule_rows(),
         *builder.group_rows(by),
@@ -52,6 +53,7 @@ def compare(
     policy.check_used(
         [metric for run in (*base.runs, *new.runs) for metric, _ in run.figures]
         + [row.metric for row in rows]
+        + [*PHASE_METRICS]
     )
     units = (count or 1, count or 1) if blocks else (len(base.runs), len(new.runs))
     method = judge_all(rows, units, policy, seed, blocks=blocks)

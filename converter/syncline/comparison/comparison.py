@@ -15,6 +15,8 @@ __all__ = ["CANT_TELL", "CUT_OFF", "Comparison", "Contributors", "Method", "Row"
 Verdict = Literal["regression", "notable", "improvement", "no change", "can't tell", "-"]
 OverallVerdict = Literal["regression", "can't tell", "no regression"]
 CANT_TELL: Literal["can't tell"] = "can't tell"
+# Runs that show only more than this show nothing: a doubling.
+_LARGEST_VISIBLE = 1.0
 # Why a row has no verdict.
 CUT_OFF = "a run is cut off: its counts and sums are not known"
 
@@ -50,6 +52,8 @@ class Row:
     better_p: float | None = None
     verdict: Verdict = "-"
     reason: str = ""
+    # The smallest change for the worse, like `change`, that the runs would probably have shown; None if none is sure.
+    visible: float | None = None
     # Whether the interval leaves room for a regression.
     may_be_worse: bool = False
     # Whether a row that may be worse also looks worse, or nothing could have looked worse.
@@ -64,6 +68,18 @@ class Row:
         """Withdraws the verdict."""
         self.verdict, self.reason = CANT_TELL, reason
         self.may_be_worse = self.is_suspect = True
+        self.visible = None
+
+    @property
+    def hides_visible(self) -> bool:
+        """Whether a regression may be hidden that the runs should have shown, or they might not even show a doubling."""
+        if self.visible is None or self.change is None:
+            return True
+        if self.relative and self.visible > _LARGEST_VISIBLE:
+            return True
+        sign = -1 if self.criteria.worse == "lower" else 1
+        change = abs(self.change) if self.criteria.worse == "both" else sign * self.change
+        return change >= sign * self.visible
 
 
 @dataclass(frozen=True)
@@ -128,11 +144,8 @@ class Comparison:
 
     def undecided(self) -> list[Row]:
         """Returns the rows of the gate that make the whole diff "can't tell"."""
-        strict = self.policy.cant_tell == "strict"
-        return [
-            row
-            for row in self.rows
-            if row.gate
-            and row.verdict == CANT_TELL
-            and (row.may_be_worse if strict else row.is_suspect)
-        ]
+        counts = {
+            "strict": lambda row: row.may_be_worse,
+            "fail": lambda row: row.is_suspect,
+        }.get(self.policy.cant_tell, lambda row: row.may_be_worse and row.hides_visible)
+        return [row for row in self.rows if row.gate and row.verdict == CANT_TELL and counts(row)]

@@ -13,6 +13,7 @@ __all__ = [
     "GROUP_METRICS",
     "KINDS",
     "NO_DIRECTION",
+    "PHASE_METRICS",
     "Bounds",
     "Group",
     "Measure",
@@ -62,6 +63,35 @@ NO_DIRECTION = (
     "marks",
     "*_max",
 )
+
+_COMMITS = (
+    "earlier commit",
+    "commit start",
+    "commit locking",
+    "commit flushing",
+    "commit logging",
+    "commit wait",
+    "commit",
+    "fast commit",
+    "fast commit wait",
+)
+# Metric -> the phases whose time it is the sum of, on average over the syncs. A recording shows all steps of a commit or none, and
+# which of them a sync waits for is chance.
+PHASE_METRICS: dict[str, tuple[str, ...]] = {
+    "phase_cpu_wait_avg": ("cpu wait",),
+    "phase_lock_wait_avg": ("lock wait",),
+    "phase_flush_avg": ("flush",),
+    "phase_commit_avg": _COMMITS,
+    "phase_metadata_wait_avg": ("metadata wait",),
+    "phase_device_avg": ("device",),
+    "phase_queue_avg": ("queue",),
+    "phase_writeback_avg": ("writeback",),
+    "phase_submit_avg": ("submit",),
+    "phase_earlier_writeback_avg": ("earlier writeback",),
+    "phase_completion_avg": ("completion",),
+    "phase_before_submit_avg": ("before submit",),
+    "phase_after_completion_avg": ("after completion",),
+}
 
 # Metrics that sql/commands/diff/blocks.sql computes for each block of time. BLOCK_SUMS add up over the blocks.
 BLOCK_SUMS = (

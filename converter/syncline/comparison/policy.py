@@ -14,12 +14,12 @@ from syncline.structured import parse_toml
 from .metrics import DEFAULT_GATE, GROUP_METRICS, KINDS, Tolerance
 from .rules import AMOUNT_UNITS, Policy, PolicyError, Rule, metric_hint
 
-__all__ = ["FILE", "read"]
+__all__ = ["CANT_TELL", "FILE", "read"]
 
 # The policy that `syncline diff` reads from the working directory by default.
 FILE = "syncline.toml"
 
-_CANT_TELL = ("fail", "strict", "pass")
+CANT_TELL = ("power", "fail", "strict", "pass")
 _WORSE = ("higher", "lower", "both", "none")
 _KEYS = ("confidence", "tolerance", "min_runs", "max_loss", "cant_tell", "metrics", "rule")
 _RULE_KEYS = ("metric", "worse", "tolerance", "confidence", *KINDS)
@@ -63,9 +63,9 @@ class _Reader:
         min_runs = self.typed("diff.min_runs", table.get("min_runs", 1), int, "a number of runs")
         if min_runs < 1:
             raise self.error("diff.min_runs", f"{min_runs} runs", "write 1 or more")
-        cant_tell = table.get("cant_tell", "fail")
-        if cant_tell not in _CANT_TELL:
-            raise self.error("diff.cant_tell", f"{cant_tell!r}", f"write one of: {', '.join(_CANT_TELL)}")  # fmt: skip
+        cant_tell = table.get("cant_tell", CANT_TELL[0])
+        if cant_tell not in CANT_TELL:
+            raise self.error("diff.cant_tell", f"{cant_tell!r}", f"write one of: {', '.join(CANT_TELL)}")  # fmt: skip
         max_loss = table.get("max_loss")
         if max_loss is not None:
             try:

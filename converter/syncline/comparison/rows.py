@@ -13,6 +13,7 @@ from .metrics import (
     BLOCK_METRICS,
     BLOCK_SUMS,
     GROUP_METRICS,
+    PHASE_METRICS,
     Bounds,
     Group,
     bounds,
@@ -96,6 +97,18 @@ class RowBuilder:
                         yield row
                     continue
             yield from self._row("", scope, metric, parts, unit, whole=whole)
+
+    def phase_rows(self) -> Iterator[Row]:
+        """Builds the rows of the time by phase. A phase that no run can show has none, and no note."""
+        for metric, phases in PHASE_METRICS.items():
+            values = [[run.phase_average(phases) for run in side.runs] for side in self._sides]
+            if not any(value is not None for side in values for value in side):
+                continue
+            if self._blocks:
+                whole = (values[0][0], values[1][0])
+                yield from self._row("", "all", metric, [[], []], "ns", whole=whole)
+            else:
+                yield from self._row("", "all", metric, values, "ns")
 
     def query_rows(self, queries: Sequence[Query]) -> Iterator[Row]:
         """Builds a row for each key of the user's queries; all are in the gate."""

@@ -10,7 +10,15 @@ from pathlib import Path
 
 from syncline.errors import InputError
 
-from .metrics import DEFAULT_GATE, GROUP_METRICS, NO_DIRECTION, Tolerance, Worse, default_tolerance
+from .metrics import (
+    DEFAULT_GATE,
+    GROUP_METRICS,
+    NO_DIRECTION,
+    PHASE_METRICS,
+    Tolerance,
+    Worse,
+    default_tolerance,
+)
 
 __all__ = ["AMOUNT_UNITS", "Criteria", "Policy", "PolicyError", "Rule", "metric_hint"]
 
@@ -72,9 +80,10 @@ class Policy:
     tolerance: Tolerance | None = None
     min_runs: int = 1
     max_loss: str | None = None
-    # When a "can't tell" in the gate makes the whole diff "can't tell". `fail`: if the row looks worse, or its interval
-    # is unbounded, or the runs are too few. `strict`: if the interval does not exclude a regression.
-    cant_tell: str = "fail"
+    # When a "can't tell" in the gate makes the whole diff "can't tell". `power`: if the runs may not even show a doubling, or should
+    # have shown one as large as this looks. `fail`: if the row looks worse, or its interval is unbounded, or the runs are too
+    # few. `strict`: if the interval does not exclude a regression. `pass`: then too, as with `power`, but the exit code is 0.
+    cant_tell: str = "power"
     metrics: tuple[str, ...] = DEFAULT_GATE
     rules: tuple[Rule, ...] = ()
     path: Path | None = None
@@ -95,7 +104,11 @@ class Policy:
             gate: the row is in the gate even if no metric or rule puts it there.
         """
         in_gate = gate or (kind == "" and name == "all" and _matches_any(self.metrics, metric))
-        has_direction = kind == "query" or not _matches_any(NO_DIRECTION, metric)
+        # Phases are tested if somebody asks for them: each row more makes the other verdicts less certain.
+        is_untested = _matches_any(NO_DIRECTION, metric) or (
+            metric in PHASE_METRICS and not in_gate
+        )
+        has_direction = kind == "query" or not is_untested
         worse: Worse = "higher" if has_direction else "none"
         tolerance = default_tolerance(metric)
         if self.tolerance is not None and tolerance.relative:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from syncline import _core
@@ -66,6 +67,16 @@ class Run:
         """Returns a fact as a number; None if it is not one."""
         value = self.fact(name)
         return int(value) if value is not None and value.lstrip("-").isdigit() else None
+
+    def phase_average(self, phases: Collection[str]) -> float | None:
+        """Returns the time of an average sync in phases; None if the recording cannot show them, or has no sync."""
+        seen = self.fact("phases_seen")
+        # A high-level log has no such fact, but the phases that follow from its columns.
+        shown = {*self.phases} if seen is None else {*seen.split(", ")}
+        time = self.figures.get(("sync_time_sum", "all"))
+        if not shown.intersection(phases) or time is None or not time.known:
+            return None
+        return sum(self.phases.get(phase, 0) for phase in phases) / time.known
 
     @property
     def identity(self) -> str | None:

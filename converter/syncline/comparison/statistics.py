@@ -26,6 +26,8 @@ __all__ = [
     "ratio_interval",
     "runs_needed",
     "student_quantile",
+    "visible_difference",
+    "visible_ratio",
 ]
 
 # Up to this number, all permutations are tested. If there are more, a random sample is drawn.
@@ -123,6 +125,59 @@ def difference_interval(
         return Interval(y - x, y - x)
     half = student_quantile(confidence, _welch(n, a, m, b)) * math.sqrt(a + b)
     return Interval(y - x - half, y - x + half)
+
+
+# A change is visible if the runs show it in this share of cases. The spread is that of the same few runs, and so is uncertain: to show
+# a change in 8 of 10 cases, aim at 9 (tests/accuracy/sides.py).
+POWER = 0.8
+_AIM = 0.9
+
+
+def visible_ratio(
+    base: Values,
+    new: Values,
+    confidence: float,
+    limit: float,
+    centres: tuple[float, float] | None = None,
+) -> float | None:
+    """Returns the ratio nearest to `limit` that would probably be shown to be beyond it; None if the runs vary too much for any.
+
+    The new side is taken to be the base times a factor, with the spread that its own values have. With the factor f,
+    (f - limit) x must exceed sqrt(f^2 b + limit^2 a) by the quantiles of the confidence and of _AIM.
+
+    Args:
+        limit: above 1 for a rise, below 1 for a fall; the others are those of `ratio_interval`.
+    """
+    whole = centres or (None, None)
+    spreads = _spread(base, whole[0]), _spread(new, whole[1])
+    if spreads[0] is None or spreads[1] is None:
+        return None
+    (n, x, a), (m, y, b) = spreads
+    if x <= 0 or y <= 0:
+        return None
+    b *= (x / y) ** 2
+    freedom = _welch(n, a, m, b)
+    t = student_quantile(confidence, freedom) + student_quantile(_AIM, freedom)
+    rest = x * x - t * t * b
+    if rest <= 0:
+        return None
+    root = math.sqrt(max(x**4 - rest * (x * x - t * t * a), 0.0))
+    found = limit * (x * x + math.copysign(root, limit - 1)) / rest
+    return found if found > 0 else None
+
+
+def visible_difference(
+    base: Values, new: Values, confidence: float, centres: tuple[float, float] | None = None
+) -> float | None:
+    """Returns by how much more than the tolerance a difference must be to be shown; None with fewer than two values."""
+    whole = centres or (None, None)
+    spreads = _spread(base, whole[0]), _spread(new, whole[1])
+    if spreads[0] is None or spreads[1] is None:
+        return None
+    (n, _, a), (m, _, b) = spreads
+    freedom = _welch(n, a, m, b)
+    t = student_quantile(confidence, freedom) + student_quantile(_AIM, freedom)
+    return t * math.sqrt(a + b)
 
 
 def autocorrelation(values: Values) -> float:

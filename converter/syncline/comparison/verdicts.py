@@ -10,7 +10,7 @@ from .metrics import KINDS, Tolerance, default_tolerance
 from .rules import Policy
 from .statistics import Interval, Permutations
 
-__all__ = ["judge_all"]
+__all__ = ["coincidence", "judge", "judge_all"]
 
 # The share of the chance of a false alarm that rows outside the gate get.
 _OTHER_SHARE = 0.2
@@ -55,7 +55,10 @@ def judge_all(
         for row in family:
             if not blocks:
                 _trust_constants(row)
-            _judge(row, part, units, blocks=blocks)
+            _set_change(row)
+            if statistics.least_p(*units) <= min(part, 1 - row.criteria.confidence) * _ROUNDING:
+                row.visible = _visible(row)
+            judge(row, part, units, blocks=blocks)
     for row in rows:
         if policy.has_listed_gate and not row.gate and row.verdict == "regression":
             row.verdict = "notable"
@@ -114,12 +117,17 @@ def _trust_constants(row: Row) -> None:
     ):
         return
     m, n = map(len, known)
-    p = (m / (m + n)) ** m * (n / (m + n)) ** n
+    p = coincidence(m, n)
     is_up = known[1][0] > known[0][0]
     if row.worse_p is not None and is_up != (row.criteria.worse == "lower"):
         row.worse_p = min(row.worse_p, p)
     elif row.better_p is not None:
         row.better_p = min(row.better_p, p)
+
+
+def coincidence(m: int, n: int) -> float:
+    """Returns the largest chance by which m and n runs agree on two values."""
+    return float((m / (m + n)) ** m * (n / (m + n)) ** n)
 
 
 def _set_change(row: Row) -> None:
@@ -147,8 +155,25 @@ def _set_change(row: Row) -> None:
         row.interval = Interval(row.interval.low * scale, row.interval.high * scale)
 
 
-def _judge(row: Row, alpha: float, units: tuple[int, int], *, blocks: bool) -> None:
-    _set_change(row)
+def _visible(row: Row) -> float | None:
+    """Returns the smallest change for the worse that the runs would probably have shown."""
+    sign = -1 if row.criteria.worse == "lower" else 1
+    tolerance, confidence = _tolerance(row), row.criteria.confidence
+    if row.relative:
+        ratio = statistics.visible_ratio(
+            row.base_values, row.new_values, confidence, 1 + sign * tolerance, row.centres
+        )
+        return None if ratio is None else ratio - 1
+    more = statistics.visible_difference(row.base_values, row.new_values, confidence, row.centres)
+    if more is None:
+        return None
+    if row.centres is not None and row.centres != (row.base, row.new):
+        more *= len(row.base_values)
+    return sign * (tolerance + more)
+
+
+def judge(row: Row, alpha: float, units: tuple[int, int], *, blocks: bool) -> None:
+    """Sets the verdict of a row whose change, interval and p-values are set."""
     tolerance = _tolerance(row)
     both = row.criteria.worse == "both"
     low, high = _worse_is_up(row, row.interval.low, row.interval.high)
@@ -199,7 +224,7 @@ def _check_possible(row: Row, tolerance: float) -> None:
         sides = zip(("base", "new"), row.ambiguous_syncs, strict=True)
         more = " and ".join(f"{count:,} more syncs in {side}" for side, count in sides if count)
         row.reason = f"functions lack names: {more} may have this stack"
-        row.verdict = CANT_TELL
+        row.verdict, row.visible = CANT_TELL, None
     if high > tolerance or (both and low < -tolerance):
         row.may_be_worse = row.is_suspect = True
 

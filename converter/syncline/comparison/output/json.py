@@ -10,6 +10,7 @@ from syncline.printable import json_text
 from ..answer import Answer, Change, answer
 from ..comparison import Comparison, Row
 from ..run import Side
+from . import wording
 
 __all__ = ["render"]
 
@@ -24,6 +25,8 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
         "schema_version": SCHEMA_VERSION,
         "verdict": comparison.verdict,
         "no_verdict_reason": comparison.no_verdict,
+        "headline": wording.headline(comparison),
+        "would_have_seen": wording.power(comparison) or None,
         "base": _side(comparison.base),
         "new": _side(comparison.new),
         "method": {
@@ -101,6 +104,7 @@ def _row(row: Row) -> dict[str, Any]:
         "confidence": row.criteria.confidence,
         "p_worse": row.worse_p,
         "p_better": row.better_p,
+        "visible_change": row.visible,
         "verdict": row.verdict if row.verdict != "-" else None,
         "reason": row.reason,
     }

@@ -47,7 +47,12 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
     elif comparison.verdict == CANT_TELL:
         ElementTree.SubElement(overall, "skipped", message=_xml_text(wording.headline(comparison)))
     # The output belongs to a test case: many CI servers do not show that of the suite.
-    lines = [wording.headline(comparison), *(f"warning: {one}" for one in comparison.warnings)]
+    power = wording.power(comparison)
+    lines = [
+        wording.headline(comparison),
+        *([power] if power else []),
+        *(f"warning: {one}" for one in comparison.warnings),
+    ]
     ElementTree.SubElement(overall, "system-out").text = _xml_text(
         "\n".join([*lines, *comparison.notes])
     )
@@ -68,7 +73,8 @@ def _add_case(suite: ElementTree.Element, row: Row) -> None:
     figures = (
         f"{human.text(row.base, row.unit)} -> {human.text(row.new, row.unit)},"
         f" {wording.change(row)} ({wording.interval(row)})"
-    )
+        + (f"; {wording.visible(row)} would have been seen" if row.visible is not None and row.verdict == CANT_TELL else "")
+    )  # fmt: skip
     if row.verdict == "regression":
         ElementTree.SubElement(case, "failure", message=_xml_text(figures), type="regression")
     elif row.verdict == "notable":

@@ -15,6 +15,8 @@ __all__ = ["render"]
 def render(comparison: Comparison, *, everything: bool = False) -> str:
     """Renders Markdown as GitHub shows it."""
     lines = [f"## Writeback: {comparison.verdict}", "", escaped(wording.headline(comparison)), ""]
+    if power := wording.power(comparison):
+        lines += [escaped(power), ""]
     found = find_answer(comparison.base, comparison.new)
     for sentence in answer.sentences(found):
         lines += [escaped(sentence), ""]

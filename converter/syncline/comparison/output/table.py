@@ -23,7 +23,8 @@ def render(comparison: Comparison, *, everything: bool = False, terminal: bool =
     lines = [part for line in head for part in screen.wrapped(printable(line), room)]
     said = screen.wrapped(printable(wording.headline(comparison)), room)
     colour = _COLOURS.get(comparison.verdict or "", "bold")
-    lines += ["", *(screen.paint(line, colour) if terminal else line for line in said), ""]
+    lines += ["", *(screen.paint(line, colour) if terminal else line for line in said)]
+    lines += [*screen.wrapped(printable(wording.power(comparison)), room), ""]
     found = find_answer(comparison.base, comparison.new)
     evidence = [
         part for line in answer.sentences(found) for part in screen.wrapped(printable(line), room)

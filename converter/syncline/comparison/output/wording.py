@@ -10,8 +10,22 @@ from syncline.render import human
 
 from ..comparison import CANT_TELL, CUT_OFF, Comparison, Row
 from ..run import Side
+from ..statistics import POWER
 
-__all__ = ["change", "contributors", "headline", "interval", "method", "scope", "side"]
+__all__ = [
+    "change",
+    "contributors",
+    "headline",
+    "interval",
+    "method",
+    "power",
+    "scope",
+    "side",
+    "visible",
+]
+
+# Rows whose power is named; JSON has it of all.
+_MOST_NAMED = 3
 
 
 def scope(row: Row) -> str:
@@ -75,6 +89,8 @@ def headline(comparison: Comparison) -> str:
         looks = (
             "may have got worse"
             if comparison.policy.cant_tell == "strict"
+            else _too_noisy(undecided)
+            if comparison.policy.cant_tell in ("power", "pass")
             else "looks worse, or has an unbounded interval"
             if len(undecided) == 1
             else "look worse, or have an unbounded interval"
@@ -87,10 +103,45 @@ def headline(comparison: Comparison) -> str:
         )
     better = f"; {counts['improvement']} got better" if counts["improvement"] else ""
     room = sum(row.verdict == CANT_TELL and row.may_be_worse for row in gate)
-    wide = f"; the intervals of {room} leave room for one" if room else ""
+    wide = f"; {room} cannot be told" if room else ""
     notable = sum(row.verdict == "notable" for row in comparison.rows)
     outside = f"; {notable} outside the gate got worse" if notable else ""
     return f"No regression found in the {_gate_rows(gate)}{better}{wide}{outside}."
+
+
+def _too_noisy(undecided: list[Row]) -> str:
+    one = len(undecided) == 1
+    looks, varies = ("looks", "varies") if one else ("look", "vary")
+    return f"{looks} worse than what would have been seen, or {varies} so much that a doubling may not be seen"
+
+
+def visible(row: Row) -> str:
+    """Returns the smallest change that the row would have shown."""
+    return human.MISSING if row.visible is None else _change_text(row, row.visible)
+
+
+def power(comparison: Comparison) -> str:
+    """Returns what the comparison would have seen, the least certain first; empty if it is not known of any row."""
+    rows = [
+        row
+        for row in comparison.rows
+        if row.gate
+        and row.visible is not None
+        and row.verdict in (CANT_TELL, "no change", "improvement")
+    ]
+    # A figure that never varies shows what the tolerance says.
+    rows = [row for row in rows if row.relative and row.interval.low != row.interval.high]
+    if comparison.no_verdict is not None or comparison.same_runs or not rows:
+        return ""
+    rows.sort(key=lambda row: -abs(row.visible or 0))
+    named = [f"{visible(row)} of {_named(row)}" for row in rows[:_MOST_NAMED]]
+    rest = len(rows) - len(named)
+    more = f", and less of {rest} more" if rest else ""
+    return f"Would have seen, in {POWER:.0%} of cases: {', '.join(named)}{more}."
+
+
+def _named(row: Row) -> str:
+    return row.metric if row.name in ("all", "") else f"{row.metric} of {scope(row)}"
 
 
 def _gate_rows(gate: list[Row]) -> str:
