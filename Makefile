@@ -18,7 +18,7 @@ ARM64 := aarch64-unknown-linux-gnu
 DEMO_RUNS := tests/data/known-truth/postgres.tar.xz
 DEMO_RUN := demo/postgres-neighbour
 
-.PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench wheel wheel-arm64 images sdist constraints notices kernel-test arm64-test spark-test record-fixtures clean help
+.PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench accuracy wheel wheel-arm64 images sdist constraints notices kernel-test arm64-test spark-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
@@ -65,6 +65,9 @@ bench: $(STAMP) ## measure speed and memory against peers in the same run (minut
 	$(BIN)/python tests/bench/run.py
 	$(BIN)/python tests/bench/page.py
 
+accuracy: $(STAMP) ## measure how often Syncline is right where the truth is known (minutes)
+	$(BIN)/python -m tests.accuracy.run
+
 wheel: $(STAMP) ## build dist/*.whl
 	$(BIN)/python -m build --wheel --outdir dist .
 
@@ -108,7 +111,7 @@ $(CORE): $(BIN)/python $(CORE_SOURCES)
 
 $(PACKAGES): $(BIN)/python pyproject.toml constraints.txt
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
-	  print(*p["dependencies"], *e["dev"], *e["s3"], *e["trend"], sep="\n")' | grep -v '^syncline' >$@
+	  print(*p["dependencies"], *e["dev"], *e["s3"], sep="\n")' | grep -v '^syncline' >$@
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -r $@ || { rm $@; exit 1; }
 
 # Packages and the bundles of JavaScript wait for the network while cargo compiles. The build that pip starts finds all of them.

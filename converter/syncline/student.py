@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["student_quantile"]
+__all__ = ["student_below", "student_quantile"]
 
 
 def student_quantile(probability: float, freedom: float) -> float:
@@ -12,11 +12,11 @@ def student_quantile(probability: float, freedom: float) -> float:
     if probability <= 0.5:
         return 0.0
     low, high = 0.0, 1.0
-    while _student_below(high, freedom) < probability and high < 1e12:
+    while student_below(high, freedom) < probability and high < 1e12:
         low, high = high, high * 2
     value = (low + high) / 2
     for _ in range(100):
-        beyond = _student_below(value, freedom) - probability
+        beyond = student_below(value, freedom) - probability
         low, high = (low, value) if beyond > 0 else (value, high)
         # Newton's step, or bisection if that leaves the bounds.
         step = value - beyond / _student_density(value, freedom)
@@ -35,8 +35,10 @@ def _student_density(t: float, freedom: float) -> float:
     return math.exp(front - tail) / math.sqrt(freedom * math.pi)
 
 
-def _student_below(t: float, freedom: float) -> float:
-    """Returns P(T <= t) for t >= 0."""
+def student_below(t: float, freedom: float) -> float:
+    """Returns P(T <= t)."""
+    if t < 0:
+        return 1 - student_below(-t, freedom)
     if math.isinf(freedom):
         return 0.5 * math.erfc(-t / math.sqrt(2))
     return 1 - 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))

@@ -1,8 +1,9 @@
-"""`syncline trend`: finds the runs of a dataset at which a metric changed."""
+"""`syncline trend`: finds what happened to a metric in the runs of a dataset: steps, episodes, drifts."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from syncline.cli.options import example
 from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.types import FILE
 
+if TYPE_CHECKING:
+    from syncline.trend.history import Series
+
 
 @click.command(
     "trend",
@@ -20,11 +24,12 @@ from syncline.cli.types import FILE
         "syncline trend history syscall_latency_p99",
         "syncline trend history syncs syscall_latency_avg --where \"branch = 'main'\" --html trend.html",
         "syncline trend history syscall_latency_p99 --recent 5     (exit code 1 if it got worse)",
+        "syncline trend history syscall_latency_p99 --since-last 2     (exit code 1 if the last two runs are worse)",
     ),
 )
 @click.argument("dataset", metavar="DATASET")
 @click.argument("metrics", nargs=-1, required=True, metavar="METRIC...")
-@options.table_format("csv and json have a row for each change.")
+@options.table_format("csv and json have a row for each finding.")
 @click.option("--where", metavar="SQL", help="Only runs that pass this condition on the columns of syncline_run.")  # fmt: skip
 @click.option("--scope", default="all", show_default=True, help="Scope of the metrics, as in the report summary: op:fsync, mark:NAME.")  # fmt: skip
 @click.option(
@@ -47,6 +52,12 @@ from syncline.cli.types import FILE
     help="Exit with code 1 if a metric got worse with one of the last N runs of a series.",
 )
 @click.option(
+    "--since-last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Also compare the last N runs of each series with the level before them, and exit with code 1 if they are worse.",
+)
+@click.option(
     "--html",
     type=FILE,
     metavar="OUT",
@@ -61,14 +72,15 @@ def command(
     by: str,
     policy: str | None,
     recent: int | None,
+    since_last: int | None,
     html: str | None,
 ) -> int:
-    """Finds the runs at which a metric changed.
+    """Finds the runs at which a metric changed: steps, episodes after which the level returned, and drifts.
 
-    METRIC is one of the report summary. The runs are in the order of their starts. The runs before and after a change
-    are compared with the statistics of a diff (docs/reference/datasets.md).
+    METRIC is one of the report summary. The runs are in the order of their starts. Whether a change matters is judged
+    as in a diff (docs/reference/datasets.md).
 
-    Exit codes: 0, and 1 if --recent is given and a metric got worse lately.
+    Exit codes: 0, and 1 if --recent or --since-last is given and a metric got worse lately.
     """
     from syncline import render
     from syncline.cli.policy import read_policy
@@ -87,7 +99,7 @@ def command(
     entries, left_out = index.read_entries(store)
     if where is not None:
         entries = index.filtered(store, entries, where)
-    found, more = history(entries, metrics, scope, rules, by_host=by == "host")
+    found, more = history(entries, metrics, scope, rules, by_host=by == "host", last=since_last)
     left_out = [*left_out, *index.unreadable(store, entries), *more]
     if html is not None:
         refuse_inputs(html, [])
@@ -102,15 +114,19 @@ def command(
         show(preface + render.exporter(form)(text.as_table(found), text.REPORT))
     if html is not None:
         say(f"{html}: open it in a browser")
-    if recent is not None and (short := [one for one in found if one.too_few]):
+    asked = " and ".join(name for name, value in (("--recent", recent), ("--since-last", since_last)) if value)  # fmt: skip
+    if asked and (short := [one for one in found if one.too_few]):
         have, them = ("has", "it") if len(short) == 1 else ("have", "them")
-        say(
-            f"note: {len(short):,} series {have} too few runs, so --recent sees no change in {them}"
-        )
-    if recent is not None and any(
-        change.row.verdict == "regression" and change.at >= len(series.values) - recent
-        for series in found
-        for change in series.changes
-    ):
-        return REGRESSION
-    return OK
+        say(f"note: {len(short):,} series {have} too few runs, so {asked} sees no change in {them}")
+    return REGRESSION if any(_got_worse(one, recent) for one in found) else OK
+
+
+def _got_worse(series: Series, recent: int | None) -> bool:
+    """Returns whether the last runs are worse, or one of the `recent` ones is of a step, an episode or a drift for the worse."""
+    if series.last is not None and series.last.row.verdict == "regression":
+        return True
+    return recent is not None and any(
+        (one.start if one.kind == "step" else one.end - 1) >= len(series.values) - recent
+        for one in series.findings
+        if one.row.verdict == "regression"
+    )

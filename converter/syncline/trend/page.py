@@ -13,7 +13,7 @@ from syncline.printable import printable
 from syncline.render.human import text
 
 from .history import Series
-from .text import change_text, title
+from .text import finding_text, last_text, title
 
 __all__ = ["render"]
 
@@ -80,13 +80,16 @@ def _linked(content: str, link: str | None) -> str:
 def _said(series: Series, links: list[str | None]) -> str:
     if series.too_few:
         return f"<p class=note>Too few runs to find a change: {_safe(series.too_few)}.</p>"
-    if not series.changes:
-        return "<p>No change found.</p>"
     items = "".join(
-        f"<li>{_linked(_safe(change_text(series, change)), links[change.at])}</li>"
-        for change in series.changes
+        f"<li>{_linked(_safe(finding_text(series, one)), links[one.start])}</li>"
+        for one in series.findings
     )
-    return f"<ul>{items}</ul>"
+    last = last_text(series)
+    return (
+        (f"<ul>{items}</ul>" if items else "<p>No change found.</p>")
+        + (f"<p class=note>The {series.skipped:,} oldest runs were not searched.</p>" if series.skipped else "")
+        + (f"<p>{_safe(last[:1].upper() + last[1:])}.</p>" if last else "")
+    )  # fmt: skip
 
 
 def _chart(series: Series, links: list[str | None]) -> str:
@@ -113,18 +116,17 @@ def _chart(series: Series, links: list[str | None]) -> str:
         parts.append(f'<text x="{at}" y="{_HEIGHT - 10}" text-anchor={anchor}>{_safe(day)}</text>')
     points = " ".join(f"{x(index):.1f},{y(value):.1f}" for index, value in enumerate(values))
     parts.append(f'<polyline class=line points="{points}"/>')
-    starts = [0, *(change.at for change in series.changes)]
-    for start, end in zip(starts, [*starts[1:], count], strict=True):
-        level = y(sum(values[start:end]) / (end - start))
+    for first, after, left, right in _levels(series):
         parts.append(
-            f'<line class=level x1="{x(start - 0.5):.1f}" x2="{x(end - 0.5):.1f}" y1="{level:.1f}" y2="{level:.1f}"/>'
+            f'<line class=level x1="{x(first - 0.5):.1f}" x2="{x(after - 0.5):.1f}" y1="{y(left):.1f}" y2="{y(right):.1f}"/>'
         )
-    for change in series.changes:
-        at = x(change.at - 0.5)
-        kind = change.row.verdict if change.row.verdict in ("regression", "improvement") else "axis"
-        parts.append(
-            f'<line class="change {kind}" x1="{at:.1f}" x2="{at:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
-        )
+    for one in series.findings:
+        verdict = one.row.verdict if one.row.verdict in ("regression", "improvement") else "axis"
+        for place in {one.start, one.end} if one.kind == "episode" else {one.start}:
+            border = x(place - 0.5)
+            parts.append(
+                f'<line class="change {verdict}" x1="{border:.1f}" x2="{border:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
+            )
     for index, (entry, value) in enumerate(zip(series.entries, values, strict=True)):
         point = (
             f'<circle class=run cx="{x(index):.1f}" cy="{y(value):.1f}" r="4">'
@@ -132,6 +134,29 @@ def _chart(series: Series, links: list[str | None]) -> str:
         )
         parts.append(_linked(point, links[index]))
     return "".join([*parts, "</svg>"])
+
+
+def _levels(series: Series) -> list[tuple[int, int, float, float]]:
+    """Returns each level: its first run, the run after its last one, and its height at both."""
+    found = [one for one in series.findings if one.row.base is not None and one.row.new is not None]
+    if not found:
+        mean = sum(series.values) / len(series.values)
+        return [(0, len(series.values), mean, mean)]
+    lines: list[tuple[int, int, float, float]] = []
+    at, level = 0, found[0].row.base or 0.0
+    for one in found:
+        base, new = one.row.base or 0.0, one.row.new or 0.0
+        if one.start > at:
+            lines.append((at, one.start, level, level))
+        if one.kind == "drift":
+            lines.append((one.start, one.end, base, new))
+        elif one.kind == "episode":
+            lines.append((one.start, one.end, new, new))
+        at = one.start if one.kind == "step" else one.end
+        level = base if one.kind == "episode" else new
+    if at < len(series.values):
+        lines.append((at, len(series.values), level, level))
+    return lines
 
 
 def _run_text(series: Series, entry: Entry, value: float) -> str:
