@@ -308,7 +308,7 @@ def test_other_series_change_the_verdict_but_not_what_is_found(dataset: Path) ->
     # Two series have enough runs: this one and that of `syncs`. Holm's method doubles the smaller chance.
     assert two.p == pytest.approx(2 * one.p)
     assert two.row.verdict == "regression"
-    # A change that chance makes in one of 30 series is none of ten series.
+    # A change that chance makes in one of 30 series is not one of ten series.
     sure = judged(one, 0.03, 0.05, 1)
     unsure = judged(one, 0.3, 0.05, 10)
     assert (sure.row.verdict, unsure.row.verdict) == ("regression", "can't tell")
