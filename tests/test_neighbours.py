@@ -746,3 +746,79 @@ def test_a_program_that_computes_does_not_hide_when_others_were_quiet(tmp_path: 
     run.given, run.which = (("cpu wait", S // 100, S // 100 + 10),), 1
     run.cpu_users = {(1, S // 100): on_cpu("top")}
     assert reported(run, tmp_path / "both")["dd", "/dd"] == without
+
+
+@pytest.mark.parametrize(
+    ("requests", "cost"),
+    [
+        # The first request has as many blocks as `db` needs: the list of them, and its own. The other two are there for `rm`. They are complete at
+        # 1600, and until 1640 the journal looks at five blocks, three of which are there for `rm`.
+        ((2, 2, 1), 200 + 40 * 3 // 5),
+        # One request writes all blocks until 1400, so only what the journal does with each of them would take less time without `rm`.
+        ((5,), 240 * 3 // 5),
+    ],
+)
+def test_blocks_of_a_commit_belong_to_who_changed_them(
+    requests: tuple[int, ...], cost: int, tmp_path: Path
+) -> None:
+    """`db` starts commit 7, which has a list, a block of `rm`, one of `db`, and two of `rm`. The device takes 100 for each request."""
+    run = Phased()
+    own = sync(run, "db", 1000, 1800)
+    run.given = (("commit logging", 1250, 1700),)
+    journal = {"commit_id": 7, "kind": "commit", "ts_ns": 1200, "dur_ns": 500, "logging_ns": 450}
+    run.journal.append(journal | {"tid": 9, "sync_id": own, "started_by": "sync"})
+    of_journal = {"commit_id": 7, "tid": 9, "cgroup": "/"}
+    changers = iter([None, "rm", "db", "rm", "rm"])
+    for number, blocks in enumerate(requests):
+        start = 1300 + 100 * number
+        for changer in (next(changers) for _ in range(blocks)):
+            whose = {"writers": changer, "writers_cgroup": changer and f"/{changer}"}
+            bio(run, "jbd2/sda-8", 1290, start, start + 100, rwbs="WSM", **of_journal, **whose)
+    bio(run, "jbd2/sda-8", 1640, 1640, 1690, rwbs="FWFSM", **of_journal)
+    ((who, row),) = reported(run, tmp_path).items()
+    assert (who, row["kind"], ways(row)) == (("rm", "/rm"), "metadata", {"commit_data": cost})
+    # Whether `db` would have changed these blocks itself is not certain, and nothing shows how long it would have taken.
+    assert (row["low_ns"], row["high_ns"], row["bios"]) == (0, 800, 3)
+
+
+def test_the_journal_hands_all_blocks_over_at_once(tmp_path: Path) -> None:
+    """It submits a list at 1300, a block of `db` at 1320, two of `rm` at 1350 and 1390, and hands them over then. The device takes them from 1400 on."""
+    run = Phased()
+    own = sync(run, "db", 1000, 1800)
+    run.given = (("commit logging", 1250, 1500),)
+    journal = {"commit_id": 7, "kind": "commit", "ts_ns": 1200, "dur_ns": 500, "logging_ns": 450}
+    run.journal.append(journal | {"tid": 9, "sync_id": own, "started_by": "sync"})
+    for start, changer in ((1300, None), (1320, "db"), (1350, "rm"), (1390, "rm")):
+        whose = {"writers": changer, "writers_cgroup": changer and f"/{changer}"}
+        bio(run, "jbd2/sda-8", start, 1400, 1500, commit_id=7, tid=9, rwbs="WSM", **whose)
+    # `db` alone would have waited until 1320 for that. All complete at once, and no last block is recorded.
+    assert ways(reported(run, tmp_path)["rm", "/rm"]) == {"commit_data": 1390 - 1320}
+
+
+def test_data_that_a_commit_writes_are_no_blocks_of_the_journal(tmp_path: Path) -> None:
+    """The journal of `db` writes data of `dd` before it begins to log, at 1250."""
+    run = Phased()
+    own = sync(run, "db", 1000, 1800)
+    run.given = (("commit flushing", 1200, 1250), ("commit logging", 1250, 1700))
+    journal = {"commit_id": 7, "kind": "commit", "ts_ns": 1200, "dur_ns": 500, "logging_ns": 450}
+    run.journal.append(journal | {"tid": 9, "sync_id": own, "started_by": "sync"})
+    of_journal = {"commit_id": 7, "tid": 9, "cgroup": "/"}
+    bio(run, "jbd2/sda-8", 1210, 1220, 1250, writers="dd", writers_cgroup="/dd", **of_journal)
+    row = reported(run, tmp_path)["dd", "/dd"]
+    assert (row["kind"], ways(row), row["low_ns"]) == ("writes", {"commit_data": 40}, 1250 - 1220)
+
+
+def test_what_computes_takes_no_time_of_the_device(tmp_path: Path) -> None:
+    """From 1300 to 1500, `db` waits for the device, which works for `dd`, then for itself; from 1500 to 1600 for a lock."""
+    run = Phased()
+    sync(run, "db", 1000, 2000, pid=7)
+    bio(run, "dd", 1290, 1300, 1400)
+    bio(run, "db", 1300, 1400, 1500, sync_id=1)
+    bio(run, "dd", 1490, 1500, 1600)
+    cpu = ("cpu wait", 1100, 1200)
+    run.given = (cpu, ("queue", 1300, 1400), ("device", 1400, 1500), ("lock wait", 1500, 1600))
+    run.cpu_users = {(1, 1100): on_cpu("burn")}
+    rows = reported(run, tmp_path)
+    # Whether the thread that has the lock waits for the device or for a CPU is not known.
+    assert (rows["burn", "/burn"]["cost_ns"], rows["burn", "/burn"]["high_ns"]) == (100, 1000 - 200)
+    assert rows["dd", "/dd"]["high_ns"] == 1000 - 100

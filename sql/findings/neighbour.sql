@@ -15,7 +15,8 @@
 -- the device meanwhile.
 --
 -- Instead: put its files on another device, run it at another time, or limit
--- its bandwidth (io.max of its control group).
+-- its bandwidth (io.max of its control group). If it changes metadata, a file
+-- system of its own helps, and a limit does not.
 --
 -- Needs: sync.start_ns sync.bios bio.dev bio.pid
 --
@@ -56,7 +57,8 @@ JOIN syncline_sync AS sync
   ON sync.run = neighbour.run
   AND sync.sync_id = neighbour.sync_id
 WHERE
-  neighbour.kind IN ('writes', 'reads', 'discards', 'syncs')
+  (neighbour.kind IN ('writes', 'reads', 'discards', 'syncs')
+  OR (neighbour.kind = 'metadata' AND neighbour.high_ns IS NOT NULL))
   AND neighbour.share >= 0.05
   AND neighbour.syncs >= 3
 ORDER BY

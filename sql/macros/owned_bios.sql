@@ -4,9 +4,11 @@
 -- wrote the data; else the one whose sync started the commit; else, where
 -- commits are not recorded, as on xfs, the one whose sync waits for one. A bio
 -- for which none of these is known belongs to the thread that submitted it.
+-- Blocks of journal_blocks! belong to who changed them instead.
 --
 -- Result: a row for each bio whose device and end are known, with
---   run, bio_id, direction, bytes, ts_ns, dur_ns, place  Of bio_times!.
+--   run, bio_id, direction, bytes, ts_ns, dur_ns, place  Of bio_times!. Blocks
+--                of journal_blocks! begin at its from_ns.
 --   issue_ns     When it was issued. Where that is not recorded, the device
 --                serves one bio after the other, in the order of their
 --                completions: the completion of the one before, if that is
@@ -14,10 +16,11 @@
 --   process      Name of the owner. Empty if no name is known.
 --   cgroup       Its control group; where that is not recorded, the only one
 --                of its name. Null if it is not known.
---   part         Why it is the owner: sync, data, commit, kernel (a thread of
---                the kernel, for an unknown program), or process.
+--   part         Why it is the owner: sync, data, commit, change (as
+--                journal_blocks! has it), kernel (a thread of the kernel, for
+--                an unknown program), or process.
 --   owner        process and cgroup in one text.
---   is_log       1 if the bio is of a commit, else 0.
+--   is_log       1 if the bio is of a commit, and no change, else 0.
 --   is_metadata  1 if it is of metadata or a flush, else 0.
 --   has_preflush  1 if the device flushes before it, else 0. A device that is
 --                known to write through has nothing to flush.
@@ -54,30 +57,36 @@ AS
     ),
     _bio AS NOT MATERIALIZED (
       SELECT
-        of!(bio, (run, bio_id, direction, bytes, ts_ns, dur_ns, place)),
-        later!(bio.issue_ns, _unissued._before_ns) AS issue_ns,
+        of!(bio, (run, bio_id, direction, bytes, place)),
+        later!(bio.ts_ns, _from_ns) AS ts_ns,
+        complete_ns - later!(bio.ts_ns, _from_ns) AS dur_ns,
+        later!(later!(issue_ns, _before_ns), _from_ns) AS issue_ns,
         COALESCE(
-          own._name, bio.writers, starter._name,
+          own._name, _writer, starter._name,
           CASE WHEN bio.comm LIKE 'kworker/%' THEN 'kworker' END,
           bio.process, bio.comm, ''
         ) AS process,
         CASE
           WHEN own.sync_id IS NOT NULL THEN own.cgroup
-          WHEN bio.writers IS NOT NULL THEN bio.writers_cgroup
+          WHEN _writer IS NOT NULL THEN _writer_cgroup
           WHEN starter.sync_id IS NOT NULL THEN starter.cgroup
           ELSE bio.cgroup
         END AS cgroup,
         CASE
           WHEN own.sync_id IS NOT NULL THEN 'sync'
-          WHEN bio.writers IS NOT NULL THEN 'data'
+          WHEN _writer IS NOT NULL
+          AND _is_change = 1 THEN 'change'
+          WHEN _writer IS NOT NULL THEN 'data'
           WHEN starter.sync_id IS NOT NULL THEN 'commit'
           WHEN _is_of_kernel = 1 THEN 'kernel'
           ELSE 'process'
         END AS part,
         _is_of_kernel,
-        CASE WHEN bio.commit_id IS NOT NULL THEN 1 ELSE 0 END AS is_log,
+        CASE WHEN bio.commit_id > 0 THEN 1 - _is_change ELSE 0 END AS is_log,
         CASE
-          WHEN bio.rwbs LIKE '%M%' OR bio.direction = 'flush' THEN 1
+          WHEN _is_change = 1
+          OR bio.rwbs LIKE '%M%'
+          OR bio.direction = 'flush' THEN 1
           ELSE 0
         END AS is_metadata,
         CASE
@@ -88,7 +97,18 @@ AS
         END AS has_preflush
       FROM (
         SELECT
-          *,
+          one.*,
+          -- Whose data it has, or whose change, if that is known.
+          CASE
+            WHEN _block.bio_id IS NULL THEN one.writers
+            ELSE _block.process
+          END AS _writer,
+          CASE
+            WHEN _block.bio_id IS NULL THEN one.writers_cgroup
+            ELSE _block.cgroup
+          END AS _writer_cgroup,
+          CASE WHEN _block.process IS NULL THEN 0 ELSE 1 END AS _is_change,
+          _block.from_ns AS _from_ns,
           CASE
             WHEN comm LIKE 'kworker/%'
             OR comm LIKE 'jbd2/%'
@@ -97,7 +117,10 @@ AS
             OR comm LIKE 'f2fs%' THEN 1
             ELSE 0
           END AS _is_of_kernel
-        FROM bio_times!()
+        FROM bio_times!() AS one
+        LEFT JOIN journal_blocks!() AS _block
+          ON _block.run = one.run
+          AND _block.bio_id = one.bio_id
       ) AS bio
       LEFT JOIN _unissued ON same!(_unissued, bio, (run, bio_id))
       LEFT JOIN _sync AS own ON own.run = bio.run AND own.sync_id = bio.sync_id

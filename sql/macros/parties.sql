@@ -9,6 +9,7 @@
 --   kind        What is known of it: syncs, computes, kernel, reads, discards,
 --               metadata, or else writes. The report neighbours explains them.
 --   bios        Number of its bios.
+--   changes     Number of these that are blocks of journal_blocks!.
 --   bytes       Their size. Null if it has none.
 --   syncs       Number of its syncs that are counted, each call once.
 --   ns          The sum of the lengths of these.
@@ -38,10 +39,11 @@ AS
       WHEN MIN(part = 'kernel') THEN 'kernel'
       WHEN MIN(part IS NULL OR COALESCE(direction, '') = 'read') THEN 'reads'
       WHEN MIN(direction IN ('discard', 'zeroes')) THEN 'discards'
-      WHEN MIN(part = 'process' AND is_metadata = 1) THEN 'metadata'
+      WHEN MIN(part <> 'data' AND is_metadata = 1) THEN 'metadata'
       ELSE 'writes'
     END AS kind,
     COUNT(part) AS bios,
+    sum_where!(1, part = 'change') AS changes,
     CAST(SUM(bytes) AS BIGINT) AS bytes,
     COUNT(DISTINCT CASE WHEN is_counted = 1 THEN call_sync_id END) AS syncs,
     CAST(COALESCE(SUM(is_counted * dur_ns), 0) AS BIGINT) AS ns

@@ -16,7 +16,10 @@
 -- The owner of a bio is the process whose sync it belongs to; else the one
 -- that wrote the data; else the one whose sync started the commit; else, where
 -- commits are not recorded, as on xfs, the one whose sync waits for one. A bio
--- for which none of these is known counts for the thread that submitted it.
+-- for which none of these is known counts for the thread that submitted it. A
+-- commit of ext4 is longer if others have changed metadata, so the blocks that
+-- it has for them belong to them, unless it had taken as long without them
+-- (journal_blocks!).
 --
 -- A sync waits in the phases queue, device, flush, cpu wait, completion,
 -- earlier writeback and lock wait, and in the phases of a commit. A piece of
@@ -56,8 +59,10 @@
 --
 -- high_ns adds up the syncs that met the neighbour, each without the time in
 -- which the device worked for nobody but the sync, or for what it needs from
--- its own commit. If 20 or more syncs like it met nobody, and the fastest took
--- longer than that time, the sync counts without the fastest one's length
+-- its own commit. A program that only computes takes no time of the device, so
+-- for it they count without the time in which they waited for that while it
+-- worked for anybody. If 20 or more syncs like it met nobody, and the fastest
+-- took longer than that time, the sync counts without the fastest one's length
 -- instead. So high_ns includes what the neighbour took from their thread or
 -- their journal unseen.
 --
@@ -67,8 +72,9 @@
 --
 -- A sync has met the neighbour if the neighbour had a bio or a sync within a
 -- second of it or, if it has neither at all, the CPU for which a sync waited.
--- The bounds leave out what the neighbour cost while it only changed metadata
--- and, if it has bios or syncs at all, while it only computed.
+-- The bounds leave out what the neighbour cost while it only changed metadata,
+-- unless blocks of commits are known to be its, and, if it has bios or syncs at
+-- all, while it only computed.
 -- Both need the right owner of each bio, and take for granted that a device
 -- works for nobody who has no recorded bio there. Reads that are not recorded,
 -- or the cleaning up of a device after earlier writes, may therefore cost more
@@ -94,9 +100,8 @@
 --   writes      It only writes.
 --   reads       It only reads.
 --   discards    It only discards or zeroes.
---   metadata    Its bios are of metadata or flushes. Its changes are not
---               recorded, but they make commits of others
---               longer.
+--   metadata    It only changed metadata: commits of others have blocks of it,
+--               or its bios are of metadata or flushes.
 --   computes    It has neither bios nor syncs, and had the CPU that syncs
 --               waited for.
 --   kernel      A thread of the kernel, for an unknown program.
@@ -118,7 +123,9 @@
 --                     without device_ns.
 --   low_ns     ns     Lower bound of its cost. Null if it is unrecorded.
 --   high_ns    ns     Upper bound of what it cost the syncs that met it. Null
---                     if it is unrecorded, and for metadata.
+--                     if it is unrecorded, if its bios and syncs are at other
+--                     devices, and for metadata if no block of a commit is
+--                     known to be its.
 --   share      share  Part of the time of the others' syncs that is cost_ns.
 --   compared_ns  ns   The cost by comparison, below 0 if the others' syncs were
 --                     shorter while it was active. Null unless 20 syncs of a
@@ -136,8 +143,8 @@
 --                           closed. It is inferred that these are handles of
 --                           the owner for whom the device works.
 --   commit_data_ns  ns   Way: the others waited for a commit, and the device
---                     worked for its data or its commits; or for a lock, or
---                     for an earlier commit that its sync started.
+--                     worked for its data, its changes or its commits; or for
+--                     a lock, or for an earlier commit that its sync started.
 --   cache_flush_ns  ns   Way: the others waited for a cache flush.
 --   cpu_ns     ns     Way: the others waited for a CPU that it had. Where a
 --                     thread of the kernel had it, or one of their own, and
@@ -210,19 +217,8 @@ WITH
     LEFT JOIN limited_groups!(owned_sync) AS limited
       ON same!(limited, owned_sync, (run, cgroup))
   ),
-  -- Bios by the number of their party. `is_kept` is 1 for writeback of a
-  -- writer's data: it does not count as queued, because the kernel may keep it
-  -- back until its issue.
-  bio AS MATERIALIZED (
-    SELECT
-      of!(owned_bio, (run, place, part, ts_ns, dur_ns, issue_ns)),
-      of!(owned_bio, (is_log, is_metadata, has_preflush)),
-      party.party AS party,
-      CASE WHEN part = 'data' THEN 1 ELSE 0 END AS is_kept,
-      CASE WHEN kind = 'kernel' THEN 1 ELSE 0 END AS is_kernel
-    FROM owned_bio
-    JOIN party USING (run, owner)
-  ),
+  -- Bios by the number of their party, and what the journal does for others.
+  bio AS MATERIALIZED (SELECT * FROM party_bios!(owned_bio, party)),
   -- For each time, the party that holds a device: the device works for it, or
   -- has nothing, and others wait for the party (idle). If its bio is queued and
   -- waits for long, a second row says that the party waits too (stalled).
@@ -371,13 +367,6 @@ WITH
     LEFT JOIN costliest ON number = 1 AND same!(costliest, delay, (run, party))
     GROUP BY delay.run, delay.party
   ),
-  -- How long each sync waited for the device while that had only its party's.
-  own_time AS (
-    SELECT run, sync_id, SUM(ns) AS own_ns
-    FROM held_time
-    WHERE way = 'device' AND is_sole = 1 AND party = waiter
-    GROUP BY run, sync_id
-  ),
   -- Each sync with each other party that used its device. `is_met` is 1 if it
   -- met that one alone, 0 if it met nobody, else null. Only syncs that met
   -- nobody show how fast one like them can be.
@@ -386,7 +375,11 @@ WITH
       of!(found, (party, is_active, is_met)),
       sync.party AS waiter,
       of!(sync, (call_sync_id, place, op, work, dur_ns)),
-      COALESCE(own_ns, 0) + COALESCE(own_commit.ns, 0) AS own_ns,
+      -- A party without bios takes no time of the device.
+      COALESCE(CASE kind
+        WHEN 'computes' THEN any_ns
+        ELSE own_ns
+      END, 0) AS own_ns,
       CASE WHEN is_met = 0 AND work IS NOT NULL THEN dur_ns END AS quiet_ns
     FROM met_parties!(
       (SELECT * FROM sync WHERE is_counted = 1),
@@ -405,9 +398,8 @@ WITH
       )
     ) AS found
     JOIN sync USING (run, sync_id)
-    LEFT JOIN own_time USING (run, sync_id)
-    -- How long it served nothing but what a sync needed of its own commit.
-    LEFT JOIN own_commit_time!() AS own_commit USING (run, sync_id)
+    JOIN party AS met ON met.party = found.party
+    LEFT JOIN served_times!(held_time) AS served USING (run, sync_id)
   ),
   -- The upper bound of what each party cost, and its cost by comparison.
   compared AS (SELECT * FROM compared_costs!(sync_next_to)),
@@ -429,7 +421,10 @@ SELECT
   CAST(total.syncs - COALESCE(party.syncs, 0) AS BIGINT) AS of_syncs,
   cost.ns AS cost_ns,
   CASE WHEN cost.party > 0 THEN CAST(cost.sure_ns AS BIGINT) END AS low_ns,
-  CASE WHEN party.kind <> 'metadata' THEN compared.most_ns END AS high_ns,
+  CASE
+    WHEN party.kind <> 'metadata'
+    OR party.changes > 0 THEN compared.most_ns
+  END AS high_ns,
   share!(cost.ns, total.ns - COALESCE(party.ns, 0)) AS share,
   CAST(ROUND(compared.ns) AS BIGINT) AS compared_ns,
   CAST(ROUND(compared.error_ns) AS BIGINT) AS compared_error_ns,

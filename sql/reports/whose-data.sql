@@ -14,8 +14,8 @@
 --               syncfs did.
 --   other file  Bios of these commits with data of any other file.
 --   journal     Bios of these commits with what was written to the journal:
---               metadata, and in data=journal also data. It is not recorded
---               whose these are.
+--               metadata, and in data=journal also data. For ext4, the column
+--               writers of syncline_bio may say who changed a block.
 --   unknown     Other bios of these commits: neither their flags nor a file say
 --               what they are. Where a kernel marks no bio as metadata, flags
 --               show only the last one that it writes to the journal.

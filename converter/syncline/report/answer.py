@@ -240,7 +240,10 @@ def causes(
         return []
     found: list[tuple[float, str, Row | None]] = [(phases.get("cpu wait", 0) / whole, "cpu", None)]
     for row in neighbours or []:
-        finding = "neighbour" if row["kind"] in ACTIVITIES else row["kind"]
+        is_known = row["kind"] in ACTIVITIES or (
+            row["kind"] == "metadata" and row["high_ns"] is not None
+        )
+        finding = "neighbour" if is_known else row["kind"]
         if finding in ("neighbour", "unrecorded") and row["syncs"] >= CAUSE_SYNCS:
             found.append((row["share"] or 0, finding, row))
     return sorted((one for one in found if one[0] >= CAUSE_SHARE), key=lambda one: -one[0])
