@@ -563,10 +563,29 @@ def test_the_first_line_names_the_cause_and_the_next_step(tmp_path: Path) -> Non
     )
     assert "No neighbour that is recorded" in cause({"device": 100}, [{**unsure, "high_ns": 20}])
     assert cause({"commit logging": 30, RESIDUE: 70}) == ""
+    # From a quarter of the time on, what is not explained may matter as much as what is.
+    assert cause({"commit logging": 51, RESIDUE: 20, UNKNOWN: 24, "device": 5}).startswith(
+        "Commits of the journal had 51.0 % of the time. Nothing that is recorded explains 44.0 % of the time. No neighbour"
+    )
+    assert cause({"commit logging": 51, RESIDUE: 24, "device": 25}).startswith("Mostly commits")
+    beside = cause({"commit logging": 70, RESIDUE: 30}, [{**row, "share": 0.4}])
+    assert (
+        "40.0 % of the time of all 9. Nothing that is recorded explains 30.0 % of the time. Next: put"
+        in beside
+    )
     # Two programs sync, and each may have delayed the other for most of the time.
     assert (
         "By estimate, no neighbour that is recorded had a quarter of it, but dd in control group /neigh, which syncs, may have had more."
         in cause(work, [{**unsure, "kind": "syncs"}])
+    )
+    # The bios of a program that only took CPUs from these syncs are at another device.
+    unbound = {**row, "kind": "reads", "low_ns": 7, "high_ns": None}
+    assert rendered._certainty(unbound) == "at least 7 ns, with no known bound above"
+    assert "added to commits" in rendered._certainty({**unbound, "kind": "metadata"})
+    # Where the blocks that it changed are known, it is a neighbour as others.
+    assert cause(work, [{**row, "kind": "metadata", "share": 0.4}]) == (
+        "In part a neighbour (inferred): dd in control group /neigh, which changes metadata, delayed 7 of 9 syncs of others for"
+        " 2 ms, 40.0 % of the time of all 9. Next: give it a file system of its own."
     )
     # Changes of metadata make commits longer, and nothing says by how much.
     assert (

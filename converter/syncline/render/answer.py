@@ -90,7 +90,7 @@ _DOES = {
     "reads": "which reads",
     "discards": "which discards",
     "computes": "which computes",
-    "metadata": "whose changes of metadata are not recorded",
+    "metadata": "which changes metadata",
 }
 # What a bio does, where its direction is no noun.
 _OPERATIONS = {"zeroes": "zeroes", "unknown": "an operation without a name"}
@@ -320,7 +320,7 @@ def _cause(answer: Answer) -> str:
     if found:
         (share, (what, to_do)), *others = found
         also = f" Then {others[0][1][0]}." if others else ""
-        return f"{'Mostly' if share >= _MOST else 'In part'} {what}.{also} Next: {to_do}."
+        return f"{'Mostly' if share >= _MOST else 'In part'} {what}.{also}{_beside(answer, whole)} Next: {to_do}."
     work = [
         (sum(answer.phases.get(phase, 0) for phase in of), what) for what, of in _OWN_WORK.items()
     ]
@@ -337,27 +337,38 @@ def _cause(answer: Answer) -> str:
     for row in answer.neighbours:
         if _is_possible(row, whole):
             return (
-                f"{'Mostly' if is_most else 'In part'} {what}, {had}. It is not certain whose they were: {_who(row)} may have"
+                f"{'Mostly' if is_most else 'In part'} {what}, {had}.{_beside(answer, whole)} It is not certain whose they were: {_who(row)} may have"
                 f" delayed these syncs by up to {text(row['high_ns'], 'ns')}. Next: syncline report INPUT bystanders, which"
                 " says who was there meanwhile."
             )
     # Whose fault that is, no event says: a slow device and one that others use unseen look the same.
-    begin = (
-        f"Mostly {what}: {had}"
-        if is_most
-        else f"No single cause: {what}, the largest part, had {had}"
-    )
+    if beside := _beside(answer, whole):
+        begin = f"{what[0].upper()}{what[1:]} had {had}.{beside}"
+    elif is_most:
+        begin = f"Mostly {what}: {had}."
+    else:
+        begin = f"No single cause: {what}, the largest part, had {had}."
     return (
-        f"{begin}. {inside}{_without_neighbour(answer, whole)}"
+        f"{begin} {inside}{_without_neighbour(answer, whole)}"
         " Next: syncline advise INPUT, which looks for what could be left out or shared."
     )
+
+
+def _beside(answer: Answer, whole: int) -> str:
+    """Says how much is not explained, if that may be as important as a cause."""
+    ns = answer.phases.get(RESIDUE, 0) + answer.phases.get(UNKNOWN, 0)
+    if ns < CAUSE_SHARE * whole:
+        return ""
+    return f" Nothing that is recorded explains {text(ns / whole, 'share')} of the time."
 
 
 def _without_neighbour(answer: Answer, whole: int) -> str:
     """Says that no neighbour had a quarter of the time, unless one may have that is not seen."""
     rows = answer.neighbours or []
     of_metadata = [
-        row for row in rows if row["kind"] == "metadata" and (row["share"] or 0) >= _SHARE
+        row
+        for row in rows
+        if row["kind"] == "metadata" and row["high_ns"] is None and (row["share"] or 0) >= _SHARE
     ]
     if of_metadata:
         return (
@@ -381,7 +392,7 @@ def _after(answer: Answer, whole: int) -> str:
         return ""
     share = text(answer.phases["after completion"] / whole, "share")
     return (
-        f"Mostly what came after the data was written: {share} of the time. That holds, where the sync needed them, {hidden},"
+        f"Mostly what came after the data was written: {share} of the time.{_beside(answer, whole)} That holds, where the sync needed them, {hidden},"
         " which this recording does not separate. Next: record with `syncline record` as root on Linux 6.1 or later, which does."
     )
 
@@ -458,7 +469,9 @@ def _cause_of(row: Row, answer: Answer) -> tuple[str, str]:
         )
     return (
         f"a neighbour (inferred): {_who(row)} delayed {row['syncs']:,} of {count(row['of_syncs'], 'sync')} of others for {cost}, {share} of {_time(row)}",
-        "put its files on another device, or limit its bandwidth (io.max)",
+        "give it a file system of its own"
+        if row["kind"] == "metadata"
+        else "put its files on another device, or limit its bandwidth (io.max)",
     )
 
 
@@ -954,7 +967,12 @@ def _certainty(row: Row) -> str:
     """How far the cost may be from the truth: by its bounds, and by the comparison with syncs while the neighbour was quiet."""
     low_ns, high_ns = row["low_ns"], row["high_ns"]
     if high_ns is None:
-        return f"at least {text(low_ns, 'ns')}, and more by what it added to commits"
+        more = (
+            "and more by what it added to commits"
+            if row["kind"] == "metadata"
+            else "with no known bound above"
+        )
+        return f"at least {text(low_ns, 'ns')}, {more}"
     bounds = (
         f"at least {text(low_ns, 'ns')} and, in syncs that met it, at most {text(high_ns, 'ns')}"
     )
@@ -982,6 +1000,8 @@ def _who(row: Row) -> str:
     # The root says nothing: all processes are below it.
     group = f" in control group {text(row['cgroup'], 'text')}" if row["cgroup"] not in (None, "/") else ""  # fmt: skip
     what = _DOES.get(row["kind"], "a thread of the kernel")
+    if row["kind"] == "metadata" and row["high_ns"] is None:
+        what = "whose changes of metadata are not recorded"
     return f"{text(row['process'] or 'a thread without a name', 'text')}{group}, {what},"
 
 
