@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import stat
 from dataclasses import asdict, dataclass, field, replace
@@ -131,6 +132,8 @@ class Recording:
     device_names: dict[int, str] = field(default_factory=dict)
     # Number of hardware queues, by `major,minor`, where it was recorded.
     hardware_queues: dict[str, int] = field(default_factory=dict)
+    # The I/O scheduler, such as `none`, by `major,minor`, where it was recorded.
+    schedulers: dict[str, str] = field(default_factory=dict)
     # The devices directly below each one, as far as they are known, by the kernel's device numbers.
     devices_below: dict[int, list[int]] = field(default_factory=dict)
     # What the kernel says of their write caches: `write back`, or `write through` if they need no flush.
@@ -216,6 +219,7 @@ def read_run_directory(path: str) -> Recording:
         file = devices_file
         devices = _object(_read(file)) if _member(path, DEVICES) else {}
         device_names, hardware_queues = _device_names(devices), _hardware_queues(devices)
+        schedulers = _schedulers(devices)
         devices_below, write_caches = _devices_below(devices), _write_caches(devices)
         file = limits_file
         limits = _limits(_object(_read(file))) if _member(path, LIMITS) else {}
@@ -246,6 +250,7 @@ def read_run_directory(path: str) -> Recording:
         frames,
         device_names,
         hardware_queues,
+        schedulers,
         devices_below,
         write_caches,
         {name: _with_clocks(hints, manifest, name) for name in readable},
@@ -379,6 +384,15 @@ def _hardware_queues(devices: dict[str, Any]) -> dict[str, int]:
     }
 
 
+def _schedulers(devices: dict[str, Any]) -> dict[str, str]:
+    """Returns the scheduler in use, which sysfs prints in brackets: `[none] mq-deadline`."""
+    return {
+        number.replace(":", ","): words[0]
+        for number, device in devices.items()
+        if (words := re.findall(r"\[([^\]]+)\]", text(device.get("scheduler") or "")))
+    }
+
+
 def _read(file: Path) -> Any:
     return parse_json(file.read_bytes())
 
@@ -463,6 +477,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
             for recording in recordings
             for dev, number in recording.hardware_queues.items()
         },
+        {dev: name for recording in recordings for dev, name in recording.schedulers.items()},
         {dev: below for recording in recordings for dev, below in recording.devices_below.items()},
         {dev: cache for recording in recordings for dev, cache in recording.write_caches.items()},
         # A run directory says more of a file than the file that is named besides.

@@ -7,7 +7,7 @@ from click.core import ParameterSource
 
 from syncline import interruptible
 from syncline.cli import options
-from syncline.cli.errors import OK, Failure, say_prepared
+from syncline.cli.errors import CANNOT_TELL, OK, Failure, say_prepared
 from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -37,8 +37,8 @@ class _Depths(click.ParamType):
 @click.command(
     "whatif",
     epilog=example(
-        "syncline whatif tests/data/dynamic-events/ext4.dat.gz --queue-depth 1,4",
-        "syncline whatif tests/data/tracecmd/small4.dat --controller paper --pattern '*/small-*' -o latencies.svg",
+        "syncline whatif run-31 --also run-1 --queue-depth 1,4,31",
+        "syncline whatif run --controller paper --pattern '*/small-*' -o latencies.svg",
     ),
 )
 @click.argument("input_", required=True, metavar="INPUT")
@@ -61,11 +61,10 @@ class _Depths(click.ParamType):
 @click.option(
     "--dispatch",
     type=click.Choice(DISCIPLINES),
-    default=DISCIPLINES[0],
-    show_default=True,
     help="Which request is issued next. tags: as the scheduler `none`; fifo: in order; sync-first: syncs"
-    " before all others.",
+    " before all others. By default as recorded, or else figures only where all three agree.",
 )
+@click.option("--also", multiple=True, metavar="INPUT", help="Another recording of the same device, at another depth: the device is fitted to both. May be repeated.")  # fmt: skip
 @options.table_format("json has the latency of each sync.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
 @options.engine
@@ -83,7 +82,8 @@ def command(
     lead: float,
     dev: str | None,
     parallelism: int | None,
-    dispatch: str,
+    dispatch: str | None,
+    also: tuple[str, ...],
     form: str,
     output: str | None,
     engine: str,
@@ -92,28 +92,37 @@ def command(
     """Replays the requests of INPUT at other queue depths, and compares the latency of syncs.
 
     INPUT is one recording with the issues of requests (route dynamic-events, or ring-buffer). Threads and the journal do what they did,
-    but wait for the device as long as it takes there. The first replay is at the recorded depth: how far it is from what
-    was measured says how far the others may be off.
+    but wait for the device as long as it takes there. A model of the device is used only if it predicts requests that it was
+    not fitted to within 15 %, and a depth has figures only if the recording has requests at that depth. If none has figures,
+    the exit code is 5.
     """
     from syncline import render
     from syncline.model import recording
     from syncline.model.controller import Controller, Fixed, Paper
+    from syncline.model.recording import Recording
     from syncline.model.replay import prepare
     from syncline.model.whatif import whatif
     from syncline.render import whatif as rendered
     from syncline.report.run import caveats
 
     _check_options(controller, output, hold, lead)
-    found = options.resolved(input_, reading)
-    with bar("reading") as progress, found.open(reading, engine, progress) as open_engine:
-        warnings = caveats(open_engine)
-        read = recording.read(
-            open_engine,
-            dev,
-            lost_is_ok=reading.max_loss is not None,
-            hardware_queues=found.recording.hardware_queues,
-        )
-    model = prepare(read, parallelism)
+    warnings: list[str] = []
+
+    def read(path: str, of: str | None) -> Recording:
+        found = options.resolved(path, reading)
+        with bar("reading") as progress, found.open(reading, engine, progress) as open_engine:
+            warnings.extend(caveats(open_engine))
+            return recording.read(
+                open_engine,
+                of,
+                lost_is_ok=reading.max_loss is not None,
+                hardware_queues=found.recording.hardware_queues,
+                schedulers=found.recording.schedulers,
+            )
+
+    first = read(input_, dev)
+    others = [read(path, first.dev) for path in also]
+    model = prepare(first, parallelism, also=others)
     controllers: list[Controller] = [Fixed(depth) for depth in depths]
     if controller is not None:
         if low_depth > model.depth:
@@ -131,18 +140,20 @@ def command(
             )
         )
     outcome = whatif(model, controllers, dispatch, is_known=parallelism is not None)
+    code = OK if outcome.answers else CANNOT_TELL
     if output is not None:
         interruptible.write(output, rendered.as_svg(outcome).encode())
     if form == "json":
         show(rendered.as_json(outcome))
-        return OK
+        return code
     stdout_preface, stderr_preface = render.preface(form, warnings)
     say_prepared(stderr_preface)
     if form == "table":
         show(stdout_preface + rendered.render(outcome))
     else:
+        say_prepared("".join(f"{line}\n" for line in rendered.unknown(outcome)))
         show(stdout_preface + render.exporter(form)(rendered.as_table(outcome), rendered.REPORT))
-    return OK
+    return code
 
 
 def _check_options(controller: str | None, output: str | None, hold: float, lead: float) -> None:

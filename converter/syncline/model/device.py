@@ -1,7 +1,6 @@
-"""The device of a replay: how many requests it serves at once, and how long it serves each.
+"""The device of a replay: which requests it gets, and when.
 
-A device takes up to its queue depth of requests. It serves `parallelism` of them at once, in the order of their issue;
-the others wait inside the device. The recording has the time from issue to completion, which contains that wait.
+A device takes up to its queue depth of requests. How it serves those that it has is in `service`.
 """
 
 from __future__ import annotations
@@ -10,62 +9,26 @@ import bisect
 import heapq
 import random
 import statistics
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 
 from .clock import Action, Clock
 from .recording import Request
+from .service import ENOUGH, Server
 
 __all__ = [
     "DISCIPLINES",
     "Device",
-    "estimate_parallelism",
-    "most_at_once",
+    "dispatch_seen",
     "overheads",
-    "services",
     "wake_times",
 ]
 
 # Which request is issued next. tags: a thread that waits for a tag wakes up late, and a new request may take the tag before
 # (the scheduler `none`). fifo: the one that was submitted first. sync-first: those with the flag S, then the others.
 DISCIPLINES = ("tags", "fifo", "sync-first")
-
-
-# The estimate of parallelism tries each number up to this one, then powers of two, on this many requests.
-_ALL_TO = 32
-_SAMPLE = 20_000
-# A parallelism is refuted if this share of requests completes before its turn.
-_EARLY = 0.02
-
-
-def most_at_once(requests: Sequence[Request]) -> int:
-    """Returns the most requests that were at the device at once."""
-    steps = sorted(
-        [(request.issue_ns, 1) for request in requests]
-        + [(request.end_ns, -1) for request in requests],
-    )
-    most = now = 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return most
-
-
-def services(requests: Sequence[Request], parallelism: int) -> list[int]:
-    """Returns the service time of each request in ns, if the device serves `parallelism` requests at once.
-
-    It serves them in the order of their issue. A request that completed before its turn has a negative time.
-    """
-    found = [0] * len(requests)
-    ends: list[int] = []
-    for index in sorted(range(len(requests)), key=lambda index: requests[index].issue_ns):
-        request = requests[index]
-        begin = request.issue_ns
-        if len(ends) == parallelism:
-            begin = max(begin, heapq.heappop(ends))
-        found[index] = request.end_ns - begin
-        heapq.heappush(ends, request.end_ns)
-    return found
+# A discipline is seen if it explains this share of the choices.
+_SEEN = 0.95
 
 
 def overheads(requests: Sequence[Request], depth: int) -> list[int]:
@@ -125,30 +88,39 @@ def _uncensored(seen: list[tuple[int, bool]]) -> list[int]:
     return found
 
 
-def estimate_parallelism(requests: Sequence[Request]) -> int:
-    """Returns the parallelism for which the service times of requests of one size are nearest to each other.
+def dispatch_seen(requests: Sequence[Request]) -> str | None:
+    """Returns the discipline that the recording shows; None if too few requests waited to tell.
 
-    With a parallelism that is too small, requests complete before their turn. With one that is too large, the service times
-    contain waits. The right one makes the recorded completions most likely.
+    It is seen where several requests wait and one is issued: the oldest one, or the oldest of those that somebody waits for.
     """
-    most = most_at_once(requests)
-    candidates = {*range(1, min(most, _ALL_TO) + 1), *(2**n for n in range(most.bit_length())), most}  # fmt: skip
-    sample = requests[:_SAMPLE]
-    spreads = {number: _spread(sample, number) for number in sorted(candidates)}
-    # All at once contradicts nothing.
-    return min(spreads, key=lambda number: (spreads[number] is None, spreads[number] or 0.0))
-
-
-def _spread(requests: Sequence[Request], parallelism: int) -> float | None:
-    """Returns the standard deviation in ns of the service times of one size; None if requests complete before their turn."""
-    by_size: dict[int, list[int]] = {}
-    early = 0
-    for request, service in zip(requests, services(requests, parallelism), strict=True):
-        by_size.setdefault(request.size_bytes.bit_length(), []).append(service)
-        early += service < 0
-    if early > _EARLY * len(requests):
+    order = sorted(range(len(requests)), key=lambda index: requests[index].issue_ns)
+    coming = sorted(order, key=lambda index: requests[index].submit_ns)
+    place = 0
+    # Requests that wait: (submit, index), of all and of those with the flag S.
+    all_: list[tuple[int, int]] = []
+    preferred: list[tuple[int, int]] = []
+    issued: set[int] = set()
+    told = Counter[str]()
+    choices = 0
+    for index in order:
+        at = requests[index].issue_ns
+        while place < len(coming) and requests[coming[place]].submit_ns < at:
+            entry = (requests[coming[place]].submit_ns, coming[place])
+            heapq.heappush(all_, entry)
+            if requests[coming[place]].is_sync:
+                heapq.heappush(preferred, entry)
+            place += 1
+        for queue in (all_, preferred):
+            while queue and queue[0][1] in issued:
+                heapq.heappop(queue)
+        if preferred and all_[0] != preferred[0]:
+            choices += 1
+            told["fifo"] += requests[index].submit_ns == all_[0][0]
+            told["sync-first"] += requests[index].submit_ns == preferred[0][0]
+        issued.add(index)
+    if choices < ENOUGH:
         return None
-    return sum(statistics.pstdev(times) * len(times) for times in by_size.values()) / len(requests)
+    return next((name for name, count in told.items() if count >= _SEEN * choices), None)
 
 
 class Device:
@@ -158,25 +130,23 @@ class Device:
         self,
         clock: Clock,
         requests: Sequence[Request],
-        parallelism: int,
+        server: Server,
         discipline: str,
         *,
-        service_ns: Sequence[int],
         overhead_ns: Sequence[int],
         wake_ns: Sequence[int],
         seed: int,
     ) -> None:
         """Args:
-        parallelism: how many requests are served at once.
+        server: what serves the requests that the device has.
         discipline: one of DISCIPLINES.
-        service_ns, overhead_ns: of each request.
+        overhead_ns: of each request.
         wake_ns: from a completion to the issue of a request that waited for it. A replay draws from these.
         """
         self._clock = clock
         self._requests = requests
-        self._parallelism = parallelism
+        self._server = server
         self._discipline = discipline
-        self._service_ns = service_ns
         self._overhead_ns = overhead_ns
         self._depth = 1
         self._wake_ns = wake_ns
@@ -186,8 +156,13 @@ class Device:
         # With sync-first, those that nobody waits for.
         self._others: deque[tuple[int, Action, Action]] = deque()
         self._at_device = 0
-        # When each of the last `parallelism` requests is done.
-        self._ends: list[int] = []
+        # Requests at the device, by the order of their issue.
+        self._held: set[int] = set()
+        self._issued = 0
+        # What is done when some requests are complete.
+        self._drains: list[tuple[set[int], Action]] = []
+        # How often a request was the n-th one at the device, when it was issued.
+        self.depths: Counter[int] = Counter()
 
     def set_depth(self, depth: int, now: int) -> None:
         """Changes the queue depth. Requests at the device stay there."""
@@ -216,16 +191,29 @@ class Device:
     def _issue(self, entry: tuple[int, Action, Action], now: int) -> None:
         number, on_issue, on_end = entry
         self._at_device += 1
-        begin = now
-        if len(self._ends) == self._parallelism:
-            begin = max(now, heapq.heappop(self._ends))
-        end = begin + self._service_ns[number]
-        heapq.heappush(self._ends, end)
-        self._clock.schedule(end, lambda at: self._complete(on_end, at))
+        self.depths[self._at_device] += 1
+        self._issued += 1
+        place = self._issued
+        self._held.add(place)
+        self._server.take(number, now, lambda at: self._complete(place, on_end, at))
         on_issue(now)
 
-    def _complete(self, on_end: Action, now: int) -> None:
+    def drain(self, now: int, then: Action) -> None:
+        """Waits until all requests that are at the device now are complete."""
+        if self._held:
+            self._drains.append((set(self._held), then))
+        else:
+            then(now)
+
+    def _complete(self, place: int, on_end: Action, now: int) -> None:
         self._at_device -= 1
+        self._held.discard(place)
+        over = []
+        for held, then in self._drains:
+            held.discard(place)
+            if not held:
+                over.append(then)
+        self._drains = [one for one in self._drains if one[0]]
         if self._discipline != "tags":
             self._fill(now)
         elif self._queue:
@@ -234,3 +222,5 @@ class Device:
             # It may find that another one was faster. It then waits behind all others.
             self._clock.schedule(now + wake_ns, lambda at: self._enter(woken, at))
         on_end(now)
+        for then in over:
+            then(now)

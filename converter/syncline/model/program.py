@@ -8,16 +8,26 @@ begins only after the one before it returned.
 from __future__ import annotations
 
 import bisect
+import itertools
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
 from .recording import Recording, Request, Sync
 
-__all__ = ["CommitProgram", "Kind", "Program", "Step", "commit_programs", "thread_programs"]
+__all__ = [
+    "CommitProgram",
+    "Kind",
+    "Program",
+    "Step",
+    "commit_programs",
+    "flush_drains",
+    "thread_programs",
+]
 
 
 # From this many steps on, a thread is judged by its median step.
@@ -42,7 +52,9 @@ class Step:
     `number`: index of the request, or of the sync; of the commit to wait for, index of the commit.
     `completions`: how many of the program's requests have to be complete.
     `delay_ns`: time from the later of the step before and the last of these completions.
-    `after_issue`: whether the request of the step before has to be issued first.
+    `after_issue`: whether the request of the step before was issued first. A thread that waits for a tag cannot go on
+    before that, so with tags, the time is `delay_after_issue_ns`, from the issue on.
+    `drains`: whether all requests that are at the device have to be complete first, because of a flush that is not recorded.
     """
 
     kind: Kind
@@ -50,6 +62,8 @@ class Step:
     completions: int
     delay_ns: int
     after_issue: bool = False
+    delay_after_issue_ns: int = 0
+    drains: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,9 @@ class Program:
 
         Of few steps it is the mean, with the time before the first one: a thread that wrote once does not write all the time.
         """
-        delays = [step.delay_ns for step in self.steps]
+        delays = [
+            step.delay_after_issue_ns if step.after_issue else step.delay_ns for step in self.steps
+        ]
         typical = statistics.median(delays) if len(delays) >= _MANY else statistics.mean(delays)
         return round(typical)
 
@@ -103,8 +119,47 @@ _Event = tuple[int, int, Kind, int, int]
 _LAST_PART = 0.1
 
 
-def thread_programs(recording: Recording) -> list[Program]:
-    """Returns the programs of all threads. Requests of commits are left out."""
+# A flush is seen if this share of syncs ends only after all requests that were at the device, and if that is most of the
+# time that nothing else explains, and enough of all syncs to matter.
+_DRAINED = 0.95
+_EXPLAINED = 0.8
+_MATTERS = 0.1
+
+
+def flush_drains(recording: Recording) -> bool:
+    """Returns whether syncs end with a wait for all that is at the device, as a flush causes it that is not recorded."""
+    requests = recording.requests
+    issues = sorted((request.issue_ns, request.end_ns) for request in requests)
+    # The last completion of all that was issued until then.
+    latest = list(itertools.accumulate((end for _, end in issues), max))
+    own: dict[int, int] = {}
+    for request in requests:
+        if request.sync is not None:
+            own[request.sync] = max(own.get(request.sync, 0), request.end_ns)
+    gaps = []
+    for number, sync in enumerate(recording.syncs):
+        reached = own.get(number)
+        if reached is None or sync.waits or reached >= sync.end_ns:
+            continue
+        place = bisect.bisect_right(issues, (reached, math.inf))
+        gaps.append((sync.end_ns - reached, max(latest[place - 1] - reached, 0)))
+    if len(gaps) < _MANY:
+        return False
+    whole = sum(gap for gap, _ in gaps)
+    drained = sum(min(gap, drain) for gap, drain in gaps)
+    return (
+        sum(drain <= gap for gap, drain in gaps) >= _DRAINED * len(gaps)
+        and drained >= _EXPLAINED * whole
+        and drained >= _MATTERS * sum(sync.end_ns - sync.start_ns for sync in recording.syncs)
+    )
+
+
+def thread_programs(recording: Recording, *, drains: bool) -> list[Program]:
+    """Returns the programs of all threads. Requests of commits are left out.
+
+    Args:
+        drains: syncs end with a wait for all that is at the device.
+    """
     events: dict[int, list[_Event]] = defaultdict(list)
     comms: dict[int, str | None] = {}
     of_commit = {index for of_one in _requests_of_commits(recording) for index in of_one}
@@ -130,6 +185,8 @@ def thread_programs(recording: Recording) -> list[Program]:
     limit = end - _LAST_PART * (end - start)
     for tid, own in events.items():
         steps = _steps(sorted(own, key=lambda event: event[:2]), recording, start)
+        if drains:
+            steps = _with_drains(steps, recording)
         last = max((recording.requests[e[3]].end_ns for e in own if e[2] is Kind.SUBMIT), default=0)
         has_sync = any(event[2] is Kind.SYNC_START for event in own)
         programs.append(Program(tid, comms[tid], steps, not has_sync and last >= limit))
@@ -198,6 +255,24 @@ def _submit(request: Request, number: int) -> _Event:
     return request.submit_ns, 1, Kind.SUBMIT, number, request.submit_ns
 
 
+def _with_drains(steps: list[Step], recording: Recording) -> list[Step]:
+    """Returns the steps, where each sync ends when what was at the device is complete, and as long after it as recorded."""
+    requests = recording.requests
+    issues = sorted((request.issue_ns, request.end_ns) for request in requests)
+    latest = list(itertools.accumulate((end for _, end in issues), max))
+    found = []
+    for step in steps:
+        if step.kind is Kind.SYNC_END and not recording.syncs[step.number].waits:
+            end = recording.syncs[step.number].end_ns
+            reached = end - step.delay_ns
+            place = bisect.bisect_right(issues, (reached, math.inf))
+            drained = max(latest[place - 1], reached) if place else reached
+            left = max(end - drained, 0)
+            step = replace(step, delay_ns=left, delay_after_issue_ns=left, drains=True)
+        found.append(step)
+    return found
+
+
 def _steps(events: Sequence[_Event], recording: Recording, start_ns: int) -> list[Step]:
     """Returns the steps of one thread from its events, which are sorted by time."""
     requests = recording.requests
@@ -208,10 +283,14 @@ def _steps(events: Sequence[_Event], recording: Recording, start_ns: int) -> lis
     for at, _, kind, number, over in events:
         done = bisect.bisect_right(ends, at)
         reached = max(before, ends[done - 1]) if done else before
-        after_issue = submitted is not None and submitted.issue_ns <= at
-        if after_issue and submitted is not None:
-            reached = max(reached, submitted.issue_ns)
-        steps.append(Step(kind, number, done, max(at - reached, 0), after_issue))
+        delay = max(at - reached, 0)
+        if submitted is not None and submitted.issue_ns <= at:
+            after = max(at - max(reached, submitted.issue_ns), 0)
+            steps.append(
+                Step(kind, number, done, delay, after_issue=True, delay_after_issue_ns=after)
+            )
+        else:
+            steps.append(Step(kind, number, done, delay))
         submitted = requests[number] if kind is Kind.SUBMIT else None
         before = over
     return steps

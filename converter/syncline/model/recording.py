@@ -31,6 +31,7 @@ class Request:
     size_bytes: int
     is_sync: bool
     is_read: bool = False
+    sector: int | None = None
 
     @property
     def written_bytes(self) -> int:
@@ -74,6 +75,7 @@ class Recording:
 
     `requests` are in the order of their submits, the others in the order of their starts.
     `notes`: what the replay assumes, in sentences.
+    `scheduler`: that of the device, such as `none`; None if it was not recorded.
     """
 
     dev: str
@@ -81,6 +83,7 @@ class Recording:
     syncs: list[Sync]
     commits: list[Commit]
     notes: list[str] = field(default_factory=list)
+    scheduler: str | None = None
 
     @property
     def start_ns(self) -> int:
@@ -99,12 +102,14 @@ def read(
     *,
     lost_is_ok: bool = False,
     hardware_queues: Mapping[str, int] | None = None,
+    schedulers: Mapping[str, str] | None = None,
 ) -> Recording:
     """Reads the recording.
 
     Args:
         dev: the device, as `major,minor`; by default that with most syncs.
         hardware_queues: their number, by device, where it is known.
+        schedulers: their names, by device, where they are known.
         lost_is_ok: uses a recording in which events are lost.
 
     Raises:
@@ -130,6 +135,7 @@ def read(
             f" to which: the replay has one queue, so its depth is that of all {queues} together"
         )
     of_dev = [row for row in requests if row["dev"] == dev]
+    _count_background(unfit, dev, len(of_dev), notes)
     used = {row["sync_id"] for row in of_dev}
     kept = [row for row in syncs if row["dev"] == dev or row["sync_id"] in used]
     if not kept:
@@ -143,7 +149,7 @@ def read(
             Request(
                 *(row["tid"], row["comm"], numbers.get(row["sync_id"])),
                 *(row["submit_ns"], row["issue_ns"], row["end_ns"]),
-                *(row["bytes"] or 0, bool(row["is_sync"]), bool(row["is_read"])),
+                *(row["bytes"] or 0, bool(row["is_sync"]), bool(row["is_read"]), row["sector"]),
             )
             for row in of_dev
         ],
@@ -156,6 +162,7 @@ def read(
         ],
         [Commit(row["tid"], row["start_ns"], row["end_ns"]) for row in commits],
         notes,
+        (schedulers or {}).get(dev),
     )
 
 
@@ -244,6 +251,32 @@ def _losses(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[str]:
     for row in rows:
         if row["reason"] == "unfinished":
             yield (f"{row['number']:,} bios of syncs without a completion are not replayed")
+
+
+# More background requests than this share of all must not be missing.
+_MISSING = 0.05
+
+
+def _count_background(rows: list[dict[str, Any]], dev: str, known: int, notes: list[str]) -> None:
+    """Adds a note on requests of no sync that cannot be replayed.
+
+    Raises:
+        InputError: they are too many.
+    """
+    missing = sum(
+        row["number"]
+        for row in rows
+        if row["reason"] == "background" and row["detail"] in (dev, "unknown")
+    )
+    if not missing:
+        return
+    said = f"{missing:,} bios of threads without a sync lack their device, issue or completion"
+    if missing > _MISSING * (known + missing):
+        raise InputError(
+            f"{said}, beside {known:,} requests that have them, so what competes with the syncs is not known",
+            "record the whole time of the load, with the route dynamic-events, or ring-buffer on a patched kernel",
+        )
+    notes.append(f"{said}: they are not replayed")
 
 
 def _waits(rows: list[dict[str, Any]], commits: list[dict[str, Any]]) -> dict[int, list[Wait]]:

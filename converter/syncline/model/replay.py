@@ -6,21 +6,24 @@ waits for the device and for commits change; all other times are those of the re
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from syncline.errors import InputError
 
-from . import device
+from . import device, service
 from .clock import Clock
 from .controller import Controller
 from .device import Device
 from .journal import Journal
-from .program import CommitProgram, Program, commit_programs, thread_programs
+from .program import CommitProgram, Program, commit_programs, flush_drains, thread_programs
 from .recording import Recording
+from .service import Explanation
 from .walk import Walk
 
-__all__ = ["Model", "Result", "measured", "prepare", "replay"]
+__all__ = ["Model", "Result", "held_out", "measured", "prepare", "replay"]
 
 # A replay that takes this many times as long as the recording is given up.
 _MAX_STRETCH = 1000
@@ -30,17 +33,32 @@ _MAX_STRETCH = 1000
 class Model:
     """What does not depend on the queue depth. `service_ns` and `overhead_ns` are of each request.
 
-    `depth`: the most requests that were at the device at once. `parallelism`: how many it serves at once.
+    `depth`: the most requests that were at the device at once.
+    `explanations`: what the models of the device say, the one that is used first.
+    `drains`: whether syncs end with a flush that is not recorded.
+    `covered`: from which to which depth requests were issued often enough; None if there are too few of them.
     """
 
     recording: Recording
     threads: list[Program]
     commits: list[CommitProgram]
     depth: int
-    parallelism: int
+    explanations: list[Explanation]
+    covered: tuple[int, int] | None
     service_ns: list[int]
     overhead_ns: list[int]
     wake_ns: list[int]
+    drains: bool
+
+    @property
+    def device(self) -> Explanation:
+        """Returns the model of the device that is used."""
+        return self.explanations[0]
+
+    @property
+    def parallelism(self) -> int:
+        """Returns how many requests the device serves at once."""
+        return self.device.parallelism
 
 
 @dataclass(frozen=True)
@@ -51,33 +69,67 @@ class Result:
     `end_ns`: when the last sync ended, from the start.
     `background_bytes`: what threads without a sync wrote until then.
     `background_end_ns`: when they had written what they wrote in the recording; None if they wrote nothing.
+    `depths`: how often a request of a replay was the n-th one at the device, when it was issued.
     """
 
     latencies_ns: list[int]
     end_ns: int
     background_bytes: int
     background_end_ns: int | None
+    depths: Counter[int] = field(default_factory=Counter, compare=False)
 
 
-def prepare(recording: Recording, parallelism: int | None = None) -> Model:
+def prepare(
+    recording: Recording,
+    parallelism: int | None = None,
+    *,
+    also: Sequence[Recording] = (),
+) -> Model:
     """Prepares a recording.
 
     Args:
         parallelism: how many requests the device serves at once; by default as estimated from the recording.
+        also: other recordings of this device, such as one at another depth.
     """
     requests = recording.requests
-    parallelism = parallelism or device.estimate_parallelism(requests)
-    depth = device.most_at_once(requests)
+    recordings = [requests, *(one.requests for one in also)]
+    drains = any(flush_drains(one) for one in (recording, *also))
+    depth = service.most_at_once(requests)
+    explanations = service.explain(recordings, parallelism)
     return Model(
         recording,
-        thread_programs(recording),
+        thread_programs(recording, drains=drains),
         commit_programs(recording),
         depth,
-        parallelism,
-        [max(service, 0) for service in device.services(requests, parallelism)],
+        explanations,
+        service.covered(index for one in recordings for index in service.depths(one)),
+        explanations[0].service_ns[: len(requests)],
         device.overheads(requests, depth),
         device.wake_times(requests, depth),
+        drains,
     )
+
+
+def held_out(model: Model, seed: int) -> Model:
+    """Returns the model with service times that are not those of the requests: each is drawn from the other half of the time.
+
+    So a replay does not repeat what it was fitted to.
+    """
+    requests = model.recording.requests
+    middle = len(requests) // 2
+    pools: dict[tuple[bool, int, bool], list[int]] = defaultdict(list)
+
+    def of(number: int, *, is_first: bool) -> tuple[bool, int, bool]:
+        return is_first, *service.class_of(requests[number])
+
+    for number, time in enumerate(model.service_ns):
+        pools[of(number, is_first=number < middle)].append(time)
+    draw = random.Random(seed)
+    drawn = [
+        draw.choice(pools.get(of(number, is_first=number >= middle)) or [time])
+        for number, time in enumerate(model.service_ns)
+    ]
+    return replace(model, service_ns=drawn)
 
 
 def measured(model: Model) -> Result:
@@ -122,12 +174,19 @@ class _Replay:
         self._model = model
         self._controller = controller
         self._clock = Clock()
+        self._waits_for_tags = discipline == device.DISCIPLINES[0]
         self._device = Device(
             self._clock,
             model.recording.requests,
-            model.parallelism,
+            service.server(
+                model.device.kind,
+                self._clock,
+                model.recording.requests,
+                model.service_ns,
+                parallelism=model.parallelism,
+                slope=model.device.slope,
+            ),
             discipline,
-            service_ns=model.service_ns,
             overhead_ns=model.overhead_ns,
             wake_ns=model.wake_ns,
             seed=seed,
@@ -154,7 +213,13 @@ class _Replay:
                 "this is a fault of the model: please report it with the recording",
             )
         lengths = [end - start for start, end in zip(self._starts, self._ends, strict=True)]
-        return Result(lengths, max(self._ends), self._background_bytes, self._background_end)
+        return Result(
+            lengths,
+            max(self._ends),
+            self._background_bytes,
+            self._background_end,
+            self._device.depths,
+        )
 
     def _start(self, program: Program) -> None:
         is_first = not program.has_sync
@@ -168,11 +233,22 @@ class _Replay:
             if program.goes_on and (self._missing or self._first_passes):
                 walk.repeat(now)
 
-        walk = Walk(program, self._clock, self._device, self._journal, self, over)
+        walk = self._walk(program, self._journal, over)
         walk.start(0)
 
     def _walk_commit(self, program: Program, now: int, then: Callable[[int], None]) -> None:
-        Walk(program, self._clock, self._device, None, self, then).start(now)
+        self._walk(program, None, then).start(now)
+
+    def _walk(self, program: Program, journal: Journal | None, then: Callable[[int], None]) -> Walk:
+        return Walk(
+            program,
+            self._clock,
+            self._device,
+            journal,
+            self,
+            then,
+            waits_for_tags=self._waits_for_tags,
+        )
 
     def _path(self, sync: int) -> str | None:
         return self._model.recording.syncs[sync].path

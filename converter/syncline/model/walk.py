@@ -39,10 +39,14 @@ class Walk:
         journal: Journal | None,
         observer: Observer,
         then: Action,
+        *,
+        waits_for_tags: bool,
     ) -> None:
         """Args:
         journal: None for a program without waits for commits.
+        waits_for_tags: whether the thread waits until a request is issued; a scheduler takes it at once.
         """
+        self._waits_for_tags = waits_for_tags
         self._program = program
         self._clock = clock
         self._device = device
@@ -55,6 +59,8 @@ class Walk:
         # The request of the step before, until it is issued.
         self._unissued: int | None = None
         self._is_repeated = False
+        # Whether the requests are complete that the next step waits for with `drains`.
+        self._is_drained = False
 
     def start(self, now: int) -> None:
         """Begins with the first step."""
@@ -75,10 +81,16 @@ class Walk:
                 self._clock.schedule(now, self._over)
             return
         step = self._program.steps[self._index]
-        if self._completed < step.completions or (step.after_issue and self._unissued is not None):
+        after_issue = step.after_issue and self._waits_for_tags
+        if self._completed < step.completions or (after_issue and self._unissued is not None):
             return
         self._is_held = True
-        delay = step.delay_ns
+        if step.drains and not self._is_drained:
+            self._is_drained = True
+            self._device.drain(now, self._resume)
+            return
+        self._is_drained = False
+        delay = step.delay_after_issue_ns if after_issue else step.delay_ns
         if self._is_repeated and self._index == 0:
             delay = self._program.pause_ns
         if step.kind is Kind.SYNC_START:

@@ -1,7 +1,8 @@
 -- Requests: what was issued to devices, as a replay needs it.
 --
 -- Bios that were issued to one device at the same moment were merged into one
--- request. Covers bios whose device, issue and completion are known.
+-- request if they follow each other on the device. Covers bios whose device,
+-- issue and completion are known.
 --
 -- Columns:
 --   dev        text   Device.
@@ -11,6 +12,7 @@
 --   submit_ns  time   First submit.
 --   issue_ns   time   Issue.
 --   end_ns     time   Last completion.
+--   sector     count  Its first sector. Null if unknown.
 --   bytes      bytes  Size.
 --   is_sync    count  1 if a bio has the flag S, so that somebody waits for it.
 --   is_read    count  1 if it reads.
@@ -26,6 +28,7 @@ WITH
       ts_ns,
       ts_ns + queue_ns AS issue_ns,
       ts_ns + dur_ns AS end_ns,
+      sector,
       bytes,
       CASE
         WHEN rwbs LIKE '%S%'
@@ -39,6 +42,31 @@ WITH
       AND direction IN ('write', 'read')
       AND queue_ns IS NOT NULL
       AND dur_ns IS NOT NULL
+  ),
+  placed AS (
+    SELECT
+      *,
+      CASE
+        WHEN (sector - LAG(sector) OVER moment) * 512 <> LAG(bytes) OVER moment
+        THEN 1
+        ELSE 0
+      END AS is_first
+    FROM bio
+    WINDOW
+      moment AS (
+        PARTITION BY run, dev, issue_ns, is_read
+        ORDER BY sector, ts_ns
+      )
+  ),
+  numbered AS (
+    SELECT
+      *,
+      SUM(is_first) OVER (
+        PARTITION BY run, dev, issue_ns, is_read
+        ORDER BY sector, ts_ns
+        ROWS UNBOUNDED PRECEDING
+      ) AS number
+    FROM placed
   )
 SELECT
   dev,
@@ -48,16 +76,20 @@ SELECT
   MIN(ts_ns) AS submit_ns,
   issue_ns,
   MAX(end_ns) AS end_ns,
+  MIN(sector) AS sector,
   CAST(SUM(bytes) AS BIGINT) AS bytes,
   MAX(is_sync) AS is_sync,
-  MAX(is_read) AS is_read,
+  is_read,
   run
-FROM bio
+FROM numbered
 GROUP BY
   run,
   dev,
-  issue_ns
+  issue_ns,
+  is_read,
+  number
 ORDER BY
   submit_ns,
   issue_ns,
-  dev;
+  dev,
+  sector;

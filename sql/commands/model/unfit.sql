@@ -3,9 +3,10 @@
 -- Columns:
 --   reason  text   lost: events are lost. unissued: bios of syncs whose device
 --                  or issue is not known; flushes take no part in a replay.
---                  unfinished: bios of syncs without a completion. runs: runs
---                  of the input, if there are several. stacked: a device with
---                  others below it.
+--                  unfinished: bios of syncs without a completion. background:
+--                  bios of no sync that lack their issue or completion. runs:
+--                  runs of the input, if there are several. stacked: a device
+--                  with others below it.
 --   detail  text   What it concerns: a reason of losses, or a device.
 --   number  count  How many.
 SELECT
@@ -29,6 +30,18 @@ WHERE
   AND (dur_ns IS NULL OR queue_ns IS NULL OR dev IS NULL)
 GROUP BY
   1,
+  2
+UNION ALL
+SELECT
+  'background',
+  COALESCE(dev, 'unknown'),
+  COUNT(*)
+FROM syncline_bio
+WHERE
+  sync_id IS NULL
+  AND direction IN ('write', 'read')
+  AND (dur_ns IS NULL OR queue_ns IS NULL OR dev IS NULL)
+GROUP BY
   2
 UNION ALL
 SELECT
