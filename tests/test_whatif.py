@@ -269,14 +269,14 @@ def test_several_hardware_queues_are_an_assumption(depths: dict[int, Path], tmp_
 
 def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -> None:
     ok("convert", depths[4], "-o", tmp_path / "run.pftrace")
-    options = ("--queue-depth", "2,8", "--format", "json")
+    options = ("--queue-depth", "2,8", "--dispatch", "tags", "--format", "json")
     texts = [
         ok("whatif", tmp_path / "run.pftrace", "--engine", engine, *options)
         for engine in ("duckdb", "embedded")
     ]
     assert texts[0] == texts[1]
     chart = tmp_path / "chart.svg"
-    table = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "-o", chart)
+    table = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "--dispatch", "tags", "-o", chart)  # fmt: skip
     assert "Check, out of sample: 4 equal servers predicts" in table
     assert "assumed: the device is 4 equal servers, which fits the recording best" in table
     assert "assumed: requests are dispatched by tags, because the device has the scheduler none" not in table  # fmt: skip
@@ -284,7 +284,7 @@ def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -
     assert "--low-depth 5 is above the depth of the recording, 4" in fails(2, "whatif", tmp_path / "run.pftrace", "--controller", "paper", "--low-depth", "5")  # fmt: skip
     of_folder = ok("whatif", depths[4], "--queue-depth", "1")
     assert "assumed: requests are dispatched by tags, because the device has the scheduler none" in of_folder  # fmt: skip
-    csv = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "--format", "csv")
+    csv = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "--dispatch", "tags", "--format", "csv")  # fmt: skip
     assert [line.split(",")[:2] for line in csv.splitlines()] == [
         ["kind", "setting"],
         ["measured", "depth 4"],
