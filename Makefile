@@ -67,6 +67,7 @@ bench: $(STAMP) ## measure speed and memory against peers in the same run (minut
 
 accuracy: $(STAMP) ## measure how often Syncline is right where the truth is known (minutes)
 	$(BIN)/python -m tests.accuracy.run
+	$(BIN)/python -m tests.accuracy.whatif
 
 wheel: $(STAMP) ## build dist/*.whl
 	$(BIN)/python -m build --wheel --outdir dist .
