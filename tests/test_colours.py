@@ -19,7 +19,7 @@ LOGS = (DATA / "parallel4.log", *sorted((ROOT / "tests/data/dynamic-events").glo
 FREQUENT = {"before submit", "writeback", "after completion", "queue", "device", "flush"}
 FREQUENT |= {"commit wait", "commit logging", "cpu wait", "lock wait", "earlier writeback"}
 LEAST_FREQUENT, LEAST = 10, 8
-# Of phases that follow each other in a sync, by CIEDE2000. Two colours of one hue that differ by 15 are told apart at a glance.
+# Of phases that follow each other in a sync, by CIEDE2000. Who looks once distinguishes two colours of one hue that differ by 15.
 LEAST_NEXT = 17
 # Pairs that may follow each other, and do not in a small recording.
 NEXT = {

@@ -1,5 +1,5 @@
 -- The flushes of devices, before a bio or of their own, and those of file
--- systems, for which the thread of a sync waits. One that failed is none.
+-- systems, for which the thread of a sync waits, without those that failed.
 --
 -- Result: a row a flush, with
 --   run

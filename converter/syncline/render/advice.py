@@ -120,9 +120,7 @@ def as_page(path: str, found: Sequence[Advice]) -> dict[str, Any]:
         ],
         "overlap": _OVERLAP if _overlaps(found) else None,
         "none": [one.finding.name for one in found if one.status == "none"],
-        "unchecked": [
-            {"findings": names, "reason": reason} for reason, names in unchecked.items()
-        ],
+        "unchecked": [{"findings": names, "reason": reason} for reason, names in unchecked.items()],
     }
 
 
