@@ -70,14 +70,13 @@ def test_no_two_phases_look_alike(sight: str | None, colours: dict[str, uicolour
         assert uicolours.distance(seen[one], seen[other]) >= least, (one, other)
 
 
-@pytest.mark.parametrize("sight", [None, "protanopia", "deuteranopia"])
-def test_phases_that_follow_each_other_differ_most(
-    sight: str | None, colours: dict[str, uicolours.Colour]
-) -> None:
-    following = set(NEXT)
+@pytest.fixture(scope="module")
+def following() -> set[tuple[str, str]]:
+    """Pairs of phases that follow each other in a sync of a recording, or may."""
+    found = set(NEXT)
     for log in LOGS:
-        with opened(str(log), Reading(), "duckdb") as engine:
-            following |= set(
+        with opened(str(log), Reading(), "duckdb", statements=["syncline_phase"]) as engine:
+            found |= set(
                 engine.query(
                     "SELECT DISTINCT phase, next FROM (SELECT phase, LEAD(phase) OVER"
                     " (PARTITION BY sync_id ORDER BY ts_ns, number) AS next FROM syncline_phase"
@@ -85,7 +84,14 @@ def test_phases_that_follow_each_other_differ_most(
                     " WHERE phase <> next AND 'residue' NOT IN (phase, next)"
                 ).rows
             )
-    assert len(following) > 30
+    assert len(found) > 30
+    return found
+
+
+@pytest.mark.parametrize("sight", [None, "protanopia", "deuteranopia"])
+def test_phases_that_follow_each_other_differ_most(
+    sight: str | None, colours: dict[str, uicolours.Colour], following: set[tuple[str, str]]
+) -> None:
     seen = {
         name: uicolours.seen_with(sight, colour) if sight else colour
         for name, colour in colours.items()
