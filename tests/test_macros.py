@@ -679,7 +679,15 @@ def test_place_of_file_system(tmp_path: Path) -> None:
     assert rows(tmp_path, sql) == [("p", "disk"), (None, "x")]
 
 
-def owned(tmp_path: Path, bios: str, syncs: str, waits: str = "", meta: str = "") -> list[tuple[object, ...]]:  # fmt: skip
+OWNERS = (
+    "SELECT bio_id, part, process, cgroup, owner, issue_ns, is_log, is_metadata, has_preflush"
+    " FROM owned_bios!() ORDER BY bio_id"
+)
+
+
+def owned(
+    tmp_path: Path, bios: str, syncs: str, waits: str = "", meta: str = "", select: str = OWNERS
+) -> list[tuple[object, ...]]:
     """Returns the owners of bios; the sync 2 started the commit 7."""
     none = "(SELECT 'r' AS run, 'no' AS key, '' AS value)"
     no_wait = "(SELECT 'r' AS run, -1 AS sync_id, 'log' AS wait, NULL AS commit_id, 0 AS ts_ns, 0 AS dur_ns)"
@@ -687,8 +695,7 @@ def owned(tmp_path: Path, bios: str, syncs: str, waits: str = "", meta: str = ""
         f"WITH syncline_bio AS {bios}, syncline_sync AS {syncs},"
         " syncline_journal AS (SELECT 'r' AS run, 7 AS commit_id, 2 AS sync_id),"
         f" syncline_wait AS {waits or no_wait}, syncline_meta AS {meta or none}"
-        " SELECT bio_id, part, process, cgroup, owner, issue_ns, is_log, is_metadata, has_preflush"
-        " FROM owned_bios!() ORDER BY bio_id"
+        f" {select}"
     )
     return rows(tmp_path, sql)
 
@@ -749,6 +756,38 @@ def test_owned_bios_of_a_log_and_without_issues(tmp_path: Path) -> None:
         (2, "commit", "vim", "/v", "vim /v", 60, 1, 0, 0),
         (3, "kernel", "xfsaild/a", None, "xfsaild/a ", 95, 0, 0, 0),
         (4, "sync", "db", "/db", "db /db", 68, 0, 0, 0),
+    ]
+
+
+def test_device_users(tmp_path: Path) -> None:
+    syncs = table(
+        ("r", 1, "D", "db", "t", "/db", 0, 0, 100), ("r", 2, "D", None, "vim", None, 0, 0, 100), columns=SYNC,
+    )  # fmt: skip
+    other = ("kworker/1", None, "/x", None, None)
+    bios = table(
+        # Two of one sync that touch; one of the other, at the device below; a commit; data of a program; what it reads.
+        ("r", 1, 1, None, "D", None, 10, 5, 20, "write", 1, "W", *other),
+        ("r", 2, 1, None, "D", None, 20, 10, 20, "write", 1, "W", *other),
+        ("r", 3, 2, None, "D", "B", 10, 5, 20, "write", 1, "W", *other),
+        ("r", 4, None, 7, "D", None, 50, 5, 20, "write", 1, "W", "jbd2/a", None, "/x", None, None),
+        ("r", 5, None, None, "D", None, 60, 5, 20, "write", 1, "W", *other[:3], "dd", "/dd"),
+        ("r", 6, None, None, "D", None, 62, 5, 20, "read", 1, "R", "cp", "copy", "/cp", None, None),
+        # The device is not known; neither is the end of the last one.
+        ("r", 7, 1, None, None, None, 10, 5, 20, "write", 1, "W", *other),
+        ("r", 8, None, None, None, None, 10, None, 20, "write", 1, "W", "wl", None, None, None, None),
+        ("r", 9, None, None, "D", None, 90, 5, None, "write", 1, "W", *other),
+        columns=BIO,
+    )  # fmt: skip
+    columns = "place, use, process, cgroup, ts_ns, dur_ns"
+    select = f"SELECT {columns} FROM device_users!() ORDER BY place, ts_ns, use"
+    assert owned(tmp_path, bios, syncs, select=select) == [
+        ("", "writes", "wl", None, 10, 20),
+        ("", "syncs", "db", "/db", 15, 15),
+        ("B", "syncs", "vim", None, 15, 15),
+        ("D", "syncs", "db", "/db", 15, 25),
+        ("D", "journal", None, None, 55, 15),
+        ("D", "writes", "dd", "/dd", 65, 15),
+        ("D", "reads", "copy", "/cp", 67, 15),
     ]
 
 

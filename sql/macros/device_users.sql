@@ -2,6 +2,7 @@
 -- bios, or a journal. A bio counts from its issue to its completion.
 --
 -- Result: rows that do not overlap in a place and of one user, with
+--   run            As in the tables.
 --   place          The device: below partitions and device mappers, where that
 --                  is recorded. Empty if the recording does not name devices.
 --   use            syncs, writes, reads, journal, or the direction of other
@@ -10,16 +11,17 @@
 --   cgroup         Its control group. Null likewise.
 --   ts_ns, dur_ns  When.
 --
--- Example: SELECT use, process, SUM(dur_ns) FROM device_users!() GROUP BY 1, 2
+-- Example: SELECT use, process, SUM(dur_ns) FROM device_users!()
+--   GROUP BY use, process
 CREATE PERFETTO MACRO device_users()
 RETURNS TableOrSubquery
 AS
 (
-  SELECT place, use, process, cgroup, ts_ns, dur_ns
+  SELECT run, place, use, process, cgroup, ts_ns, dur_ns
   FROM merged!(
     (
       SELECT
-        place,
+        run, place,
         CASE
           WHEN is_log = 1 THEN 'journal'
           WHEN part = 'sync' THEN 'syncs'
@@ -36,16 +38,18 @@ AS
       -- Without the device of a bio, nothing is known of whom it works for but
       -- what the bio itself says.
       SELECT
-        '',
+        bio.run, '',
         CASE WHEN bio.sync_id IS NULL THEN 'writes' ELSE 'syncs' END,
         COALESCE(sync.process, sync.comm, bio.writers, bio.process, bio.comm),
         COALESCE(sync.cgroup, bio.writers_cgroup, bio.cgroup),
         bio.ts_ns + COALESCE(bio.queue_ns, 0),
         bio.dur_ns - COALESCE(bio.queue_ns, 0)
       FROM syncline_bio AS bio
-      LEFT JOIN syncline_sync AS sync ON sync.sync_id = bio.sync_id
+      LEFT JOIN syncline_sync AS sync
+        ON sync.run = bio.run
+        AND sync.sync_id = bio.sync_id
       WHERE bio.dev IS NULL AND bio.dur_ns IS NOT NULL
     ),
-    (place, use, process, cgroup)
+    (run, place, use, process, cgroup)
   )
 );
