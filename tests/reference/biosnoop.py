@@ -155,18 +155,10 @@ def generated(rng: random.Random) -> tuple[str, list[Request]]:
             lines.append(
                 f"{at // MS:<12} {major:<4} {minor:<6} {comm:<16} {pid:<6} {device // MS:7}"
             )
-            request = (
-                device,
-                None,
-                None,
-                f"{major},{minor}",
-                None,
-                None,
-                "unknown",
-                None,
-                pid,
-                comm,
-            )
+            request = Request(
+                begin=DAY + at - device, dur=device, queue=None, device=None, dev=f"{major},{minor}", sector=None,
+                bytes=None, direction="unknown", rwbs=None, pid=pid, comm=comm,
+            )  # fmt: skip
         else:
             letters = rng.choice(("R", "W") if tool == "bcc" else tuple(_LETTERS))
             is_flush = _LETTERS[letters] == "flush"
@@ -184,11 +176,13 @@ def generated(rng: random.Random) -> tuple[str, list[Request]]:
             if queue is not None and (not is_known or tool == "libbpf") and queue == 0:
                 queue = None
             has_place = sector != -1 and (is_known or tool == "libbpf")
-            request = (
-                device + (queue or 0), queue, device, disk, sector if has_place else None, size, _LETTERS[letters],
-                letters if tool == "libbpf" else None, pid if is_known else None, comm[:14] if is_known else None,
+            dur = device + (queue or 0)
+            request = Request(
+                begin=DAY + at - dur, dur=dur, queue=queue, device=device, dev=disk, sector=sector if has_place else None,
+                bytes=size, direction=_LETTERS[letters], rwbs=letters if tool == "libbpf" else None,
+                pid=pid if is_known else None, comm=comm[:14] if is_known else None,
             )  # fmt: skip
-        found.append(Request(DAY + at - request[0], *request))
+        found.append(request)
         if rng.random() < 0.2:
             lines.append({"bcc": "Possibly lost 3 samples", "libbpf": "lost 3 events on CPU #1", "bpftrace": "Lost 3 events"}[tool])  # fmt: skip
         at += tick * rng.randrange(0, 3 * SECOND // tick)
