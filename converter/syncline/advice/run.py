@@ -140,9 +140,7 @@ def advise(
     )
 
 
-def with_advice(
-    engine: SqlEngine, answer: Answer, found: Sequence[Advice] | None = None
-) -> Answer:
+def with_advice(engine: SqlEngine, answer: Answer, found: Sequence[Advice] | None = None) -> Answer:
     """Returns the answer with the finding that is worth most to the program, unless there are too many syncs to look for it.
 
     `found` is what `advise` has found already.
@@ -164,9 +162,7 @@ def with_advice(
     worth = [
         one
         for one in found
-        if one.finding.name in of_programs
-        and one.status == "found"
-        and (one.share or 0) >= _WORTH
+        if one.finding.name in of_programs and one.status == "found" and (one.share or 0) >= _WORTH
     ]
     if not worth:
         return answer
