@@ -358,8 +358,8 @@ mod tests {
             // The log has the others as the tracer printed them.
             with_row += usize::from(tested > 0);
         }
-        // 9 of the patch, 8 of the block layer, 5 of jbd2, 4 of file systems, and the others.
-        assert_eq!(with_row, 9 + 8 + 5 + 4 + 6);
+        // 9 of the patch, 8 of the block layer, 6 of jbd2, 4 of file systems, and the others.
+        assert_eq!(with_row, 9 + 8 + 6 + 4 + 6);
     }
 
     #[test]
