@@ -592,3 +592,20 @@ def test_a_page_of_zeros_is_a_loss(tmp_path: Path) -> None:
     for data, holes in ((whole, 0), (whole[:at] + bytes(4096) + whole[at + 4096 :], 1)):
         rows = tables(convert(tmp_path, data, name="in.dat"))["loss"]
         assert sum(row["count"] for row in rows if row["reason"] == "unparsed_line") == holes
+
+
+def test_a_page_after_a_gap_keeps_its_unreadable_record_and_its_loss(tmp_path: Path) -> None:
+    """The low-level log has the notes of a page in the order of their places, and none is left out."""
+    world = tracedat.world(random.Random(1), cpus=1)
+    (first,) = {event.cpu for event in world.events}
+    whole = tracedat.file(replace(world, gaps=[tracedat.Gap(first, 1, 100)]), Shape())
+    # The first event that cannot be read stands behind others of its page.
+    data = re.sub(rb"(name: bio_submit\n.*?\bdev_t )dev;", rb"\1dew;", whole, flags=re.DOTALL)
+    assert data != whole
+    log = convert(tmp_path, data, "out.events.jsonl", name="in.dat")
+    direct, again = (
+        {row["reason"]: row["count"] for row in tables(convert(tmp_path, text, name=name))["loss"]}
+        for text, name in ((data, "in.dat"), (log.read_bytes(), "in.events.jsonl"))
+    )
+    for reason in ("lost_by_tracer", "unparsed_line"):
+        assert direct[reason] == again[reason] > 0

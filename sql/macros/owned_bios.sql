@@ -35,6 +35,8 @@ AS
       SELECT *, COALESCE(process, comm, '') AS _name, ts_ns + dur_ns AS _end_ns
       FROM syncline_sync
     ),
+    -- By itself, because a trace processor cannot parse what is nested deeper.
+    _changed AS (SELECT * FROM journal_blocks!()),
     -- Who started each commit. Commits are few, so bios look for them there and
     -- not among all syncs.
     _starter AS (
@@ -118,7 +120,7 @@ AS
             ELSE 0
           END AS _is_of_kernel
         FROM bio_times!() AS one
-        LEFT JOIN journal_blocks!() AS _block
+        LEFT JOIN _changed AS _block
           ON _block.run = one.run
           AND _block.bio_id = one.bio_id
       ) AS bio

@@ -12,7 +12,7 @@
 --   meaning      prose  What it means and what to do.
 --   example      prose  The first occurrence, as file:line: text.
 --   after_ns     ns     From the first event of the recording to the first
---                       occurrence. Null if it has no time.
+--                       occurrence. Null if one of them has no time.
 --   first_ts_ns  time   Time of the first occurrence.
 --   last_ts_ns   time   Time of the last occurrence.
 --   run          text   Name of the run, if the input holds several.
@@ -22,7 +22,7 @@ SELECT
   first_ts_ns, last_ts_ns,
   loss.run AS run
 FROM syncline_loss AS loss
--- The first event of each run.
+-- When the first event of each run was.
 LEFT JOIN (
   SELECT run AS of_run, CAST(NULLIF(value, '') AS BIGINT) AS ts_ns
   FROM syncline_meta

@@ -70,8 +70,10 @@
 -- if their bytes, and their bios, have as many digits, and if both or none of
 -- them wait for a commit.
 --
--- A sync has met the neighbour if the neighbour had a bio or a sync within a
--- second of it or, if it has neither at all, the CPU for which a sync waited.
+-- A sync has met the neighbour if the neighbour was active during it: if it had
+-- a bio or a sync in flight, or one before and one after that, no more than a
+-- second apart. A neighbour that has neither at all is active while it has the
+-- CPU for which a sync waits.
 -- The bounds leave out what the neighbour cost while it only changed metadata,
 -- unless blocks of commits are known to be its, and, if it has bios or syncs at
 -- all, while it only computed.
@@ -104,7 +106,8 @@
 --               or its bios are of metadata or flushes.
 --   computes    It has neither bios nor syncs, and had the CPU that syncs
 --               waited for.
---   kernel      A thread of the kernel, for an unknown program.
+--   kernel      A thread of the kernel, for an unknown program. No row without
+--               a cost_ns or a device_ns.
 --   unrecorded  Nothing recorded.
 --
 -- Narrow: kind process cost_ns share syncs low_ns high_ns cgroup bytes
@@ -132,8 +135,8 @@
 --                     process met nobody but it, and 20 met nobody.
 --   compared_error_ns  ns  Two standard errors of compared_ns, if the syncs do
 --                     not depend on each other.
---   quiet_syncs  count  Number of syncs of others that met nobody: nobody had a
---                     bio or a sync in flight within a second.
+--   quiet_syncs  count  Number of syncs of others that met nobody but threads
+--                     of the kernel and programs that only compute.
 --   queue_ns   ns     Way: bios of the others were queued, or they waited for
 --                     earlier writeback.
 --   device_ns  ns     Its bios were issued after those of the others, and were
@@ -155,8 +158,9 @@
 --   sync_id    id     The sync that it delayed most.
 --   run        text   Name of the run, if the input holds several.
 WITH
-  -- The syncs whose waiting time the report counts. Under a filter, a list of
-  -- them takes the place of this SELECT; the others are still neighbours.
+  -- The syncs whose waiting time the report counts: all. A filter puts the list
+  -- of those that pass it in the place of this SELECT. The other syncs are
+  -- still what neighbours do.
   counted AS (SELECT run, sync_id FROM syncline_sync),
   -- The syncs that waited for a commit.
   sync_with_commit AS (
@@ -164,7 +168,9 @@ WITH
     FROM syncline_phase
     WHERE phase LIKE '%commit%' AND dur_ns > 0
   ),
-  -- Syncs of known length, each with its owner, and whether it is counted.
+  -- Syncs of known length, from sync_start on, each with its owner, and whether
+  -- it is counted. `home` has the place at which its bios are issued, and
+  -- `alone` the control group of its process where that is not recorded.
   owned_sync AS (
     SELECT
       of!(sync, (run, sync_id, call_sync_id, op, fs)),
@@ -196,13 +202,15 @@ WITH
   ),
   -- Bios, each with the process for which the device serves it.
   owned_bio AS (SELECT * FROM owned_bios!()),
-  -- Waits of syncs for a CPU that another program had.
+  -- Waits for a CPU that another program had, of syncs and of the threads that
+  -- then woke them.
   cpu_user AS (SELECT * FROM cpu_users!()),
   -- Each process in a control group that has a bio or a sync, or had a CPU.
   party AS MATERIALIZED (
     SELECT * FROM parties!(owned_bio, owned_sync, cpu_user)
   ),
-  -- Syncs by the number of their party.
+  -- The same syncs, each with the number of its party. `is_unlimited` is 1 if
+  -- its control group has no limit of CPU time.
   sync AS MATERIALIZED (
     SELECT
       of!(
@@ -217,11 +225,14 @@ WITH
     LEFT JOIN limited_groups!(owned_sync) AS limited
       ON same!(limited, owned_sync, (run, cgroup))
   ),
-  -- Bios by the number of their party, and what the journal does for others.
+  -- The same bios, each with the number of its party. Times in which the
+  -- journal handles a block that is there for a party are rows, too.
   bio AS MATERIALIZED (SELECT * FROM party_bios!(owned_bio, party)),
   -- For each time, the party that holds a device: the device works for it, or
   -- has nothing, and others wait for the party (idle). If its bio is queued and
   -- waits for long, a second row says that the party waits too (stalled).
+  -- `is_sole`: all bios at the device are the party's. `is_awaited`: and a bio
+  -- of a log is queued. `of_log`: the device works for a log.
   device_hold AS MATERIALIZED (SELECT * FROM device_use!(bio, (run, place))),
   -- Waits of syncs for a CPU that another party had, and their cost.
   cpu_wait AS MATERIALIZED (
@@ -229,11 +240,14 @@ WITH
     FROM cpu_costs!(cpu_user, sync, party, device_hold) AS found
     JOIN sync USING (run, sync_id)
   ),
-  -- Waits for an earlier commit whose starter is known.
+  -- Waits for an earlier commit whose starter is recorded or inferred: the
+  -- first sync that waited for it.
   earlier_commit AS MATERIALIZED (SELECT * FROM earlier_commits!()),
   -- The waits of counted syncs whose cause is what the device did. Where the
   -- cause is recorded (the starter of an earlier commit, or who had the CPU),
-  -- `delay` takes it from there instead.
+  -- `delay` takes it from there instead. Where it is only inferred who had the
+  -- CPU, the wait is here, too, because `cpu_wait` counts only the rest of it,
+  -- in which nobody held the device.
   waited_time AS (
     SELECT
       of!(sync, (run, place, sync_id)),
@@ -253,6 +267,8 @@ WITH
       AND cpu_wait.run IS NULL
       AND span.dur_ns > 0
       AND way_of_phase!(span.phase) IS NOT NULL
+      -- A group with a limit of CPU time may wait for nothing else.
+      AND (sync.is_unlimited = 1 OR way_of_phase!(span.phase) <> 'cpu')
       AND (span.phase <> 'before submit' OR span.dur_ns >= 1000000)
   ),
   -- How long each party held the device while a sync, the waiter, waited.
@@ -274,12 +290,13 @@ WITH
   -- Time that a party cost a sync (`ns`), and the part of it that is certain
   -- (`sure_ns`). Party 0 is something that is not recorded.
   delay AS (
-    -- 1. What the device did. While it works, the party is another one than the
-    -- waiter. While it is idle, the party's data are kept, or its bio is next,
-    -- and only waits for a commit, a lock or a CPU count. While it is stalled,
-    -- the waiter's own bio is next, unless the device may be busy with
-    -- unrecorded copies of metadata (btrfs). Writing the commit that a sync
-    -- waits for is for that sync, so it does not count.
+    -- 1. What the device did. While it works for another party than the waiter,
+    -- that party delays the waiter. While it is idle, so does the other party
+    -- whose data are kept, or whose bio is next, but only in waits for a
+    -- commit, a lock or a CPU. While it is stalled and the waiter's own bio is
+    -- next, party 0 does, unless the device may be busy with unrecorded copies
+    -- of metadata (btrfs). Writing the commit that a sync waits for is for that
+    -- sync, so it does not count.
     --
     -- Certain, while the device works for the party alone, are waits in the
     -- queue, for an earlier commit, and for the data of a commit; if a bio of a
@@ -337,7 +354,8 @@ WITH
     WHERE used.party <> sync.party AND is_counted = 1
     GROUP BY run, used.party
   ),
-  -- The sync that each party delayed the longest has number 1.
+  -- The syncs that each party delayed, in the order of how long it did: number
+  -- 1 is the one that it delayed the longest.
   costliest AS (
     SELECT
       run, party, sync_id,
@@ -375,7 +393,10 @@ WITH
       of!(found, (party, is_active, is_met)),
       sync.party AS waiter,
       of!(sync, (call_sync_id, place, op, work, dur_ns)),
-      -- A party without bios takes no time of the device.
+      -- How much of its length the party cannot have cost it: the time for
+      -- which the device worked for the sync. A party without bios takes no
+      -- time of the device, so for it that is the time for which it worked at
+      -- all.
       COALESCE(CASE kind
         WHEN 'computes' THEN any_ns
         ELSE own_ns

@@ -28,10 +28,11 @@ WITH RECURSIVE
     FROM syncline_sync_call
     GROUP BY run
   ),
-  -- The least width with which the longest run has no more than 100 buckets.
+  -- The least width of 1, 2, 5, 10, 20, ... ns with which the longest run has
+  -- no more than 100 buckets.
   width AS (
     SELECT MIN(upper) AS width_ns
-    FROM decimal_buckets!() AS bucket
+    FROM decimal_buckets!() AS candidate
     WHERE upper > (SELECT CAST(MAX(length_ns) AS DOUBLE) / 100 FROM span)
   ),
   -- All buckets of each run, so that those without a sync are shown too.
@@ -64,6 +65,7 @@ WITH RECURSIVE
 SELECT
   bucket.offset_ns, bucket.width_ns,
   COALESCE(syncs, 0) AS syncs,
+  -- 0 without a sync. Null if there are syncs, and it is known of none of them.
   CAST(CASE WHEN syncs > 0 THEN empty ELSE 0 END AS BIGINT) AS empty,
   CAST(CASE WHEN syncs > 0 THEN bytes ELSE 0 END AS BIGINT) AS bytes,
   syscall_avg_ns, syscall_max_ns, writeback_avg_ns, writeback_max_ns, bucket.run

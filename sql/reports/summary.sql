@@ -42,7 +42,8 @@
 --   that fails leaves data in danger as a write does. A sync that failed is not
 --   empty, because its data may be dirty still. The report `failures` lists
 --   them.
--- * background_bios and background_bytes cover the bios that write.
+-- * background_bios and background_bytes cover the bios that write. They are
+--   null if it is not known of one of these whether it belongs to a sync.
 -- * A high-level log holds only requests. A metric that it does not hold is
 --   null, not 0, and so is a metric if no sync has a known value.
 -- * If times are known to a second only, as in a table of slow calls, nobody
@@ -90,7 +91,8 @@ WITH
       COUNT(bytes) AS with_bytes
     FROM syncline_sync_call AS sync
   ),
-  -- The files and the bytes of syncs are those of all their requests.
+  -- Files and bytes are taken from requests, because a sync of several files
+  -- has no path, and no bytes if those of one request are not known.
   request AS (
     SELECT
       COUNT(*) AS requests,
@@ -98,7 +100,8 @@ WITH
       SUM(bytes) AS bytes
     FROM syncline_sync
   ),
-  -- Syncs that threads of the kernel made, without a call.
+  -- How many syncs threads of the kernel made, without a call. Each name is
+  -- looked at once.
   of_kernel AS (
     SELECT SUM(syncs) AS syncs
     FROM (
@@ -114,6 +117,7 @@ WITH
     FROM syncline_sync_call
     GROUP BY 1
   ),
+  -- How many syncs lack what. Null is for those that lack nothing.
   lacking AS (
     SELECT incomplete, COUNT(*) AS syncs
     FROM syncline_sync_call
@@ -143,7 +147,7 @@ WITH
     WHERE is_whole!(sync)
   ),
   distribution AS (SELECT * FROM distribution!(measured, figure, (measure))),
-  -- The time of all syncs, and that of each program's.
+  -- The time of all syncs, and of those of each program, or of `others`.
   scoped AS (SELECT * FROM time_of_programs!()),
   marks AS (SELECT COUNT(*) AS marks FROM syncline_mark),
   unmatched AS (
@@ -177,6 +181,8 @@ WITH
     WHERE severity = 'loss'
   ),
   shown AS (SELECT * FROM shown_figures!()),
+  -- A row of the result each, also those that the input cannot show. A table
+  -- that is joined to `shown` gives null, not 0, if the input lacks it.
   figure(name, scope, value, known, syncs) AS (
     SELECT 'runs', 'all', runs, NULL, NULL FROM shown
     UNION ALL
@@ -287,6 +293,7 @@ WITH
     CROSS JOIN marks
     WHERE marks > 0
   ),
+  -- Each figure, and whether the input can show it.
   covered AS (
     SELECT figure.*, can_show!(shown, name) AS is_shown
     FROM figure

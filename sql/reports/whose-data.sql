@@ -68,7 +68,8 @@ WITH
   -- The files whose syncs waited for a commit. The bios of a commit are matched
   -- to them by inode alone, because a bio may have another device than its file
   -- system. So files of other file systems than that of the commit are left
-  -- out: they may have the same inode number.
+  -- out: they may have the same inode number. Where the file system of the
+  -- commit is not recorded, all of the files count.
   own_file AS (
     SELECT DISTINCT waiting.run, waiting.commit_id, waiting.ino
     FROM waiting
@@ -110,8 +111,8 @@ WITH
       AND commit_of_all.commit_id = bio.commit_id
     WHERE bio.sync_id IS NULL AND bio.direction = 'write'
   ),
-  -- What each commit wrote, by kind. Bios of the kind other file are also apart
-  -- by path and writers, which say for whom they are.
+  -- What each commit wrote, by kind, and the kind other file also by path and
+  -- writers, which say for whom it is.
   by_commit AS (
     SELECT
       run, commit_id, kind,
@@ -132,7 +133,8 @@ WITH
     FROM by_commit
     GROUP BY run, kind, path, writers
   ),
-  -- How many syncs waited for commits that wrote data of a kind and file.
+  -- For each row of `written`, how many syncs waited for its commits. One that
+  -- waited for several of them counts once.
   served AS (
     SELECT
       of!(by_commit, (run, kind, path, writers)),

@@ -736,6 +736,7 @@ pub fn check_file(
         assert!(batch.extras.iter().all(|extra| (extra.event as usize) < batch.events.len()));
         assert!(batch.extras.is_sorted_by_key(|extra| extra.event));
         assert!(batch.notes.iter().all(|note| note.after as usize <= batch.events.len()));
+        assert!(batch.notes.is_sorted_by_key(|note| note.after));
         assert!(!batch.notes.iter().any(|note| note.kind == NoteKind::Lost { count: 0 }));
         each(&chunk, &batch);
         again.clear();

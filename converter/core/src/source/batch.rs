@@ -215,10 +215,7 @@ impl Batch {
 
     /// Adds a note after the last event, at the current line.
     pub fn note(&mut self, kind: NoteKind) {
-        self.note_at(self.events.len() as u32, kind);
-    }
-
-    pub(super) fn note_at(&mut self, after: u32, kind: NoteKind) {
+        let after = self.events.len() as u32;
         self.notes.push(Note { after, line: self.lines, is_of_original_log: false, kind });
     }
 
@@ -233,7 +230,7 @@ impl Batch {
         self.notes.insert(at, Note { after: 0, line, is_of_original_log: false, kind });
     }
 
-    /// Notes something about a line that events have been made from, the first of them at this index.
+    /// Notes something about a line, or a page, that events have been made from, the first of them at this index.
     pub(super) fn insert_note_before(&mut self, event: usize, line: u64, kind: NoteKind) {
         let at = self.notes.partition_point(|note| note.after as usize <= event);
         self.notes.insert(at, Note { after: event as u32, line, is_of_original_log: false, kind });

@@ -435,7 +435,7 @@ impl Parse for Records {
             let len = len as usize;
             let (page, after) = after.split_at(len.min(after.len()));
             rest = after;
-            let before = batch.events.len() as u32;
+            let before = batch.events.len();
             let read = page::records(self.shape, page, |time, record| {
                 self.record(self.clock.ns(time), record, &mut comms, batch);
             });
@@ -445,9 +445,9 @@ impl Parse for Records {
                     batch.unparsed(page_name(header).as_bytes(), "it is all zeros: was the file copied whole?");
                 }
                 Ok(Lost::None) => {}
-                // The loss precedes the first event of the page.
-                Ok(Lost::Some(count)) => batch.note_at(before, NoteKind::Lost { count }),
-                Ok(Lost::Unknown) => batch.note_at(before, NoteKind::LostUncounted),
+                // The loss precedes the first event of the page, and what is noted about its records.
+                Ok(Lost::Some(count)) => batch.insert_note_before(before, 0, NoteKind::Lost { count }),
+                Ok(Lost::Unknown) => batch.insert_note_before(before, 0, NoteKind::LostUncounted),
                 Err(why) => batch.unparsed(page_name(header).as_bytes(), why),
             }
         }
