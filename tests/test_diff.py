@@ -261,7 +261,9 @@ def test_one_run_of_each_side_is_judged_by_its_blocks(tmp_path: Path) -> None:
     assert any("cannot show how much one run differs from the next" in w for w in worse.warnings)
     assert {"syscall_latency_avg", "sync_wall_time"} <= regressions(worse)
     equal = diff([base], [single(quiet, 3)])
-    assert equal.verdict == "no regression"
+    assert not regressions(equal)
+    # Few syncs fail, in some blocks none: twice as many might not be seen.
+    assert {row.metric for row in equal.undecided()} == {"failed_syncs"}
     # The figures are those of the whole runs, not of the blocks.
     row = rows(worse)["", "all", "syscall_latency_p99"]
     assert row.base == base.figures["syscall_latency_p99", "all"].value

@@ -693,7 +693,8 @@ def owned(
     no_wait = "(SELECT 'r' AS run, -1 AS sync_id, 'log' AS wait, NULL AS commit_id, 0 AS ts_ns, 0 AS dur_ns)"
     sql = (
         f"WITH syncline_bio AS {bios}, syncline_sync AS {syncs},"
-        " syncline_journal AS (SELECT 'r' AS run, 7 AS commit_id, 2 AS sync_id),"
+        " syncline_journal AS (SELECT 'r' AS run, 7 AS commit_id, 2 AS sync_id, CAST(NULL AS BIGINT) AS ts_ns,"
+        " CAST(NULL AS BIGINT) AS dur_ns, CAST(NULL AS BIGINT) AS logging_ns),"
         f" syncline_wait AS {waits or no_wait}, syncline_meta AS {meta or none}"
         f" {select}"
     )

@@ -244,7 +244,7 @@ def test_colours() -> None:
     # The last place stays empty, because some terminals break a line that fills it.
     assert len(plain(bar)) == 79
     assert "48;5;" in bar
-    assert "48;2;66;142;180" in shown("report", RUN, COLORTERM="truecolor")
+    assert "48;2;174;185;242" in shown("report", RUN, COLORTERM="truecolor")
 
 
 def test_colours_can_be_turned_off_and_on() -> None:

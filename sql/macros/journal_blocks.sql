@@ -57,17 +57,17 @@ AS
         AND bio.direction = 'write'
         AND bio.ts_ns >= journal.ts_ns + journal.dur_ns - journal.logging_ns
     ),
-    _commit AS (
+    _sent AS (
       SELECT
-        run, commit_id,
-        SUM(CASE WHEN _is_last THEN 0 ELSE _is_own END) AS _own,
-        SUM(CASE WHEN _is_last THEN 0 ELSE 1 END) AS _blocks,
-        MAX(CASE WHEN NOT _is_last THEN ts_ns END) AS _sent_ns,
-        MAX(CASE WHEN NOT _is_last THEN _end_ns END) AS _look_ns,
-        MIN(CASE WHEN _is_last THEN ts_ns END) AS _last_ns
+        *,
+        SUM(CASE WHEN _is_last THEN 0 ELSE _is_own END) OVER _commit AS _own,
+        SUM(CASE WHEN _is_last THEN 0 ELSE 1 END) OVER _commit AS _blocks,
+        MAX(CASE WHEN NOT _is_last THEN ts_ns END) OVER _commit AS _sent_ns,
+        MAX(CASE WHEN NOT _is_last THEN _end_ns END) OVER _commit AS _look_ns,
+        MIN(CASE WHEN _is_last THEN ts_ns END) OVER _commit AS _last_ns,
+        COUNT(writers) OVER _commit AS _changes
       FROM _bio
-      GROUP BY run, commit_id
-      HAVING COUNT(writers) > 0
+      WINDOW _commit AS (PARTITION BY run, commit_id)
     ),
     _placed AS (
       SELECT
@@ -79,23 +79,26 @@ AS
           PARTITION BY run, commit_id
           ORDER BY _is_own DESC, bio_id
         ) AS _place_of_change
-      FROM _bio
-      JOIN _commit USING (run, commit_id)
-      WHERE NOT _is_last
+      FROM _sent
+      WHERE _changes > 0 AND NOT _is_last
       WINDOW _in_order AS (PARTITION BY run, commit_id ORDER BY _end_ns, bio_id)
     ),
-    _own_blocks AS (
-      SELECT run, commit_id, MAX(_end_ns) AS _own_end_ns
+    -- Each table is read once, and this one twice, because the SQL of a trace
+    -- processor copies a table for each of its uses.
+    _block AS (
+      SELECT
+        *,
+        MAX(CASE WHEN _place <= _own THEN _end_ns END) OVER (
+          PARTITION BY run, commit_id
+        ) AS _own_end_ns
       FROM _placed
-      WHERE _place <= _own
-      GROUP BY run, commit_id
     )
   SELECT
     of!(_block, (run, bio_id, place)),
     CASE WHEN _changed._is_own = 0 THEN _changed.writers END AS process,
     CASE WHEN _changed._is_own = 0 THEN _changed.writers_cgroup END AS cgroup,
     CASE
-      WHEN _changed._is_own = 0 THEN later!(_block._sent_ns, _own_end_ns)
+      WHEN _changed._is_own = 0 THEN later!(_block._sent_ns, _block._own_end_ns)
       ELSE _block._sent_ns
     END AS from_ns,
     _block._before_ns AS submit_from_ns,
@@ -109,12 +112,9 @@ AS
     + CAST(ROUND(
       1.0 * (_block._last_ns - _block._look_ns) * _block._place / _block._blocks
     ) AS BIGINT) AS look_until_ns
-  FROM _placed AS _block
-  JOIN _placed AS _changed
+  FROM _block
+  JOIN _block AS _changed
     ON _changed.run = _block.run
     AND _changed.commit_id = _block.commit_id
     AND _changed._place_of_change = _block._place
-  LEFT JOIN _own_blocks
-    ON _own_blocks.run = _block.run
-    AND _own_blocks.commit_id = _block.commit_id
 );

@@ -144,7 +144,7 @@ def say_error(message: str, hint: str | None, code: int, *, lines: bool = False)
 
 def say_prepared(text: str) -> None:
     """Prints lines that are ready for a person, such as the warnings of a report."""
-    if not wants_json():
+    if text and not wants_json():
         _write(text)
         return
     for line in text.splitlines():

@@ -11,7 +11,7 @@ from syncline.cli.errors import CANNOT_TELL, OK, Failure, say_prepared
 from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
 from syncline.cli.progress import bar
-from syncline.cli.types import FILE
+from syncline.cli.types import FILE, PLACE
 from syncline.model.controller.paper import PATTERNS
 from syncline.model.device import DISCIPLINES
 from syncline.reading import Reading
@@ -37,8 +37,8 @@ class _Depths(click.ParamType):
 @click.command(
     "whatif",
     epilog=example(
-        "syncline whatif run-31 --also run-1 --queue-depth 1,4,31",
-        "syncline whatif run --controller paper --pattern '*/small-*' -o latencies.svg",
+        "syncline whatif depth-4 --also depth-31 --queue-depth 4,31",
+        "syncline whatif depth-31 --queue-depth 31 -o latencies.svg",
     ),
 )
 @click.argument("input_", required=True, metavar="INPUT")
@@ -64,7 +64,7 @@ class _Depths(click.ParamType):
     help="Which request is issued next. tags: as the scheduler `none`; fifo: in order; sync-first: syncs"
     " before all others. By default as recorded, or else figures only where all three agree.",
 )
-@click.option("--also", multiple=True, metavar="INPUT", help="Another recording of the same device, at another depth: the device is fitted to both. May be repeated.")  # fmt: skip
+@click.option("--also", type=PLACE, multiple=True, metavar="INPUT", help="Another recording of the same device, at another depth: the device is fitted to both. May be repeated.")  # fmt: skip
 @options.table_format("json has the latency of each sync.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
 @options.engine
