@@ -90,7 +90,7 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
 @click.option(
     "--cant-tell",
     type=click.Choice(["power", "fail", "strict", "pass"]),
-    help="What becomes of figures of the gate that cannot be told, as cant_tell of the policy, which this overrides."
+    help="When figures of the gate that have no clear verdict set exit code 5. Overrides cant_tell of the policy."
     " power (default): exit code 5 only if the runs may not even show a doubling, or should have shown what one looks like."
     " fail: if one looks worse. strict: if one may be worse. pass: never.",
 )

@@ -100,7 +100,8 @@ def dispatch_seen(requests: Sequence[Request]) -> str | None:
     all_: list[tuple[int, int]] = []
     preferred: list[tuple[int, int]] = []
     issued: set[int] = set()
-    told = Counter[str]()
+    # How many choices each discipline explains.
+    explained = Counter[str]()
     choices = 0
     for index in order:
         at = requests[index].issue_ns
@@ -115,12 +116,12 @@ def dispatch_seen(requests: Sequence[Request]) -> str | None:
                 heapq.heappop(queue)
         if preferred and all_[0] != preferred[0]:
             choices += 1
-            told["fifo"] += requests[index].submit_ns == all_[0][0]
-            told["sync-first"] += requests[index].submit_ns == preferred[0][0]
+            explained["fifo"] += requests[index].submit_ns == all_[0][0]
+            explained["sync-first"] += requests[index].submit_ns == preferred[0][0]
         issued.add(index)
     if choices < ENOUGH:
         return None
-    return next((name for name, count in told.items() if count >= _SEEN * choices), None)
+    return next((name for name, count in explained.items() if count >= _SEEN * choices), None)
 
 
 class Device:

@@ -102,11 +102,11 @@ def headline(comparison: Comparison) -> str:
             " more runs give narrower intervals."
         )
     better = f"; {counts['improvement']} got better" if counts["improvement"] else ""
-    room = sum(row.verdict == CANT_TELL and row.may_be_worse for row in gate)
-    wide = f"; {room} cannot be told" if room else ""
+    unclear = sum(row.verdict == CANT_TELL and row.may_be_worse for row in gate)
+    untold = f"; {unclear} cannot be told" if unclear else ""
     notable = sum(row.verdict == "notable" for row in comparison.rows)
     outside = f"; {notable} outside the gate got worse" if notable else ""
-    return f"No regression found in the {_gate_rows(gate)}{better}{wide}{outside}."
+    return f"No regression found in the {_gate_rows(gate)}{better}{untold}{outside}."
 
 
 def _too_noisy(undecided: list[Row]) -> str:
