@@ -10,6 +10,8 @@
 --   transaction_id  Of the earlier commit. Null if it is not recorded.
 --   starter_id      The sync for which it was started. It may be of the same
 --                   thread.
+--   is_inferred     1 if the commit may have begun before that sync waited, as
+--                   by the timer, else 0.
 --
 -- Example: SELECT starter_id, SUM(dur_ns) FROM earlier_commits!() GROUP BY 1
 CREATE PERFETTO MACRO earlier_commits()
@@ -72,7 +74,8 @@ AS
         CASE
           WHEN journal.sync_id IS NOT NULL THEN journal.sync_id
           WHEN COALESCE(journal.started_by, 'sync') = 'sync' THEN _first.sync_id
-        END AS starter_id
+        END AS starter_id,
+        CASE WHEN journal.sync_id IS NULL THEN 1 ELSE 0 END AS is_inferred
       FROM _assigned
       JOIN syncline_sync AS sync
         ON sync.run = _assigned.run

@@ -50,7 +50,8 @@
 --   sync was queued, or while the sync waited for the data of a commit or for
 --   an earlier commit of an unknown starter;
 -- * such time while the sync waited for a journal that had a bio in the queue;
--- * all waits for an earlier commit that the neighbour's sync started;
+-- * all waits for an earlier commit that the neighbour's sync started, by what
+--   the recording says of the start;
 -- * time in which a program that only computes had the CPU, by a recorded
 --   switch, while the device worked for nobody.
 --
@@ -240,9 +241,14 @@ WITH
     FROM cpu_costs!(cpu_user, sync, party, device_hold) AS found
     JOIN sync USING (run, sync_id)
   ),
-  -- Waits for an earlier commit whose starter is recorded or inferred: the
-  -- first sync that waited for it.
-  earlier_commit AS MATERIALIZED (SELECT * FROM earlier_commits!()),
+  -- Waits for an earlier commit, with the party whose sync started it. Waits
+  -- for one of an unknown starter are not here, and neither are those whose
+  -- starter has no known end.
+  earlier_commit AS MATERIALIZED (
+    SELECT of!(found, (run, sync_id, ts_ns, dur_ns, is_inferred)), sync.party
+    FROM earlier_commits!() AS found
+    JOIN sync ON sync.run = found.run AND sync.sync_id = found.starter_id
+  ),
   -- The waits of counted syncs whose cause is what the device did. Where the
   -- cause is recorded (the starter of an earlier commit, or who had the CPU),
   -- `delay` takes it from there instead. Where it is only inferred who had the
@@ -322,16 +328,15 @@ WITH
       END
       AND NOT (way IN ('data', 'commit') AND of_log = 1)
     UNION ALL
-    -- 2. Waits for an earlier commit of a known starter: all of it is certain.
+    -- 2. Waits for an earlier commit of a known starter: all of it is certain,
+    -- unless the starter is inferred.
     SELECT
       of!(sync, (run, sync_id, call_sync_id)),
-      'before', earlier_commit.dur_ns, starter.party, earlier_commit.dur_ns
+      'before', earlier_commit.dur_ns, earlier_commit.party,
+      earlier_commit.dur_ns * (1 - is_inferred)
     FROM earlier_commit
     JOIN sync USING (run, sync_id)
-    JOIN sync AS starter
-      ON starter.run = sync.run
-      AND starter.sync_id = earlier_commit.starter_id
-    WHERE sync.is_counted = 1 AND starter.party <> sync.party
+    WHERE sync.is_counted = 1 AND earlier_commit.party <> sync.party
     UNION ALL
     -- 3. Waits for a CPU that the party had. A limit holds a thread back
     -- whoever else has the CPU, so threads with a limit do not count. For a
@@ -354,18 +359,20 @@ WITH
     WHERE used.party <> sync.party AND is_counted = 1
     GROUP BY run, used.party
   ),
-  -- The syncs that each party delayed, in the order of how long it did: number
-  -- 1 is the one that it delayed the longest.
+  -- The sync calls that each party delayed, in the order of how long it did:
+  -- number 1 is the one that it delayed the longest. A call of several requests
+  -- has the number of the first.
   costliest AS (
     SELECT
-      run, party, sync_id,
+      run, party,
+      call_sync_id AS sync_id,
       ROW_NUMBER() OVER (
         PARTITION BY run, party
-        ORDER BY SUM(ns) DESC, sync_id NULLS LAST
+        ORDER BY SUM(ns) DESC, call_sync_id NULLS LAST
       ) AS number
     FROM delay
     WHERE way <> 'device'
-    GROUP BY run, party, sync_id
+    GROUP BY run, party, call_sync_id
   ),
   -- What each party cost the syncs of all others.
   cost AS (
