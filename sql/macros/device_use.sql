@@ -66,6 +66,10 @@ AS
         SUM(_queue_step * is_kept) OVER _in_order AS kept,
         SUM(_queue_step * is_log) OVER _in_order AS log_queued,
         SUM(_device_step) OVER _in_order AS issued,
+        SUM(CASE
+          WHEN _end = 'issue' THEN 1 - is_kept
+          ELSE 0
+        END) OVER _in_order AS sent,
         SUM(_device_step * is_log * (1 - is_kept)) OVER _in_order AS logs,
         SUM(_device_step * party) OVER _in_order AS parties,
         SUM(_device_step * party * party) OVER _in_order AS squares,
@@ -133,6 +137,10 @@ AS
         SUM(_queue_step * is_kept) OVER _past AS kept,
         SUM(_queue_step * is_log) OVER _past AS log_queued,
         SUM(_device_step) OVER _past AS issued,
+        SUM(CASE
+          WHEN _device_step > 0 THEN 1 - is_kept
+          ELSE 0
+        END) OVER _past AS _sent,
         SUM(_device_step * is_log * (1 - is_kept)) OVER _past AS logs,
         SUM(_device_step * party) OVER _past AS parties,
         SUM(_device_step * party * party) OVER _past AS squares,
@@ -151,11 +159,21 @@ AS
       FROM _based
       WINDOW _past AS (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     ),
+    -- How many bios of earlier groups were issued.
+    _before AS (
+      SELECT
+        device,
+        SUM(COUNT(*)) OVER (ORDER BY device) - COUNT(*) AS _sent_before
+      FROM _bio
+      WHERE is_kept = 0
+      GROUP BY device
+    ),
     -- Less than _least are only the times of earlier groups.
     _state AS (
       SELECT
         device, ts_ns, dur_ns, queued, kept, log_queued, issued, logs, parties,
         squares,
+        _sent - COALESCE(_sent_before, 0) AS sent,
         CASE
           WHEN _sent_at > _least THEN CAST(_sent_at - _base AS BIGINT)
         END AS sent_ns,
@@ -169,6 +187,7 @@ AS
           WHEN _until_at > _least THEN CAST(_until_at - _base AS BIGINT)
         END AS until_ns
       FROM _summed
+      LEFT JOIN _before USING (device)
     )
   SELECT
     of!(_group, ($groups)),

@@ -12,6 +12,7 @@ CREATE PERFETTO MACRO users_of_states(
   -- them;
   -- `parties`, `squares`, the sums of the numbers of their parties, and of the
   -- squares of these;
+  -- `sent`, the number of those not kept that were issued until then;
   -- `sent_ns`, `kept_ns`, when the last one that was queued, or kept, until
   -- then is issued;
   -- `last_ns`, `until_ns`, when the last one until then was issued, and when
@@ -41,13 +42,27 @@ AS
       FROM $bios
       GROUP BY $groups, ts_ns + dur_ns
     ),
+    -- The bio that is issued next may not be queued yet. Then the last one of
+    -- the queue counts.
     _next AS (
       SELECT
         $groups,
+        ROW_NUMBER() OVER _by_issue - 1 AS sent,
+        ts_ns AS _queued_ns,
+        party AS _next_party,
+        is_log AS _next_log,
+        has_preflush AS _next_preflush
+      FROM $bios
+      WHERE is_kept = 0
+      WINDOW _by_issue AS (PARTITION BY $groups ORDER BY issue_ns, ts_ns, party)
+    ),
+    _last_sent AS (
+      SELECT
+        $groups,
         issue_ns AS sent_ns,
-        MIN(party) AS _next_party,
-        MIN(is_log) AS _next_log,
-        MAX(has_preflush) AS _next_preflush
+        MIN(party) AS _last_party,
+        MIN(is_log) AS _last_log,
+        MAX(has_preflush) AS _last_preflush
       FROM $bios
       WHERE is_kept = 0
       GROUP BY $groups, issue_ns
@@ -83,13 +98,18 @@ AS
         CASE
           WHEN is_sole = 1 THEN CAST(parties / issued AS BIGINT)
           WHEN issued > 0 THEN _served_party
-          WHEN queued > 0 THEN _next_party
+          WHEN queued > 0
+          AND _queued_ns <= ts_ns THEN _next_party
+          WHEN queued > 0 THEN _last_party
           ELSE _kept_party
         END AS party,
         CASE WHEN log_queued > 0 THEN is_sole ELSE 0 END AS is_awaited,
         CASE
           WHEN issued = 0
-          AND queued > 0 THEN _next_log
+          AND queued > 0 THEN CASE
+            WHEN _queued_ns <= ts_ns THEN _next_log
+            ELSE _last_log
+          END
           WHEN issued > 0
           AND is_sole = 0 THEN _served_log
           WHEN issued > 0
@@ -99,13 +119,18 @@ AS
         CASE
           WHEN issued > 0 THEN 'working'
           WHEN queued = 0 THEN 'kept'
-          WHEN _next_preflush = 1
-          OR dur_ns < 1000000 THEN 'working'
+          WHEN dur_ns < 1000000
+          OR CASE
+            WHEN _queued_ns <= ts_ns THEN _next_preflush
+            ELSE _last_preflush
+          END
+          = 1 THEN 'working'
           ELSE 'queued'
         END AS _device
       FROM _span
       LEFT JOIN _served USING ($groups, _served_ns)
-      LEFT JOIN _next USING ($groups, sent_ns)
+      LEFT JOIN _next USING ($groups, sent)
+      LEFT JOIN _last_sent USING ($groups, sent_ns)
       LEFT JOIN _next_kept USING ($groups, kept_ns)
     ),
     _meaning(_device, state) AS (

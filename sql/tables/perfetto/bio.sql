@@ -126,8 +126,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- block in the transaction: inferred, because the journal writes blocks in
   -- the order in which handles were closed. Null if none is known, if the bio
   -- writes several files, or neither page cache of a file nor a block of a
-  -- journal. Null, too, for the block that lists others, and for blocks that a
-  -- worker of the kernel changed.
+  -- journal. Null, too, for a block that lists others, for blocks that a worker
+  -- of the kernel changed, and for all of a commit whose handles are not all
+  -- recorded.
   writers STRING,
   -- Control group of the writers, or `several (a, b)`. Inferred like them. Null
   -- if there is no writer, or if that of one of them is not known.

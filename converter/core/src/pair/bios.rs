@@ -223,17 +223,16 @@ impl Pairer {
         let location = self.location();
         let task = self.tasks.id_of(e);
         let commit_id = self.commits.at(task, e.ts);
-        let changer = self.commits.changer_of_next_block(task, commit_id, self.bios[slot].row.flags);
         let bio = &mut self.bios[slot];
         bio.location = location;
         bio.row.submit = Some(e.ts);
         bio.row.commit_id = commit_id;
-        (bio.row.writers, bio.row.writers_cgroup) = (changer.names, changer.cgroups);
         bio.row.sector = sector;
         bio.row.dev = dev;
         bio.row.tid = e.tid;
         bio.row.pid = e.pid;
         bio.row.comm = e.comm;
+        self.commits.write_block(task, &bio.row);
         let (request, is_flush) = (bio.request, bio.row.direction() == Direction::Flush);
         self.bios.add_load(slot);
         if dev.is_known() && sector != NO_SECTOR {

@@ -250,17 +250,16 @@ impl Pairer {
         let is_unknown = of_thread.is_some() || open.is_none() && self.tasks.may_be_in_sync(task);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(RequestSlot::NONE));
         let commit_id = self.commits.at(task, e.ts);
-        let changer = self.commits.changer_of_next_block(task, commit_id, Some(flags));
         let row = &mut self.bios[slot].row;
         row.origin_unknown = request.is_none() && is_unknown && is_by_submitter && direction.is_writeback();
         let bio_id = row.bio_id;
         row.submit = Some(e.ts);
         row.commit_id = commit_id;
-        (row.writers, row.writers_cgroup) = (changer.names, changer.cgroups);
         row.sector = target.sector;
         row.dev = target.dev;
         row.extent.bytes = bytes;
         row.flags = Some(flags);
+        self.commits.write_block(task, row);
         self.bios.add_load(slot);
         if let Some(request) = request {
             let open = &mut self.requests[request];

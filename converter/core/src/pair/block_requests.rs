@@ -176,7 +176,8 @@ impl Pairer {
         let key = (row.dev, traffic_of(row));
         // What is known by its completion only is a row where nothing else is recorded. Else its bio began before the log, or is a row that
         // was given up.
-        if row.submit.is_some() || !self.block_requests.submits.contains(&key) {
+        let has_row = row.submit.is_some() || !self.block_requests.submits.contains(&key);
+        if has_row && !self.commits.hold(self.tasks.id(row.tid, row.pid), row) {
             out.sink.bio(row, out.names)?;
         }
         let Some(complete) = row.complete else { return Ok(()) };

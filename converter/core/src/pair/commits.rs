@@ -214,6 +214,10 @@ impl Pairer {
                 self.commits.by_transaction.remove(&key);
             }
         }
+        if commit.dev.is_known() {
+            let blocks = self.commits.journal(commit.dev).changes.end(commit.transaction);
+            blocks.iter().try_for_each(|row| out.sink.bio(row, out.names))?;
+        }
         for (waiter, slot) in self.commits.take_waiters(commit.dev, commit.transaction, &self.requests) {
             if let Some(wait) = self.requests[slot].row.waits.get_mut(waiter.at) {
                 wait.commit_id.get_or_insert(commit.commit_id);

@@ -13,6 +13,7 @@ impl Pairer {
         self.write_waits.visit_names(f);
         self.file_ops.visit_names(f);
         self.block_requests.visit_names(f);
+        self.commits.visit_names(f);
         self.tasks.by_id.values().for_each(|task| task.origins.visit_names(f));
         self.requests.rows().for_each(|row| visit_request(row, f));
         let groups = self.tasks.by_id.values().flat_map(|task| &task.groups);

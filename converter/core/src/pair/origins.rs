@@ -79,6 +79,10 @@ impl Pairer {
             row.forget_origin();
             return out.sink.bio(row, out.names);
         }
+        // Its thread makes a commit, so it was in no sync.
+        if self.commits.hold(task_id, row) {
+            return Ok(());
+        }
         // An id says whose a bio is.
         let is_nobodys = task_id == UNKNOWN_TASK && bio.fillers.is_empty();
         let is_decided = row.id != NO_ID || bio.is_background || is_nobodys || is_writer;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::changes::Changes;
-use super::files::Writers;
 use super::requests::Requests;
 use super::slots::RequestSlot;
 use crate::collections::Map;
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::WriteWaitKind;
 use crate::event::{CommitStep, Dev, FastCommitReason};
-use crate::rows::{Commit, StartedBy};
+use crate::names::NameId;
+use crate::rows::{Bio, Commit, StartedBy};
 
 /// How many waiters are kept before those that no longer wait are removed.
 const MIN_SWEEP: usize = 64;
@@ -167,7 +167,7 @@ impl Commits {
 
     pub(in crate::pair) fn journal(&mut self, dev: Dev) -> &mut Journal {
         if self.journals.len() >= MAX_JOURNALS && !self.journals.contains_key(&dev) {
-            self.journals.clear();
+            self.journals.retain(|_, journal| journal.changes.holds_rows());
         }
         self.journals.entry(dev).or_default()
     }
@@ -203,18 +203,28 @@ impl Commits {
         }
     }
 
-    /// A thread submits a bio in a commit. Returns who changed the block, if that is one of the journal that changes are known of.
-    pub(in crate::pair) fn changer_of_next_block(
-        &mut self,
-        task: u32,
-        commit_id: Option<u64>,
-        flags: Option<BioFlags>,
-    ) -> Writers {
-        let is_record = flags.is_some_and(|flags| flags.contains(BioFlags::PREFLUSH) || flags.contains(BioFlags::FUA));
-        let open = self.open.get(&task).filter(|open| Some(open.commit_id) == commit_id && !is_record);
+    /// A thread submits a bio in a commit: a block of the journal, unless it is one of data, which are written before, or the last block.
+    pub(in crate::pair) fn write_block(&mut self, task: u32, row: &Bio) {
+        let is_last =
+            row.flags.is_some_and(|flags| flags.contains(BioFlags::PREFLUSH) || flags.contains(BioFlags::FUA));
+        let open = self.open.get(&task).filter(|open| Some(open.commit_id) == row.commit_id && !is_last);
         let logs = open.filter(|open| open.steps[CommitStep::Logging as usize].is_some());
-        let Some((dev, transaction)) = logs.map(|open| (open.dev, open.transaction)) else { return Writers::default() };
-        self.journals.get_mut(&dev).map_or(Writers::default(), |journal| journal.changes.next_block(transaction))
+        if let Some((dev, transaction)) = logs.map(|open| (open.dev, open.transaction))
+            && let Some(journal) = self.journals.get_mut(&dev)
+        {
+            journal.changes.write(transaction, row.bio_id, row.extent.bytes);
+        }
+    }
+
+    /// Takes the row of a bio that is complete, if it is known only at the end of a commit who changed its block. Returns whether it does.
+    pub(in crate::pair) fn hold(&mut self, task: u32, row: &Bio) -> bool {
+        let open = self.open.get(&task).filter(|open| Some(open.commit_id) == row.commit_id);
+        let Some((dev, transaction)) = open.map(|open| (open.dev, open.transaction)) else { return false };
+        self.journals.get_mut(&dev).is_some_and(|journal| journal.changes.hold(transaction, row))
+    }
+
+    pub(in crate::pair) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        self.journals.values().for_each(|journal| journal.changes.visit_names(f));
     }
 
     pub(in crate::pair) fn next_id(&mut self) -> u64 {
