@@ -28,7 +28,8 @@
 --   itself      The requests' own bios.
 --   commit      Bios of the commits that they waited for.
 --   sync        Bios of other requests.
---   journal     Bios of other commits.
+--   journal     Bios of other commits, and all others of a journal's thread,
+--               such as checkpoints.
 --   read        Bios that read.
 --   discard, zeroes, unknown  Bios of these directions.
 --   background  All other bios, such as direct I/O and writeback by the kernel.
@@ -51,7 +52,7 @@
 --                     file that these bios wrote.
 --   threads    count  Number of threads with this name.
 --   syncs      count  Number of the slowest requests that it was ahead of; for
---                     itself and commit, that had such bios.
+--                     itself and commit, that waited so.
 --   of_syncs   count  Number of the slowest requests.
 --   bios       count  Number of its bios that were ahead.
 --   bytes      bytes  Their size.
@@ -201,7 +202,8 @@ WITH
       CASE
         WHEN bio.sync_id IS NOT NULL THEN 'sync'
         WHEN bio.direction NOT IN ('write', 'flush') THEN bio.direction
-        WHEN journal_thread.tid IS NOT NULL THEN 'journal'
+        WHEN journal_thread.tid IS NOT NULL
+        OR bio.commit_id IS NOT NULL THEN 'journal'
         ELSE 'background'
       END AS kind,
       of!(bio, (comm, process)),

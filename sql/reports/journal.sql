@@ -25,8 +25,8 @@
 --   reason       text   Why they were not eligible, if that is recorded.
 --   commits      count  Number of commits. A fast commit and a commit by the
 --                       thread of a sync count once for each.
---   syncs        count  Number of syncs that waited for them. One that waited
---                       for two of them counts twice.
+--   syncs        count  Number of sync calls that waited for them. One that
+--                       waited for two of them counts twice.
 --   shared       count  Number of commits that more than one sync waited for.
 --   max_syncs    count  The most syncs that waited for one.
 --   total_ns     ns     Sum of their lengths. For a log force, of the time from
@@ -52,7 +52,7 @@ WITH
   waiting AS (
     SELECT
       wait.run AS run,
-      wait.sync_id AS sync_id,
+      sync.call_sync_id AS call_sync_id,
       wait.wait AS wait,
       wait.commit_id AS commit_id,
       wait.transaction_id AS transaction_id,
@@ -77,7 +77,10 @@ WITH
   -- The syncs that waited for each commit of a journal's thread, and the device
   -- of their files.
   waited AS (
-    SELECT run, commit_id, COUNT(DISTINCT sync_id) AS syncs, MIN(dev) AS dev
+    SELECT
+      run, commit_id,
+      COUNT(DISTINCT call_sync_id) AS syncs,
+      MIN(dev) AS dev
     FROM waiting
     GROUP BY run, commit_id
   ),
@@ -127,7 +130,7 @@ WITH
     -- syncline_journal has no commit of this journal.
     SELECT
       run, 'log force', NULL, dev, 'sync',
-      COUNT(DISTINCT sync_id),
+      COUNT(DISTINCT call_sync_id),
       MIN(ts_ns),
       MAX(end_ns) - MIN(ts_ns)
     FROM waiting

@@ -8,7 +8,8 @@
 -- end is not recorded are left out.
 --
 -- Kinds:
---   itself      Bios of the requests: data of their own files.
+--   itself      Bios of the requests themselves: data of their own files, and
+--               metadata where the thread of the sync writes it, as on btrfs.
 --   own file    Bios of commits that a sync waited for, with data of a file
 --               whose sync waited for that commit, or of any file if sync() or
 --               syncfs did.
@@ -27,7 +28,7 @@
 --   path     text   Path of the other file. Null if it is not known.
 --   writers  text   Name of the process that made the other file dirty, or
 --                   several names. It is inferred from the file.
---   syncs    count  Number of syncs that wrote them or waited for them.
+--   syncs    count  Number of sync calls that wrote them or waited for them.
 --   commits  count  Number of commits. Null for itself.
 --   bios     count  Number of bios.
 --   bytes    bytes  Their size.
@@ -38,7 +39,7 @@ WITH
   -- their files. Inferred waits count too.
   waiting AS (
     SELECT DISTINCT
-      wait.run, wait.commit_id, sync.sync_id, sync.dev, sync.ino,
+      wait.run, wait.commit_id, sync.call_sync_id, sync.dev, sync.ino,
       COALESCE(sync.op, part.op) AS op
     FROM (
       SELECT run, commit_id, sync_id FROM syncline_wait
@@ -138,7 +139,7 @@ WITH
   served AS (
     SELECT
       of!(by_commit, (run, kind, path, writers)),
-      COUNT(DISTINCT waiting.sync_id) AS syncs
+      COUNT(DISTINCT waiting.call_sync_id) AS syncs
     FROM by_commit
     JOIN waiting
       ON waiting.run = by_commit.run
@@ -151,14 +152,15 @@ WITH
       'itself' AS kind,
       CAST(NULL AS TEXT) AS path,
       CAST(NULL AS TEXT) AS writers,
-      COUNT(DISTINCT sync_id) AS syncs,
+      COUNT(DISTINCT COALESCE(call_sync_id, bio.sync_id)) AS syncs,
       CAST(NULL AS BIGINT) AS commits,
       COUNT(*) AS bios,
-      SUM(bytes) AS bytes,
-      run
-    FROM syncline_bio
-    WHERE sync_id IS NOT NULL AND direction = 'write'
-    GROUP BY run
+      SUM(bio.bytes) AS bytes,
+      bio.run AS run
+    FROM syncline_bio AS bio
+    LEFT JOIN syncline_sync AS sync USING (run, sync_id)
+    WHERE bio.sync_id IS NOT NULL AND bio.direction = 'write'
+    GROUP BY bio.run
     UNION ALL
     SELECT
       of!(written, (kind, path, writers)),
