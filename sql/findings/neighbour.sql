@@ -15,8 +15,10 @@
 -- the device meanwhile.
 --
 -- Instead: put its files on another device, run it at another time, or limit
--- its bandwidth (io.max of its control group). If it changes metadata, a file
--- system of its own helps, and a limit does not.
+-- its bandwidth (io.max of its control group). If it syncs or changes metadata,
+-- a file system of its own helps, while a limit also holds back the commits
+-- that others need. If most of its cost is for a CPU, give it less of that
+-- (cpu.weight).
 --
 -- Needs: sync.start_ns sync.bios bio.dev bio.pid
 --
@@ -48,7 +50,11 @@ SELECT
   || CAST(CAST(ROUND(neighbour.low_ns / 1000000.0) AS BIGINT) AS TEXT)
   || ' and at most '
   || CAST(CAST(ROUND(neighbour.high_ns / 1000000.0) AS BIGINT) AS TEXT)
-  || ' ms' AS note,
+  || ' ms'
+  || CASE
+    WHEN 2 * neighbour.cpu_ns >= neighbour.cost_ns THEN '; most of it for a CPU'
+    ELSE ''
+  END AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
   neighbour.run AS run

@@ -13,10 +13,11 @@
 --
 -- Inferred: that something held the bios back. The recording lacks what.
 --
--- Instead: look for what the recording lacks. io.max in the control group of
--- the program, and in those above it, is a limit; iostat -x shows reads and
--- other partitions of the device; lsblk shows a device mapper, which may delay
--- bios; on a virtual machine, the host may be the reason.
+-- Instead: look for what the recording lacks. If bios of other control groups
+-- were queued for much less, a limit is likely: io.max or io.latency of this
+-- group, or of one above it. Else iostat -x shows reads and other partitions of
+-- the device; lsblk shows a device mapper, which may delay bios; on a virtual
+-- machine, the host may be the reason.
 --
 -- Needs: sync.start_ns sync.bios bio.dev bio.pid bio.queue_ns
 --
@@ -29,11 +30,46 @@
 --   comm      text   Name of its thread.
 --   path      text   Path of its file.
 --   cost_ns   ns     What it cost, as the report neighbours has it.
---   note      prose  The part of the time of the syncs, and the control group
---                    of this one.
+--   note      prose  The part of the time of the syncs; the control group of
+--                    this one; and how long its bios were queued, next to those
+--                    of other groups at the same device.
 --   from_ns   time   Null: it is a sum.
 --   until_ns  time   Null.
 --   run       text   Name of the run, if the input holds several.
+WITH
+  -- How long the writes of each control group were queued at each device.
+  queued AS (
+    SELECT
+      run, dev, cgroup,
+      COUNT(*) AS bios,
+      SUM(queue_ns) AS queue_ns,
+      ROW_NUMBER() OVER (
+        PARTITION BY run, cgroup
+        ORDER BY SUM(queue_ns) DESC, dev
+      ) AS number
+    FROM syncline_bio
+    WHERE
+      queue_ns IS NOT NULL
+      AND direction = 'write'
+      AND dev IS NOT NULL
+      AND cgroup IS NOT NULL
+    GROUP BY run, dev, cgroup
+  ),
+  -- The same for each group at the device at which it waited longest, next to
+  -- all others there.
+  next_to_others AS (
+    SELECT
+      of!(queued, (run, cgroup)),
+      MAX(queued.queue_ns / queued.bios) AS mean_ns,
+      SUM(other.queue_ns) / SUM(other.bios) AS others_mean_ns
+    FROM queued
+    JOIN queued AS other
+      ON other.run = queued.run
+      AND other.dev = queued.dev
+      AND other.cgroup <> queued.cgroup
+    WHERE queued.number = 1
+    GROUP BY queued.run, queued.cgroup
+  )
 SELECT
   neighbour.sync_id AS sync_id,
   sync.ts_ns AS ts_ns,
@@ -45,7 +81,15 @@ SELECT
   || ' syncs, of which this one waited longest; '
   || CAST(CAST(ROUND(100 * neighbour.share) AS BIGINT) AS TEXT)
   || ' % of their time'
-  || COALESCE('; control group ' || NULLIF(sync.cgroup, '/'), '') AS note,
+  || COALESCE('; control group ' || NULLIF(sync.cgroup, '/'), '')
+  || COALESCE(
+    ', whose bios were queued for '
+    || CAST(CAST(ROUND(mean_ns / 1000.0) AS BIGINT) AS TEXT)
+    || ' us on average, and those of other groups there for '
+    || CAST(CAST(ROUND(others_mean_ns / 1000.0) AS BIGINT) AS TEXT)
+    || ' us',
+    ''
+  ) AS note,
   CAST(NULL AS BIGINT) AS from_ns,
   CAST(NULL AS BIGINT) AS until_ns,
   neighbour.run AS run
@@ -53,6 +97,9 @@ FROM _syncline_neighbour AS neighbour
 JOIN syncline_sync AS sync
   ON sync.run = neighbour.run
   AND sync.sync_id = neighbour.sync_id
+LEFT JOIN next_to_others
+  ON next_to_others.run = sync.run
+  AND next_to_others.cgroup = NULLIF(sync.cgroup, '/')
 WHERE
   neighbour.kind = 'unrecorded'
   AND neighbour.share >= :cause_share

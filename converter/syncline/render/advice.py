@@ -67,6 +67,8 @@ def render(
             lines += ["", *_found(path, one, first, can_be_shown=can_be_shown)]
     if _overlaps(found):
         lines += ["", *_wrapped("", _OVERLAP)]
+    if not any(one.status == "found" for one in found):
+        lines += ["", "Nothing was found that the program or the server could do otherwise."]
     nothing = [one.finding.name for one in found if one.status == "none"]
     lines += ["", *_wrapped("Checked, not found: ", ", ".join(nothing) or "-")]
     unchecked = [one for one in found if one.status == "not checked"]

@@ -347,11 +347,19 @@ def _cause(answer: Answer) -> str:
     elif is_most:
         begin = f"Mostly {what}: {had}."
     else:
-        begin = f"No single cause: {what}, the largest part, had {had}."
+        begin = f"No single cause: {_largest_other(answer, own_ns, whole)}{what} had {had}."
     return (
         f"{begin} {inside}{_without_neighbour(answer, whole)}"
         " Next: syncline advise INPUT, which looks for what could be left out or shared."
     )
+
+
+def _largest_other(answer: Answer, own_ns: int, whole: int) -> str:
+    """Says which phase had more than this work, if one that is no work of the device or the journal did."""
+    works = {phase for of in _OWN_WORK.values() for phase in of} | {RESIDUE, UNKNOWN}
+    others = [(ns, phase) for phase, ns in answer.phases.items() if phase not in works]
+    ns, phase = max(others, default=(0, ""))
+    return f"{text(ns / whole, 'share')} of the time was {phase}, and " if ns > own_ns else ""
 
 
 def _beside(answer: Answer, whole: int) -> str:
@@ -439,7 +447,7 @@ def _cause_of(row: Row, answer: Answer) -> tuple[str, str]:
     """What a row of the report `neighbours` is as a cause, and what to do next."""
     cost, share = text(row["cost_ns"], "ns"), text(row["share"] or 0, "share")
     if row["kind"] == "unrecorded":
-        held = f"held bios in the queue for {cost}, {share} of the time"
+        held = f"held bios of syncs and of their commits in the queue for {cost}, {share} of the time"
         if group := _only_held(answer):
             limits = _limits(answer, group, *_OF_IO)
             what = f"a limit on the I/O of the control group {text(group, 'text')} ({limits or 'inferred'})"
@@ -469,10 +477,22 @@ def _cause_of(row: Row, answer: Answer) -> tuple[str, str]:
         )
     return (
         f"a neighbour (inferred): {_who(row)} delayed {row['syncs']:,} of {count(row['of_syncs'], 'sync')} of others for {cost}, {share} of {_time(row)}",
-        "give it a file system of its own"
-        if row["kind"] == "metadata"
-        else "put its files on another device, or limit its bandwidth (io.max)",
+        _against(row),
     )
+
+
+def _against(row: Row) -> str:
+    """What helps against a neighbour."""
+    if 2 * row["cpu_ns"] >= row["cost_ns"]:
+        return "give it less CPU (cpu.weight), or a CPU of its own (cpuset)"
+    if row["kind"] == "metadata":
+        return "give it a file system of its own"
+    if row["kind"] == "syncs":
+        return (
+            "put its files on another device, or at least on a file system of its own; a limit (io.max) would also hold back the commits"
+            " that both need"
+        )
+    return "put its files on another device, or limit its bandwidth (io.max)"
 
 
 def _only_held(answer: Answer) -> str | None:
