@@ -130,3 +130,57 @@ def test_two_lines_are_two_groups(slow: int, found: int, tmp_path: Path) -> None
         assert rows[1]["differs"] == "a commit during its writeback 100 % (elsewhere 0 %)"
         assert [(row["min_bytes"], row["max_bytes"]) for row in rows] == [(4096, 131072)] * 2
         assert rows[1]["writeback_min_ns"] == 4096 * 80
+
+
+def both(run: sqltools.Run, folder: Path) -> list[Row]:
+    rows = report(sqltools.write_parquet(run, folder / "run"))
+    trace = sqltools.write_trace(run, folder / "t.pftrace")
+    with opened(str(trace), Reading(), engine="embedded") as engine:
+        assert run_report(engine, "groups").as_dicts() == rows
+    return rows
+
+
+def written(run: sqltools.Run, at: int, **columns: Any) -> Row:
+    size = {"bytes": 4096, "bios": 1, "folios": 1, "ranges": 1, "writeback_ns": 900}
+    times = {"before_submit_ns": 50, "after_complete_ns": 50}
+    return run.add(at, 1000, **(size | times | columns))
+
+
+def test_a_sync_of_a_file_system_without_an_id_is_not_empty(tmp_path: Path) -> None:
+    """Flusher threads may have written for it. Its second request has no call of its own; that of a patched kernel has an id."""
+    run = sqltools.Run()
+    for number in range(3):
+        written(run, 10_000 * (number + 1))
+    first = run.add(50_000, 1000, op="sync", id=None)
+    run.add(51_100, 1000, call=False, call_sync_id=first["sync_id"], id=None)
+    run.add(60_000, 1000, op="sync", id=7)
+    found = {row["kind"]: row["syncs"] for row in both(run, tmp_path)}
+    assert found == {"group": 3, "empty": 1}
+
+
+def test_a_commit_of_another_device_is_none_of_a_request(tmp_path: Path) -> None:
+    """Three syncs of 8,0 while the journal of 8,0 commits, and three of 8,1, whose commits are not recorded."""
+    run = sqltools.Run()
+    for number, dev in enumerate(["8,0"] * 3 + ["8,1"] * 3):
+        at = 10_000 * (number + 1)
+        written(run, at, dev=dev, path=f"/{number}", bytes=4096 if dev == "8,0" else 1 << 20)
+        run.journal.append(
+            {"commit_id": number + 1, "ts_ns": at, "dur_ns": 1000, "dev": "8,0", "kind": "commit"}
+            | {"tid": 9, "comm": "jbd2/sda-8", "transaction_id": number}
+        )
+    found = {row["min_bytes"]: row["commit_share"] for row in both(run, tmp_path)}
+    assert found == {4096: 1, 1 << 20: None}
+
+
+def test_what_is_not_known_of_a_request_does_not_set_it_apart(tmp_path: Path) -> None:
+    """Four small syncs waited for a commit. Of three of the four large ones it is not known, and one did not. Empty ones have no bios."""
+    run = sqltools.Run()
+    for number in range(4):
+        written(run, 10_000 * (number + 1), bios=2, journal_ns=10)
+        known = {"journal_ns": 0} if number == 3 else {}
+        written(run, 100_000 * (number + 1), bytes=1 << 20, bios=2, **known)
+        run.add(1_000_000 + 10_000 * number, 1000, journal_ns=10)
+    found = {row["min_bytes"]: row["differs"] for row in both(run, tmp_path)}
+    # 4 of 5 of which it is known elsewhere, and none of 1; nobody has a different number of bios.
+    assert found[1 << 20] == "waited for a commit 0 % (elsewhere 100 %)"
+    assert found[4096] == found[0] == "waited for a commit 100 % (elsewhere 80 %)"

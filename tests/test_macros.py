@@ -566,13 +566,15 @@ def test_writeback_sum(tmp_path: Path) -> None:
         # Only empty syncs; a known one with bios; one with bios that is not known; both; nothing known.
         ("a", 0, 0), ("a", 0, 0), ("b", 0, 0), ("b", 2, 9), ("c", 0, 0), ("c", 2, None),
         ("d", 2, None), ("d", 1, 4), ("e", None, None),
+        # An empty sync beside one of which it is not known whether it has bios.
+        ("f", 0, 0), ("f", None, None),
         columns="g bios writeback_ns",
     )  # fmt: skip
     found = rows(
         tmp_path,
         f"SELECT g, writeback_sum!(sync) FROM {syncs} AS sync GROUP BY g ORDER BY g",
     )
-    assert found == [("a", 0), ("b", 9), ("c", None), ("d", 4), ("e", None)]
+    assert found == [("a", 0), ("b", 9), ("c", None), ("d", 4), ("e", None), ("f", None)]
 
 
 def test_sum_where(tmp_path: Path) -> None:

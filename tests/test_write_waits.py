@@ -12,7 +12,7 @@ from syncline.reading import convert_trace
 from syncline.report.catalogue import read_sql
 from syncline.report.run import run_query, run_report
 
-from tests import known_truth
+from tests import known_truth, sqltools
 from tests.coretools import Rows, convert, core, tables
 from tests.known_truth import Case
 from tests.reference.write_waits import FIELDS, write_waits
@@ -493,3 +493,26 @@ def test_a_trace_has_them_on_the_track_of_their_thread(converted: Converted) -> 
     assert unnamed == []
     rows = sorted(one.tables["write_wait"], key=lambda row: row["ts_ns"])
     assert found == [(f"write waits: {row['wait']}", row["tid"], row["ts_ns"]) for row in rows]
+
+
+def test_a_holder_in_a_sync_without_an_end_may_have_been_in_it(tmp_path: Path) -> None:
+    """Thread 9 begins a sync at 10 ms that has no end in the log. Before that, it was in none."""
+    run = sqltools.Run()
+    run.add(10 * MS, None, tid=9, dev="8,0", incomplete="end")
+    for number, at in enumerate((5, 20), 1):
+        wait = {
+            "wait_id": number,
+            "wait": "inode lock",
+            "ts_ns": at * MS,
+            "dur_ns": 2 * MS,
+            "tid": 7,
+        }
+        names = {"comm": "w", "path": f"/{number}", "dev": "8,0", "ino": number}
+        run.write_wait.append(wait | names | {"holder_tid": 9, "holder_comm": "db"})
+    for path, engine in (
+        (sqltools.write_parquet(run, tmp_path / "tables"), "duckdb"),
+        (sqltools.write_trace(run, tmp_path / "t.pftrace"), "embedded"),
+    ):
+        with opened(str(path), Reading(), engine) as sql:
+            rows = run_report(sql, "slow-writes").as_dicts()
+        assert {row["path"]: row["in_sync"] for row in rows} == {"/1": 0, "/2": None}

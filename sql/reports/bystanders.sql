@@ -6,7 +6,10 @@
 -- the commits that it waits for. The column ahead_ns is the part of this time
 -- in which the device had a bio of the bystander that was issued before the
 -- bio that the request waits for, or before its flush. A bio that was issued
--- later is not ahead, and neither is one of another device.
+-- later is not ahead, and neither is one of another device. Where the issue is
+-- not recorded, the submit counts. Bios of the commits of xfs, btrfs and f2fs
+-- are not known as such, so the time in which requests wait for these is left
+-- out.
 --
 -- A bio that a partition or a device mapper redirected, by a recorded remap,
 -- is at the device below, where it meets the bios of others to this device,
@@ -25,11 +28,12 @@
 -- is seen only where the input has reads, which many recorders leave out.
 --
 -- Kinds:
---   itself      The requests' own bios.
---   commit      Bios of the commits that they waited for.
+--   itself      The requests' own bios and flushes, and earlier writeback for
+--               which they waited, which may be of others.
+--   commit      Bios of the commits that they waited for, meanwhile.
 --   sync        Bios of other requests.
---   journal     Bios of other commits, and all others of a journal's thread,
---               such as checkpoints.
+--   journal     Bios of commits for which they did not wait then, and all
+--               others of a journal's thread, such as checkpoints.
 --   read        Bios that read.
 --   discard, zeroes, unknown  Bios of these directions.
 --   background  All other bios, such as direct I/O and writeback by the kernel.
@@ -40,25 +44,28 @@
 --   kind       text   As above.
 --   comm       text   Name of the thread that submitted the bios.
 --   process    text   Name of its process.
---   cgroup     text   Control group of the process. For a flusher thread, it
---                     is the control group of the writers, if that is known.
+--   cgroup     text   Control group of the process; for bios of no request,
+--                     that of the writers, if these are known.
 --                     Null for a journal, which works for all groups. A process
 --                     that the recorder missed is taken to be in the group of
 --                     the others of its name, if these share one.
 --   writers    text   Name of the process that made the data dirty that these
 --                     bios wrote, or several names; for bios of no request. It
---                     is inferred from the file.
+--                     is inferred from the file, and for a block of a journal
+--                     from its handles.
 --   path       text   Path of the file of the other requests, or of the only
 --                     file that these bios wrote.
---   threads    count  Number of threads with this name.
+--   threads    count  Number of threads that submitted these bios.
 --   syncs      count  Number of the slowest requests that it was ahead of; for
 --                     itself and commit, that waited so.
 --   of_syncs   count  Number of the slowest requests.
---   bios       count  Number of its bios that were ahead.
+--   bios       count  Number of its bios that were ahead; for itself, of all
+--                     own bios; for commit, of those in flight meanwhile.
 --   bytes      bytes  Their size.
 --   others_bytes  bytes  For commit: part of it that is data of files that none
---                     of these requests synced. Null if it is not recorded
---                     what each bio wrote.
+--                     of the requests that waited for the bio synced. Null if
+--                     it is not known what each bio wrote, or for which file
+--                     the requests waited.
 --   ahead_ns   ns     Time in which at least one of them was ahead, summed over
 --                     the requests; for itself and commit, time in which the
 --                     requests waited for them.
@@ -71,15 +78,18 @@ WITH
   -- `ts_ns` is their start; in syncline_sync it is the entry of their call.
   timed AS (
     SELECT
-      run, sync_id, dev, ino,
+      of!(sync, (run, sync_id, dev, ino)),
+      -- Whether it syncs every file.
+      COALESCE(sync.op, part.op) IN ('sync', 'syncfs') AS is_of_all,
       start_ns AS ts_ns,
       ts_ns + dur_ns - start_ns AS dur_ns,
       ROW_NUMBER() OVER (
-        PARTITION BY run
-        ORDER BY ts_ns + dur_ns - start_ns DESC, sync_id
+        PARTITION BY sync.run
+        ORDER BY ts_ns + dur_ns - start_ns DESC, sync.sync_id
       ) AS number,
-      COUNT(*) OVER (PARTITION BY run) AS syncs
-    FROM syncline_sync
+      COUNT(*) OVER (PARTITION BY sync.run) AS syncs
+    FROM syncline_sync AS sync
+    LEFT JOIN parts_of_calls!() AS part ON same!(part, sync, (run, sync_id))
     WHERE start_ns IS NOT NULL AND dur_ns IS NOT NULL AND bios IS NOT NULL
   ),
   -- All bios whose device and end are known.
@@ -94,7 +104,9 @@ WITH
   -- The slowest requests, which the report is about. Without a known device,
   -- nothing is known of bystanders.
   slow AS (
-    SELECT run, sync_id, dev, ino, ts_ns, dur_ns, ts_ns + dur_ns AS end_ns
+    SELECT
+      run, sync_id, dev, ino, is_of_all, ts_ns, dur_ns,
+      ts_ns + dur_ns AS end_ns
     FROM timed
     WHERE
       (number <= 10 OR (number <= 100 AND number * 100 <= syncs))
@@ -108,7 +120,7 @@ WITH
   -- the end of the last one, because waits for a commit may be nested.
   commit_wait AS (
     SELECT
-      of!(slow, (run, sync_id, ino)),
+      of!(slow, (run, sync_id, ino, is_of_all)),
       journal.commit_id,
       MIN(wait.ts_ns) AS ts_ns,
       MAX(wait.ts_ns + wait.dur_ns) - MIN(wait.ts_ns) AS dur_ns
@@ -116,21 +128,24 @@ WITH
     JOIN syncline_wait AS wait USING (run, sync_id)
     JOIN syncline_journal AS journal USING (run, commit_id)
     WHERE journal.dur_ns IS NOT NULL
-    GROUP BY slow.run, slow.sync_id, slow.ino, journal.commit_id
+    GROUP BY of!(slow, (run, sync_id, ino, is_of_all)), journal.commit_id
   ),
   -- The bios of these commits, while the requests waited for them.
   commit_bio AS (
     SELECT
       *,
-      -- 1 for data of another file than that of the request, `ino`. A sync of a
-      -- whole file system has no inode, so every file is its own.
+      -- 1 if it holds data of a file that this request (`ino`) did not sync, 0
+      -- if of its own file or of the journal, null if that is not known. A sync
+      -- of a whole file system syncs every file.
       CASE
-        WHEN data_ino IN (0, COALESCE(ino, data_ino)) THEN 0
-        WHEN data_ino IS NOT NULL THEN 1
+        WHEN data_ino IN (0, ino) THEN 0
+        WHEN is_of_all
+        AND data_ino > 0 THEN 0
+        WHEN data_ino <> ino THEN 1
       END AS of_others
     FROM overlaps!(
       commit_wait, bio,
-      (sync_id, ino),
+      (sync_id, ino, is_of_all),
       (bio_id, dev, place, issue_ns, data_ino),
       (run, commit_id)
     )
@@ -170,7 +185,8 @@ WITH
     FROM commit_bio
   ),
   -- The bios of others that were ahead of each request, and when. Its own bios
-  -- and those of its commits are not of others: the last two joins drop them.
+  -- and those of its commits are not of others, so the last two joins and WHERE
+  -- drop them.
   ahead AS (
     SELECT found.*
     FROM ahead_at_device!(
@@ -179,7 +195,7 @@ WITH
         FROM own_wait
         WHERE place IS NOT NULL
         UNION ALL
-        -- Which of its devices it waits for is not known.
+        -- Where it is not known which of its devices it waits for, each counts.
         SELECT
           of!(own_wait, (run, sync_id, ts_ns, dur_ns, before_ns)),
           NULL, own_place.place
@@ -193,9 +209,10 @@ WITH
     LEFT JOIN commit_bio USING (run, sync_id, bio_id)
     WHERE own_bio.bio_id IS NULL AND commit_bio.bio_id IS NULL
   ),
-  -- A row for each bio that was ahead, and whose it is. By the name `owner`,
-  -- bystander_bio infers a missing group. It is null if the bio should have
-  -- none. `path` is the file of its request, `file` the one that the bio wrote.
+  -- A row for each bio that was ahead, and whose it is. `owner` is the process
+  -- whose group counts, by which bystander_bio looks a missing one up; null
+  -- where no group counts. `path` is the file of its request, `file` the one
+  -- that the bio wrote.
   ahead_bio AS (
     SELECT
       of!(once, (run, bio_id)),

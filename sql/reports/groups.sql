@@ -1,21 +1,24 @@
--- Groups: clusters of syncs by latency and amount (section 6.3 of the thesis).
+-- Groups: clusters of requests by latency and amount (section 6.3 of the
+-- thesis).
 --
 -- It covers the complete requests whose amount and writeback latency are
--- known. Both are put on a grid of logarithmic cells: an octave of the amount,
--- and a half of one of the latency (a third from 100 requests on, a quarter
--- from 1000 on). Cells that touch, also at a corner, are in one group, and
--- from one octave of the amount to the next the latency may grow by an octave
--- too. A group has at least 3 requests and 2 % of all; the rest are the group
--- others. Cells with less than a 400th of the requests do not connect, because
--- a few requests in between should not join two groups. Empty syncs are a
--- group of their own, because they have no place on the grid.
+-- known, so not those of sync() and syncfs without an id, for which flusher
+-- threads may have written. Both are put on a grid of logarithmic cells: an
+-- octave of the amount, and a half of one of the latency (a third from 100
+-- requests on, a quarter from 1000 on). Cells that touch, also at a corner, are
+-- in one group, and from one octave of the amount to the next the latency may
+-- grow by an octave too. A group has at least 3 requests and 2 % of all; the
+-- rest are the group others. Requests in cells with less than a 400th of them
+-- all are others too, because a few requests in between should not join two
+-- groups. Empty requests are a group of their own, because they have no place
+-- on the grid.
 --
 -- Narrow: number kind syncs share time_share duration_avg_ns main_phase
 --  phase_share max_bytes differs
 --
 -- Columns:
 --   number            id     Number of the group, by its number of requests.
---                            Null for empty syncs and others.
+--                            Null for empty requests and others.
 --   kind              text   group, empty or others.
 --   syncs             count  Number of requests.
 --   share             share  Their share of all requests that are covered.
@@ -27,29 +30,41 @@
 --   writeback_max_ns  ns     Largest writeback latency.
 --   duration_avg_ns   ns     Average duration.
 --   bios_avg          ratio  Average number of bios.
---   differs           prose  Up to three properties whose share differs most
---                            from that of the other requests, with both shares.
+--   differs           prose  Up to three properties that 3 requests or more
+--                            have, and whose share differs most from that of
+--                            the other requests, by 10 points or more, with
+--                            both shares. Requests of which it is not known
+--                            whether they have it do not count. Null without
+--                            one.
 --   commit_share      share  Requests during whose writeback the thread of the
---                            journal made a commit. Null if no commit is
---                            recorded.
---   others_share      share  Requests during whose writeback a bio of no sync
---                            was in flight. Null if bios are not recorded.
---   main_phase        text   The phase that took most of the time.
---   phase_share       share  Its share of the time.
+--                            journal of their device made a commit. Null for
+--                            empty ones, and if no commit of it is recorded.
+--   others_share      share  Requests during whose writeback a bio of no
+--                            request was in flight at any device: also reads,
+--                            and bios of commits. Null for empty ones.
+--   main_phase        text   The phase with the most time. Null without phases.
+--   phase_share       share  Its share of the time from sync_start to sync_end.
 --   sync_id           id     The longest request.
 --   run               text   Name of the run, if the input holds several.
 WITH RECURSIVE
   -- The requests of which all is known that a group is found by.
   complete AS (
     SELECT
-      run, sync_id, op, comm, path, bytes, bios, ranges, writeback_ns, dur_ns,
-      journal_ns,
+      of!(sync, (run, sync_id, dev, comm, path, bytes, bios, ranges)),
+      of!(sync, (writeback_ns, dur_ns, journal_ns)),
+      COALESCE(sync.op, part.op) AS op,
       start_ns + before_submit_ns AS writeback_begin_ns
-    FROM syncline_sync
-    WHERE incomplete IS NULL AND bytes + writeback_ns + dur_ns IS NOT NULL
+    FROM syncline_sync AS sync
+    LEFT JOIN parts_of_calls!() AS part ON same!(part, sync, (run, sync_id))
+    WHERE
+      incomplete IS NULL
+      AND bytes + writeback_ns + dur_ns IS NOT NULL
+      AND (bytes > 0
+      OR id IS NOT NULL
+      OR COALESCE(sync.op, part.op, '') NOT IN ('sync', 'syncfs'))
   ),
-  -- `cells`: into how many cells an octave of the latency is cut. More requests
-  -- fill smaller ones.
+  -- One row a run. `cells`: into how many cells a doubling of the latency is
+  -- cut. More requests fill smaller ones.
   run_total AS (
     SELECT
       run,
@@ -148,43 +163,53 @@ WITH RECURSIVE
   writeback AS (
     SELECT
       run, sync_id, number,
+      COALESCE(dev, '') AS dev,
       writeback_begin_ns AS ts_ns,
       writeback_ns AS dur_ns
     FROM member
     WHERE bytes > 0 AND writeback_ns > 0
   ),
+  -- The commits of each device, which count for requests of that device. Where
+  -- a recording does not say of which one a commit is, it counts for all.
   commits AS (
-    SELECT run, ts_ns, dur_ns FROM syncline_journal WHERE kind = 'commit'
+    SELECT of!(journal, (run, ts_ns, dur_ns)), own.dev AS dev
+    FROM syncline_journal AS journal
+    JOIN (SELECT DISTINCT run, dev FROM writeback) AS own
+      ON own.run = journal.run
+      AND own.dev = COALESCE(journal.dev, own.dev)
+    WHERE journal.kind = 'commit'
   ),
   -- All bios of no request, so also reads and bios of commits.
   other_bio AS (
     SELECT run, ts_ns, dur_ns FROM syncline_bio WHERE sync_id IS NULL
   ),
-  -- Whether a commit or a bio of no sync was in flight during the writeback.
+  -- Whether a commit of its device, or a bio of no request, was in flight
+  -- during the writeback of each request.
+  with_commit AS (
+    SELECT * FROM overlapped!(writeback, sync_id, commits, (run, dev))
+  ),
+  with_other AS (
+    SELECT * FROM overlapped!(writeback, sync_id, other_bio, (run))
+  ),
+  -- Both. It is not known of commits where none of the device is recorded.
   met AS (
     SELECT
-      run, number,
-      by_commit.has_overlap AS by_commit,
-      by_other.has_overlap AS by_other
+      of!(writeback, (run, number)),
+      CASE
+        WHEN committing.run IS NOT NULL THEN with_commit.has_overlap
+      END AS by_commit,
+      with_other.has_overlap AS by_other
     FROM writeback
-    JOIN overlapped!(writeback, sync_id, commits, (run)) AS by_commit USING (
-      run, sync_id
-    )
-    JOIN overlapped!(writeback, sync_id, other_bio, (run)) AS by_other USING (
-      run, sync_id
-    )
+    JOIN with_commit USING (run, sync_id)
+    JOIN with_other USING (run, sync_id)
+    LEFT JOIN (SELECT DISTINCT run, dev FROM commits) AS committing
+      ON same!(committing, writeback, (run, dev))
   ),
-  -- How often each group met one. Null where the recording has no such event,
-  -- because it may not record any.
   busy AS (
     SELECT
       run, number,
-      AVG(CASE
-        WHEN run IN (SELECT run FROM commits) THEN by_commit
-      END) AS commit_share,
-      AVG(CASE
-        WHEN run IN (SELECT run FROM syncline_bio) THEN by_other
-      END) AS others_share
+      AVG(by_commit) AS commit_share,
+      AVG(by_other) AS others_share
     FROM met
     GROUP BY run, number
   ),
@@ -206,56 +231,48 @@ WITH RECURSIVE
       ) AS place
     FROM spent
   ),
-  -- What may set the requests of a group apart from the others.
+  -- What may set the requests of a group apart from the others: a row for each
+  -- request of which a property is known. `name` is null if it is another one.
   property AS (
-    SELECT run, number, 'op ' || op AS name FROM member
+    SELECT run, number, 'op' AS kind, 'op ' || op AS name
+    FROM member
+    WHERE op IS NOT NULL
     UNION ALL
-    SELECT run, number, 'file ' || path FROM member
+    SELECT run, number, 'file', 'file ' || path
+    FROM member
+    WHERE path IS NOT NULL
     UNION ALL
-    SELECT run, number, 'thread ' || comm FROM member
+    SELECT run, number, 'thread', 'thread ' || comm
+    FROM member
+    WHERE comm IS NOT NULL
     UNION ALL
-    SELECT run, number, 'waited for a commit' FROM member WHERE journal_ns > 0
-    UNION ALL
-    SELECT run, number, 'several ranges' FROM member WHERE ranges > 1
-    UNION ALL
-    SELECT run, number, 'several bios' FROM member WHERE bios > 1
-    UNION ALL
-    SELECT run, number, 'a commit during its writeback'
-    FROM met
-    WHERE by_commit = 1
-    UNION ALL
-    SELECT run, number, 'a bio of no sync in flight' FROM met WHERE by_other = 1
-  ),
-  -- How many requests of each group have a property.
-  counted AS (
-    SELECT run, number, name, COUNT(*) AS syncs
-    FROM property
-    WHERE name IS NOT NULL
-    GROUP BY run, number, name
-  ),
-  -- The same over all groups, without properties of fewer than 3 requests,
-  -- because these describe a request rather than a group.
-  property_total AS (
-    SELECT run, name, SUM(syncs) AS syncs
-    FROM counted
-    GROUP BY run, name
-    HAVING SUM(syncs) >= 3
-  ),
-  -- How often a property is here and elsewhere. One that no request of a group
-  -- has counts too.
-  difference AS (
     SELECT
-      run, number, name,
-      share!(COALESCE(counted.syncs, 0), grouped.syncs) AS here,
-      share!(
-        property_total.syncs - COALESCE(counted.syncs, 0),
-        requests - grouped.syncs
-      ) AS elsewhere
-    FROM grouped
-    JOIN run_total USING (run)
-    JOIN property_total USING (run)
-    LEFT JOIN counted USING (run, number, name)
+      run, number, 'wait',
+      CASE WHEN journal_ns > 0 THEN 'waited for a commit' END
+    FROM member
+    WHERE journal_ns IS NOT NULL
+    UNION ALL
+    SELECT run, number, 'ranges', CASE WHEN ranges > 1 THEN 'several ranges' END
+    FROM member
+    WHERE bytes > 0 AND ranges IS NOT NULL
+    UNION ALL
+    SELECT run, number, 'bios', CASE WHEN bios > 1 THEN 'several bios' END
+    FROM member
+    WHERE bytes > 0 AND bios IS NOT NULL
+    UNION ALL
+    SELECT
+      run, number, 'commit',
+      CASE WHEN by_commit = 1 THEN 'a commit during its writeback' END
+    FROM met
+    WHERE by_commit IS NOT NULL
+    UNION ALL
+    SELECT
+      run, number, 'others',
+      CASE WHEN by_other = 1 THEN 'a bio of no sync in flight' END
+    FROM met
   ),
+  -- How often each group has a property, and how often the others have it.
+  difference AS (SELECT * FROM differences!(property)),
   -- Properties of each group, from the one that differs most. Rounding keeps an
   -- error in the last digit from ordering two engines differently.
   ranked AS (

@@ -4,8 +4,8 @@
 -- belongs to each mark during which it begins, so if marks overlap, it counts
 -- in each of them, and more than once in a sum over the marks. Latencies cover
 -- the syncs that have one. wall_ns covers the syncs with a known start and end
--- until they end, even after the mark, so it may be longer than dur_ns. A time
--- is null if the mark has syncs, but none with a known value.
+-- until they end, even after the mark, so it may be longer than dur_ns. A
+-- figure is null if the mark has syncs, but none with a known value.
 --
 -- Narrow: name ts_ns dur_ns syncs wall_ns syscall_sum_ns bytes empty
 --
@@ -29,8 +29,10 @@
 --                            flight.
 --   run               text   Name of the run, if the input holds several.
 WITH
+  -- A row for each sync of each mark. A mark without syncs has one row, whose
+  -- sync_id is null.
   marked AS (SELECT * FROM syncs_of_marks!()),
-  -- A mark without syncs has one row, of nulls; its sums are 0 and not null.
+  -- The figures of each mark. Sums of one without syncs are 0, and not null.
   counted AS (
     SELECT
       run, mark_id,

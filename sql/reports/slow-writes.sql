@@ -14,7 +14,8 @@
 --                     space, journal buffer, page writeback, or page read,
 --                     because it changed a part of a page that was not cached.
 --   path       text   File whose lock or page cache it needed; `inode N`
---                     without a path. Null for the other kinds.
+--                     without a path. Null for the other kinds, and if
+--                     neither is recorded.
 --   dev        text   Device; for throttling, the disk.
 --   waits      count  Number of waits.
 --   total_ns   ns     Sum of their lengths.
@@ -45,17 +46,35 @@ WITH
       ON sync.run = journal.run
       AND sync.sync_id = journal.sync_id
   ),
-  -- The instant at which each wait begins: what is in flight then is its cause.
-  -- `tid` is the holder of the lock, by which its syncs are found.
+  -- Each wait as 1 ns at its begin, to find the syncs and the commits in flight
+  -- then. `tid` is the holder of the lock, by which its syncs are found.
   wait_begin AS (
     SELECT run, wait_id, wait, dev, ino, holder_tid AS tid, ts_ns, 1 AS dur_ns
     FROM syncline_write_wait
   ),
-  -- What each wait may be for. Only the rows of syncs have `in_sync` 1.
+  -- When the first sync without a known end began, of each thread.
+  endless AS (
+    SELECT run, tid, MIN(ts_ns) AS since_ns
+    FROM syncline_sync
+    WHERE dur_ns IS NULL
+    GROUP BY run, tid
+  ),
+  -- A row for each wait and each thing that it may be for. `in_sync` is 1 if
+  -- that is a sync.
   cause AS (
-    -- The holder of the lock,
-    SELECT run, wait_id, holder_comm AS comm, 0 AS in_sync
-    FROM syncline_write_wait
+    -- The holder of the lock. Whether it was in a sync is not known after a
+    -- sync of it began that has no known end.
+    SELECT
+      of!(write_wait, (run, wait_id)),
+      holder_comm AS comm,
+      CASE
+        WHEN endless.since_ns <= write_wait.ts_ns THEN NULL
+        ELSE 0
+      END AS in_sync
+    FROM syncline_write_wait AS write_wait
+    LEFT JOIN endless
+      ON endless.run = write_wait.run
+      AND endless.tid = write_wait.holder_tid
     WHERE wait = 'inode lock' AND holder_tid IS NOT NULL
     UNION ALL
     -- and a row with `in_sync` 1 if it was in a sync (the one above names it),
@@ -99,7 +118,7 @@ WITH
     GROUP BY run, wait_id
   ),
   -- All waits, each with its cause if one is known, and a name for its file.
-  -- Inodes that have one path, as those of a rotated file, are one file.
+  -- Inodes with the same path, such as those of a rotated file, share a row.
   caused_wait AS (
     SELECT
       write_wait.*,

@@ -12,11 +12,18 @@ Name = int | str
 
 
 def covered(tables: dict[str, list[Row]]) -> list[Row]:
+    """Flusher threads may write for sync() and syncfs, so that nothing is known of those without an id and without bytes of their own."""
+    ops = {row["sync_id"]: row["op"] for row in tables["sync"]}
     return [
         row
         for row in tables["sync"]
         if row["incomplete"] is None
         and None not in (row["bytes"], row["writeback_ns"], row["dur_ns"])
+        and (
+            row["bytes"]
+            or row["id"] is not None
+            or ops[row["call_sync_id"]] not in ("sync", "syncfs")
+        )
     ]
 
 
