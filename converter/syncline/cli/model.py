@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     "sudo syncline model measure --dir /var/lib/db -o machine.toml",
     "syncline model predict tests/data/writes/mixed.log --parameters tests/data/writes/machine.toml",
+    'syncline model predict --workload "write 4k x 10000, fsync every 100" --parameters tests/data/writes/machine.toml',
 )
 
 
@@ -68,11 +69,15 @@ _parameters = click.option("--parameters", required=True, type=PLACE, metavar="F
 @command.command(
     "predict",
     epilog=example(
-        _EXAMPLES[1], _EXAMPLES[1] + " --each --format csv", _EXAMPLES[1] + " --trace mixed.pftrace"
+        _EXAMPLES[1],
+        _EXAMPLES[2],
+        _EXAMPLES[1] + " --each --format csv",
+        _EXAMPLES[1] + " --trace mixed.pftrace",
     ),
 )
-@click.argument("input_", required=True, metavar="INPUT")
+@click.argument("input_", required=False, metavar="[INPUT]")
 @_parameters
+@click.option("--workload", metavar="TEXT", help="Instead of INPUT: what a program will do, such as \"write 4k x 10000, fsync every 100\".")  # fmt: skip
 @click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How the kernel throttles: as Linux does it, or as the paper of the model has it.")  # fmt: skip
 @click.option("--by", type=click.Choice(GROUPS), default=GROUPS[0], show_default=True, help="A row for each scenario, or for each state of page cache, path, or kind of commit in a scenario.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A row for each write, with the state of page cache and what is dirty.")  # fmt: skip
@@ -80,8 +85,9 @@ _parameters = click.option("--parameters", required=True, type=PLACE, metavar="F
 @options.table_format("json has the scenarios and each write.")
 @reading
 def predict(
-    input_: str,
+    input_: str | None,
     parameters: str,
+    workload: str | None,
     rules: str,
     by: str,
     each: bool,
@@ -93,6 +99,10 @@ def predict(
 
     INPUT is a recording of writes (`syncline record --writes`), a log of strace with write calls and durations, or a table of writes in
     CSV. The naive model next to it divides the size by the bandwidth of the device.
+
+    With --workload, nothing need be recorded: a phase is `write SIZE x TIMES`, with `to FILE`, and `direct`, `sync`, `dsync`, `library`
+    (fwrite), `overwrite` or `random` as it applies; then, after commas, `fsync`, `fdatasync` or `sync`, and `pause TIME`, each `every N`
+    writes or at the end. Phases are separated by semicolons. Each call begins when the one before has ended.
     """
     from syncline import render
     from syncline.kinds import resolve
@@ -101,20 +111,29 @@ def predict(
     from syncline.write_model import predict as model
     from syncline.write_model import recording
     from syncline.write_model.trace import write_trace
+    from syncline.write_model.workload import planned
 
     if trace is not None:
         _check_ending(trace)
-    found = None if recording.is_table(input_) else resolve(input_, reading.source)
+    if (input_ is None) == (workload is None):
+        raise click.UsageError("give either INPUT or --workload")
+    found = (
+        None if input_ is None or recording.is_table(input_) else resolve(input_, reading.source)
+    )
     if trace is not None:
         refuse_inputs(trace, [found or input_, parameters, reading.marks])
     known = parameter_file.read(parameters)
-    with bar("reading") as progress:
-        recorded = _writes(input_, found, reading, progress)
+    if workload is not None:
+        recording.refuse_filter(reading)
+        recorded = planned(workload)
+    else:
+        with bar("reading") as progress:
+            recorded = _writes(str(input_), found, reading, progress)
     outcome = model.predict(known, recorded, rules, by=by)
     if trace is not None:
         with bar("writing the trace") as progress:
             recording_ = None if found is None else found.recording
-            write_trace(input_, recording_, trace, outcome, reading, progress)
+            write_trace(input_ or "--workload", recording_, trace, outcome, reading, progress)
     if form == "json":
         show(rendered.as_json(outcome))
     elif form == "table":

@@ -447,7 +447,9 @@ def _cause_of(row: Row, answer: Answer) -> tuple[str, str]:
     """What a row of the report `neighbours` is as a cause, and what to do next."""
     cost, share = text(row["cost_ns"], "ns"), text(row["share"] or 0, "share")
     if row["kind"] == "unrecorded":
-        held = f"held bios of syncs and of their commits in the queue for {cost}, {share} of the time"
+        held = (
+            f"held bios of syncs and of their commits in the queue for {cost}, {share} of the time"
+        )
         if group := _only_held(answer):
             limits = _limits(answer, group, *_OF_IO)
             what = f"a limit on the I/O of the control group {text(group, 'text')} ({limits or 'inferred'})"

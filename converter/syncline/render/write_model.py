@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from syncline import terminal
 from syncline.printable import json_text, printable
 from syncline.report import Column, Report, Table
@@ -15,7 +17,7 @@ _SUMMARY = (
     ("scenario", "text", "Scenario of the table, or else the kind of the write."),
     ("writes", "count", "Number of writes and syncs."),
     ("bytes", "bytes", "What they wrote."),
-    ("measured_ns", "ns", "Their costs together."),
+    ("measured_ns", "ns", "Their costs together. Null for a plan, as all errors."),
     ("predicted_ns", "ns", "Predicted for that."),
     ("naive_ns", "ns", "Size over bandwidth of the device."),
     ("error", "share", "Mean of the relative errors of the writes, which have no sign."),
@@ -28,6 +30,10 @@ _SUMMARY = (
     ),
     ("naive_total_error", "share", "The same for the naive model."),
     ("improvement", "share", "By which share the error is smaller than the naive model's."),
+)
+_MEASURED = (
+    *("measured_ns", "error", "naive_error", "median_error", "total_error", "naive_total_error"),
+    *("improvement", "dirty_bytes"),
 )
 _EACH = (
     ("start_ns", "time", "Start of the call."),
@@ -42,7 +48,7 @@ _EACH = (
         "count",
         "1: O_DSYNC or fdatasync; 0: O_SYNC or fsync. Null if nothing need be durable.",
     ),
-    ("measured_ns", "ns", "What it took."),
+    ("measured_ns", "ns", "What it took. Null for a plan."),
     ("predicted_ns", "ns", "What it should have taken."),
     (
         "predicted_commit_ns",
@@ -75,18 +81,21 @@ def _summary(one: Summary) -> tuple[str | int | float | None, ...]:
 
 def each(outcome: Outcome) -> Table:
     """Returns a row for each write."""
-    return Table([name for name, _, _ in _EACH], [_each(one) for one in outcome.predicted])
+    return Table(
+        [name for name, _, _ in _EACH],
+        [_each(one, is_plan=outcome.is_plan) for one in outcome.predicted],
+    )
 
 
-def _each(one: Predicted) -> tuple[str | int | float | None, ...]:
+def _each(one: Predicted, *, is_plan: bool) -> tuple[str | int | float | None, ...]:
     write = one.write
     return (
         *(write.start_ns, write.scenario or write.kind, write.kind, write.path),
         *(write.offset, write.size, write.file_size),
         int(write.is_datasync) if write.is_durable or write.kind == "sync" else None,
-        *(write.duration_ns, round(one.ns)),
+        *(None if is_plan else write.duration_ns, round(one.ns)),
         *(one.commit_ns, round(one.naive_ns)),
-        relative_error(one.ns, write.duration_ns),
+        None if is_plan else relative_error(one.ns, write.duration_ns),
         *(one.state, round(one.dirty_bytes), write.dirty_bytes),
     )
 
@@ -94,11 +103,21 @@ def _each(one: Predicted) -> tuple[str | int | float | None, ...]:
 def render(outcome: Outcome, *, is_each: bool) -> str:
     """Renders the table, what the recording shows, and what the prediction assumes."""
     table, report = (each(outcome), EACH) if is_each else (summary(outcome), SUMMARY)
+    if outcome.is_plan:
+        table, report = _without_measured(table, report)
     lines = render_table(table, report).strip("\n").splitlines()[2:]
     lines.append("")
     width = terminal.width()
     lines += [part for line in remarks(outcome) for part in terminal.wrapped(line, width)]
     return "\n".join(lines) + "\n"
+
+
+def _without_measured(table: Table, report: Report) -> tuple[Table, Report]:
+    """Leaves out the columns that say what was measured, and how far the prediction is from it."""
+    kept = [at for at, name in enumerate(table.columns) if name not in _MEASURED]
+    rows = [tuple(row[at] for at in kept) for row in table.rows]
+    columns = tuple(one for one in report.columns if one.name not in _MEASURED)
+    return Table([table.columns[at] for at in kept], rows), replace(report, columns=columns)
 
 
 def remarks(outcome: Outcome) -> list[str]:

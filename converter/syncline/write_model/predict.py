@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .commits import Commits
 from .cost import (
@@ -52,12 +52,12 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Summary:
-    """The writes of one scenario. Errors are shares; None if nothing was measured."""
+    """The writes of one scenario. Errors are shares. `measured_ns` and they are None if nothing was measured."""
 
     scenario: str
     writes: int
     size: int
-    measured_ns: int
+    measured_ns: int | None
     predicted_ns: float
     naive_ns: float
     # Mean relative error of a write, as the paper has it.
@@ -89,6 +89,8 @@ class Outcome:
     summaries: Sequence[Summary]
     notes: list[str] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
+    # Nothing was measured.
+    is_plan: bool = False
 
 
 def predict(
@@ -107,7 +109,7 @@ def predict(
         notes.append("strace makes each call 10 to 100 us longer, or more, so short writes take longer than predicted")  # fmt: skip
     predicted: list[Predicted] = []
     for writes in _by_scenario(recorded.writes).values():
-        predicted += _one(parameters, writes, rules, recorded.cuts)
+        predicted += _one(parameters, writes, rules, recorded.cuts, is_plan=recorded.is_plan)
     overlaps = sum(_overlaps(writes) for writes in _by_scenario(recorded.writes).values())
     if overlaps:
         begin = "1 call begins" if overlaps == 1 else f"{overlaps:,} calls begin"
@@ -125,8 +127,8 @@ def predict(
         )
     assumptions.append("one process writes to one device, and nothing is dirty at the start")
     predicted.sort(key=lambda one: one.write.start_ns)
-    summaries = [_summary(name, ones) for name, ones in _grouped(predicted, by).items()]
-    return Outcome(rules, predicted, summaries, notes, assumptions)
+    summaries = [_summary(name, ones, is_plan=recorded.is_plan) for name, ones in _grouped(predicted, by).items()]  # fmt: skip
+    return Outcome(rules, predicted, summaries, notes, assumptions, recorded.is_plan)
 
 
 def _commit_assumptions(parameters: Parameters, recorded: Writes) -> list[str]:
@@ -196,7 +198,12 @@ def _overlaps(writes: Sequence[Write]) -> int:
 
 
 def _one(
-    parameters: Parameters, writes: Sequence[Write], rules: str, cuts: Sequence[Cut]
+    parameters: Parameters,
+    writes: Sequence[Write],
+    rules: str,
+    cuts: Sequence[Cut],
+    *,
+    is_plan: bool,
 ) -> list[Predicted]:
     cache = PageCache(parameters, rules)
     libraries: dict[str, Library] = {}
@@ -209,7 +216,10 @@ def _one(
     last_ns = writes[0].start_ns
     found = []
     pending = deque(cuts)
-    for write in writes:
+    # What the calls of a plan took until now. Their times are those of the pauses alone.
+    spent_ns = 0.0
+    for planned in writes:
+        write = planned
         while pending and pending[0].time_ns <= write.start_ns:
             cut = pending.popleft()
             cache.pass_time(max(0, cut.time_ns - last_ns))
@@ -219,6 +229,8 @@ def _one(
                 commits.cut(cut.key)
         delay = max(0, write.start_ns - last_ns)
         last_ns = max(last_ns, write.end_ns)
+        if is_plan:
+            write = replace(planned, start_ns=planned.start_ns + round(spent_ns))
         is_random = write.offset != ends.get(write.key, write.offset)
         if write.kind != "sync":
             ends[write.key] = write.offset + write.size
@@ -242,6 +254,9 @@ def _one(
                 cost = _RULES[write.kind](parameters, write.size, is_random=is_random)
                 cost += commit_ns or 0.0
                 cache.pass_time(cost)
+        if is_plan:
+            write = replace(write, duration_ns=round(spent_ns + cost) - round(spent_ns))
+        spent_ns += cost
         naive = naive_ns(parameters, write.size)
         found.append(
             Predicted(
@@ -267,12 +282,16 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _summary(name: str, ones: Sequence[Predicted]) -> Summary:
+def _summary(name: str, ones: Sequence[Predicted], *, is_plan: bool) -> Summary:
+    size = sum(one.write.size for one in ones)
+    if is_plan:
+        predicted, naive = sum(one.ns for one in ones), sum(one.naive_ns for one in ones)
+        return Summary(*(name, len(ones), size, None, predicted, naive), *(None,) * 5)
     measured = sum(one.write.duration_ns for one in ones)
     predicted, naive = sum(one.ns for one in ones), sum(one.naive_ns for one in ones)
     errors = [relative_error(one.ns, one.write.duration_ns) for one in ones]
     return Summary(
-        *(name, len(ones), sum(one.write.size for one in ones), measured, predicted, naive),
+        *(name, len(ones), size, measured, predicted, naive),
         _mean(errors),
         _mean([relative_error(one.naive_ns, one.write.duration_ns) for one in ones]),
         statistics.median(known) if (known := [one for one in errors if one is not None]) else None,

@@ -16,7 +16,7 @@ from .probe_events import from_table
 from .strace_calls import from_calls
 from .writes import Writes, read_csv
 
-__all__ = ["is_table", "read", "read_table"]
+__all__ = ["is_table", "read", "read_table", "refuse_filter"]
 
 # The fields of a low-level log of strace that sql/commands/write_model/calls.sql uses.
 _TYPES = {
@@ -37,7 +37,7 @@ def read_table(path: str, reading: Reading) -> Writes:
     Raises:
         InputError: it cannot be read, or is no such table.
     """
-    _refuse_filter(reading)
+    refuse_filter(reading)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -71,13 +71,13 @@ def read(input_: Input, reading: Reading, progress: Progress | None = None) -> W
         log = work / "log.events.jsonl"
         sources = _sources(reading.convert([recording], str(log), progress=progress))
         if sources == {"strace"}:
-            _refuse_filter(reading)
+            refuse_filter(reading)
             return interruptible.call(lambda: _of_calls(log))
         again = Reading(window_ns=reading.window_ns, filter=reading.filter)
         return _of_events(work, read_file(str(log)), again, None, sources)
 
 
-def _refuse_filter(reading: Reading) -> None:
+def refuse_filter(reading: Reading) -> None:
     """Refuses a filter for calls of strace and a table, which it does not select.
 
     Raises:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 
 from syncline.errors import InputError
 
-__all__ = ["KINDS", "Cut", "Write", "Writes", "kind_of_flags", "of_scenario", "read_csv"]
+__all__ = [
+    "KINDS",
+    "LARGEST_CALL",
+    "Cut",
+    "Write",
+    "Writes",
+    "kind_of_flags",
+    "of_scenario",
+    "read_csv",
+]
 
 # sync: a sync call, which writes back what is dirty of a file, or of all files without a path.
 KINDS = ("cached", "synchronized", "direct", "direct_synchronized", "library", "sync")
@@ -22,7 +31,7 @@ _TAKEN = {
 _EXAMPLE = f"the columns are {', '.join(_COLUMNS)}, and may be {', '.join(_OPTIONAL)}"
 _MOST = 1 << 62
 # MAX_RW_COUNT: no call of Linux writes more.
-_LARGEST_CALL = 0x7FFF_F000
+LARGEST_CALL = 0x7FFF_F000
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,8 @@ class Writes:
     taken_for_granted: Mapping[str, str] = field(default_factory=dict)
     # Each duration has the work of the recorder in it, which may be longer than the call.
     has_overhead: bool = False
+    # Nothing was measured: durations are 0, and a call begins when the one before and the pause after it end.
+    is_plan: bool = False
 
 
 def read_csv(path: str, text: str) -> Writes:
@@ -122,9 +133,9 @@ def read_csv(path: str, text: str) -> Writes:
         )
         if values["kind"] == "sync" and (offset or size):
             raise InputError(f"{where}: a sync with an offset or a size", "write 0 for both")
-        if size > _LARGEST_CALL:
+        if size > LARGEST_CALL:
             raise InputError(
-                f"{where}: size_bytes '{values['size_bytes']}': no call of Linux writes more than {_LARGEST_CALL:,} bytes",
+                f"{where}: size_bytes '{values['size_bytes']}': no call of Linux writes more than {LARGEST_CALL:,} bytes",
                 "give each call a line of its own",
             )
         found.append(

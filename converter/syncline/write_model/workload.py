@@ -1,0 +1,148 @@
+"""A workload in words, such as `write 4k x 10000, fsync every 100`, as the calls that a program would make."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from syncline.errors import InputError
+
+from .writes import LARGEST_CALL, Write, Writes, kind_of_flags
+
+__all__ = ["EXAMPLE", "planned"]
+
+EXAMPLE = "write 4k x 10000, fsync every 100"
+# More calls need minutes, and say nothing that fewer do not.
+_MOST_CALLS = 1_000_000
+_FILE = "file"
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
+_SIZE = r"(?P<size>\d+(?:\.\d+)?) ?(?P<unit>[bkmg]?)(?:i?b)?"
+_WRITE = re.compile(rf"write {_SIZE}(?: ?[x*] ?(?P<times>\d+))?(?: to (?P<path>\S+))?(?P<flags>(?: (?:direct|sync|dsync|library|overwrite|random))*)", re.I)  # fmt: skip
+_SYNC = re.compile(
+    r"(?P<call>fsync|fdatasync|sync)(?: (?:every (?P<every>\d+)|(?P<end>at the end)))?", re.I
+)
+_PAUSE = re.compile(
+    r"pause (?P<length>\d+(?:\.\d+)?) ?(?P<unit>ns|us|ms|s|min)(?: every (?P<every>\d+))?", re.I
+)
+_HELP = (
+    f'write it like "{EXAMPLE}; pause 5s; write 1m x 20 to log direct": phases by ; and in each one write SIZE x TIMES [to FILE] [direct]'
+    " [sync|dsync] [library] [overwrite] [random], then fsync, fdatasync or sync every N or at the end, and pause TIME every N"
+)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What follows writes of a phase: a sync call, or a pause."""
+
+    every: int
+    call: str = ""
+    pause_ns: int = 0
+
+
+@dataclass(frozen=True)
+class _Phase:
+    size: int
+    times: int
+    path: str
+    flags: frozenset[str]
+    steps: tuple[_Step, ...]
+
+
+def planned(text: str) -> Writes:
+    """Returns the calls of a workload. Their durations are 0, and `start_ns` is the sum of the pauses before each.
+
+    Raises:
+        InputError: it is not understood, or has too many calls.
+    """
+    phases = [_phase(part.strip()) for part in text.split(";")]
+    calls = sum(one.times + sum(_count(one, step) for step in one.steps) for one in phases)
+    if calls > _MOST_CALLS:
+        raise InputError(f"--workload has {calls:,} calls, and at most {_MOST_CALLS:,} are predicted", "give fewer writes: what one costs does not change any more")  # fmt: skip
+    writes = list(_calls(phases))
+    if not any(one.kind != "sync" for one in writes):
+        raise InputError(f"--workload '{text}' has no write", _HELP)
+    return Writes(writes, has_deletions=True, is_plan=True)
+
+
+def _count(phase: _Phase, step: _Step) -> int:
+    return max(1, phase.times // step.every) if step.call else 0
+
+
+def _phase(text: str) -> _Phase:
+    write = None
+    steps = []
+    for part in (one.strip() for one in text.split(",")):
+        if match := _WRITE.fullmatch(part):
+            if write is not None:
+                raise InputError(
+                    f"--workload: '{text}' has two writes", "begin another phase with ;"
+                )
+            write = match
+        elif match := _SYNC.fullmatch(part):
+            # With a number, after each so many writes; without, once.
+            every = _positive(match["every"], part) if match["every"] else 0
+            steps.append(_Step(every, call=match["call"].lower()))
+        elif match := _PAUSE.fullmatch(part):
+            every = _positive(match["every"], part) if match["every"] else 0
+            steps.append(_Step(every, pause_ns=round(float(match["length"]) * _TIMES[match["unit"].lower()])))  # fmt: skip
+        else:
+            raise InputError(f"--workload: '{part}' is not understood", _HELP)
+    if write is None:
+        return _Phase(0, 0, _FILE, frozenset(), _ordered(steps, 1))
+    size = round(float(write["size"]) * _UNITS[write["unit"].lower()])
+    if not 0 < size <= LARGEST_CALL:
+        raise InputError(f"--workload: a call of Linux writes 1 to {LARGEST_CALL:,} bytes, and not {size:,}", "give a smaller write more often")  # fmt: skip
+    times = _positive(write["times"], write[0]) if write["times"] else 1
+    flags = frozenset(write["flags"].lower().split())
+    if "library" in flags and flags & {"direct", "sync", "dsync"}:
+        raise InputError(f"--workload: '{write[0]}' goes through the buffer of the C library, which has no {', '.join(sorted(flags - {'library'}))} writes", "leave one of them out")  # fmt: skip
+    return _Phase(size, times, write["path"] or _FILE, flags, _ordered(steps, times))
+
+
+def _positive(text: str, part: str) -> int:
+    if not int(text):
+        raise InputError(f"--workload: '{part}' has a 0", "count from 1")
+    return int(text)
+
+
+def _ordered(steps: list[_Step], times: int) -> tuple[_Step, ...]:
+    """Steps without a number come once, after the last write."""
+    return tuple(one if one.every else _Step(times, one.call, one.pause_ns) for one in steps)
+
+
+def _calls(phases: list[_Phase]) -> Iterator[Write]:
+    now = 0
+    sizes: dict[str, int] = {}
+    places = random.Random(1)
+    for phase in phases:
+        whole = phase.size * phase.times
+        if phase.flags & {"overwrite", "random"}:
+            # The file is there already.
+            sizes[phase.path] = max(sizes.get(phase.path, 0), whole)
+        begin = 0 if phase.flags & {"overwrite", "random"} else sizes.get(phase.path, 0)
+        for number in range(1, max(phase.times, 1) + 1):
+            if phase.times:
+                place = places.randrange(phase.times) if "random" in phase.flags else number - 1
+                write = _write(phase, now, begin + place * phase.size, sizes)
+                sizes[phase.path] = max(sizes.get(phase.path, 0), write.offset + write.size)
+                yield write
+            for step in phase.steps:
+                if number % step.every:
+                    continue
+                now += step.pause_ns
+                if step.call:
+                    path = "" if step.call == "sync" else phase.path
+                    yield Write(now, 0, "sync", path, 0, 0, is_datasync=step.call == "fdatasync")
+
+
+def _write(phase: _Phase, now: int, offset: int, sizes: dict[str, int]) -> Write:
+    is_synchronized = bool(phase.flags & {"sync", "dsync"})
+    kind = kind_of_flags(is_direct="direct" in phase.flags, is_synchronized=is_synchronized)
+    return Write(
+        *(now, 0, "library" if "library" in phase.flags else kind, phase.path, offset, phase.size),
+        file_size=sizes.get(phase.path, 0),
+        is_datasync="dsync" in phase.flags,
+    )
