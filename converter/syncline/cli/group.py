@@ -27,6 +27,7 @@ COMMANDS = {
     "whatif": "Replays the requests of INPUT at other queue depths, and compares the latency of syncs.",
     "model": "Predicts what writes should cost, by the rules of the page cache.",
     "ingest": "Adds runs to a dataset: the tables of each run, in a partition of its host and day.",
+    "dataset": "Lists, verifies and removes the runs of a dataset.",
     "trend": "Finds the runs at which a metric changed: steps, episodes after which the level returned, and drifts.",
     "open": "Shows a trace, or a log as a trace, in the Perfetto UI.",
     "extension-server": "Writes the files of an extension server for the Perfetto UI.",

@@ -39,6 +39,7 @@ __all__ = [
     "identity",
     "marker",
     "parse",
+    "rows_of",
     "run_id",
     "serialized",
     "table_name",
@@ -152,6 +153,11 @@ def identities(name: str) -> set[str]:
     """Returns the identities of the rows and of the input in the name of an entry; none if it has another form."""
     found = _ENTRY_NAME.fullmatch(name)
     return {f"rows-{found['rows']}", f"input-{found['input']}"} if found else set()
+
+
+def rows_of(run: str) -> str:
+    """Returns the part of the identity of its rows with which the key of a run ends."""
+    return run[-_DIGITS:]
 
 
 def run_id(name: str, rows_id: str) -> str:

@@ -14,6 +14,7 @@ import fcntl
 import importlib
 import os
 import random
+import re
 import secrets
 import shutil
 import socket
@@ -47,6 +48,7 @@ _THREADS = 16
 # killed command.
 _CLAIM_LIFE_S = 120.0
 _RENEWAL_S = 15.0
+_PARTITION = re.compile(r"host=[^/]+/day=[^/]+/run=[^/]+")
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -60,6 +62,9 @@ class Store(Protocol):
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Returns the files of a folder with their sizes in bytes; none if the folder does not exist."""
+
+    def partitions(self) -> list[str]:
+        """Returns the folders of runs, also of those without an entry."""
 
     def read(self, path: str) -> bytes: ...
 
@@ -112,6 +117,10 @@ class FolderStore:
                 return {one.name: one.stat().st_size for one in found if one.is_file()}
         except (FileNotFoundError, NotADirectoryError):
             return {}
+
+    def partitions(self) -> list[str]:
+        found = self._folder.glob("host=*/day=*/run=*")
+        return [str(one.relative_to(self._folder)) for one in found if one.is_dir()]
 
     def read(self, path: str) -> bytes:
         return (self._folder / path).read_bytes()
@@ -254,6 +263,15 @@ class ObjectStore:
             return {one.base_name: one.size for one in found if one.is_file}
 
         return self._asked(listed, folder)
+
+    def partitions(self) -> list[str]:
+        def listed() -> list[str]:
+            selector = _arrow().FileSelector(self._prefix, allow_not_found=True, recursive=True)
+            found = self.filesystem.get_file_info(selector)
+            folders = {one.path[len(self._prefix) + 1 :].rpartition("/")[0] for one in found if one.is_file}  # fmt: skip
+            return [one for one in folders if _PARTITION.fullmatch(one)]
+
+        return self._asked(listed, "")
 
     def read(self, path: str) -> bytes:
         return b"".join(self.stream(path))
