@@ -8,6 +8,8 @@ last byte or the last two bytes of an input.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gzip
 import itertools
 import random
@@ -116,6 +118,7 @@ SUFFIXES = {
 }
 
 
+@functools.cache
 def logs() -> dict[str, bytes]:
     """Short texts in the thesis's format or in no known format."""
     seeds = {}
@@ -193,6 +196,7 @@ def write_texts() -> dict[str, bytes]:
     return seeds | {name: log for name, log in logs.items() if log is not None}
 
 
+@functools.cache
 def trace_dats() -> dict[str, bytes]:
     """Small files of trace-cmd: a few events and pages, and only the formats of these events."""
     seeds = {name: make().data for name, make in badtracedat.BAD.items()}
@@ -251,6 +255,7 @@ def straces() -> dict[str, bytes]:
     return seeds
 
 
+@functools.cache
 def bpftrace_jsons() -> dict[str, bytes]:
     """Heads and ends of bpftrace's JSON, and short logs split into objects anywhere."""
     seeds = {}
@@ -544,8 +549,9 @@ def low_level(data: bytes) -> bytes | None:
 def own_traces() -> dict[str, bytes]:
     """Traces of the heads of logs, and one that holds all values of its rows and no checksum."""
     seeds = {}
-    with tempfile.TemporaryDirectory() as folder:
-        log, out = Path(folder, "x.log"), Path(folder, "x.pftrace")
+    # A trace names its log in the examples of losses, so another folder on each run would make other seeds.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        log, out = Path("x.log"), Path("x.pftrace")
         for name, data in logs().items():
             log.write_bytes(data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1])
             try:
