@@ -2,7 +2,8 @@
 # All tests: tests/run.sh; `make test` calls it. tests/run.sh --quick (`make test-quick`) runs a part of each kind.
 # The last line is `N passed, N failed`.
 #
-# The steps run in two lanes side by side: pytest, and the others one after another, because the target folder of cargo has one lock.
+# The steps run in three lanes side by side: pytest; the browser tests; and the others one after another, because the target folder of
+# cargo has one lock. The browser tests are one process that waits much, so behind another step they would leave CPUs idle at the end.
 # A step's output is printed when the step is over.
 #
 #   SYNCLINE_FUZZ_SECONDS   how long libFuzzer searches for each target; by default each run has the same inputs
@@ -36,7 +37,7 @@ count() {
     cat "$log/$name"
     echo "== $name: $p passed, $f failed, $((SECONDS - begun)) s"
   } >"$log/$name.block"
-  # One write for each block, so that blocks of the two lanes do not mix.
+  # One write for each block, so that blocks of the lanes do not mix.
   flock "$log" cat "$log/$name.block"
 }
 
@@ -96,6 +97,9 @@ cargo_lane() {
   count fuzz '^fuzz: [0-9]+ passed' with_clippy tests/fuzz.sh "${SYNCLINE_FUZZ_SECONDS:-same}"
   # These tests run cargo too. In the other lane they would wait for its lock.
   count packaging ' in [0-9.]+s' pytest tests/test_packaging.py
+}
+
+browser_lane() {
   count browser ' in [0-9.]+s' pytest -m ui tests/ui
 }
 
@@ -121,6 +125,7 @@ else
   install_tools
   echo "== skipped: Spark on a cluster of workers; to run it: make spark-test"
   cargo_lane &
+  browser_lane &
   pytest_lane &
 fi
 wait
