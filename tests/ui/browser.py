@@ -58,6 +58,15 @@ def missing() -> str | None:
     return None
 
 
+def shot(name: str) -> str | None:
+    """Returns the file of a screenshot, if somebody wants to keep it: no test looks at it, and one takes as long as many checks."""
+    folder = os.environ.get("SYNCLINE_UI_SHOTS")
+    if not folder:
+        return None
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return f"{folder}/{name}.png"
+
+
 @contextmanager
 def opened(*arguments: str | Path) -> Iterator[str]:
     """Runs `syncline open --no-browser` and yields the address that it prints."""

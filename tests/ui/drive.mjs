@@ -1,10 +1,11 @@
 // Opens a page of the Perfetto UI in Chromium and returns its contents. server.mjs calls it.
 //
-// A job: {page, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, shot, clip}]}.
+// A job: {page, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, paint, shot, clip}]}.
 // `shot` is the file of a screenshot; that at the top is of the page as it is when it has loaded. `packages` are SQL packages to register
 // before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
 // `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match, and of these on
 // the first `only`, if it is given.
+// `paint` counts the coloured pixels of each track, which takes long.
 // `tab` is the name of a tab of Syncline's plugin, and `row` the number of a row of its table to follow.
 // `page` is the route of another page, and `click` a link on it. `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
 // The result: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
@@ -109,7 +110,7 @@ async function show(page, view) {
     name: view.name,
     plugin: await page.locator('.syncline:not(.syncline-page, .syncline-slowest)').allInnerTexts(),
     boxes: await page.locator('.syncline:not(.syncline-page, .syncline-slowest) .syncline-box').evaluateAll((boxes) => boxes.map((box) => [box.title, box.getBoundingClientRect().width])),
-    painted: await painted(page),
+    painted: view.paint ? await painted(page) : null,
     details: await page.locator('.pf-details-shell').allInnerTexts(),
     flows: await page.evaluate(() => window.app.trace.flows.connectedFlows.length),
   };

@@ -5,7 +5,6 @@ SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -30,15 +29,12 @@ LONG = [
 ]
 
 
-@pytest.fixture
-def shots(tmp_path: Path) -> Path:
-    folder = Path(os.environ.get("SYNCLINE_UI_SHOTS") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def drive(
-    svg: Path, steps: list[dict[str, str]], size: tuple[int, int] = SIZES[0], *, dark: bool = False
+    svg: Path,
+    steps: list[dict[str, str | None]],
+    size: tuple[int, int] = SIZES[0],
+    *,
+    dark: bool = False,
 ) -> list[dict[str, Any]]:
     """Returns the results of the steps (see flamegraph.mjs). No step may print an error or overflow."""
     job = {"page": svg.as_uri(), "steps": steps, "dark": dark}
@@ -61,15 +57,13 @@ def stacks(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_click_zooms_in_and_reset_zooms_out(
-    stacks: Path, size: tuple[int, int], shots: Path
-) -> None:
+def test_a_click_zooms_in_and_reset_zooms_out(stacks: Path, size: tuple[int, int]) -> None:
     steps = [
-        {"name": "all", "shot": str(shots / f"flame-{size[0]}.png")},
+        {"name": "all", "shot": browser.shot(f"flame-{size[0]}")},
         {
             "name": "zoomed",
             "click": "start_thread",
-            "shot": str(shots / f"flame-zoom-{size[0]}.png"),
+            "shot": browser.shot(f"flame-zoom-{size[0]}"),
         },
         {"name": "back", "unzoom": "yes"},
     ]
@@ -85,10 +79,10 @@ def test_a_click_zooms_in_and_reset_zooms_out(
     assert frames(back) == frames(first)
 
 
-def test_search_highlights_matches(stacks: Path, shots: Path) -> None:
+def test_search_highlights_matches(stacks: Path) -> None:
     steps = [
         {"name": "all"},
-        {"name": "found", "search": "^save_", "shot": str(shots / "flame-search.png")},
+        {"name": "found", "search": "^save_", "shot": browser.shot("flame-search")},
     ]
     first, found = drive(stacks, steps)
     changed = {
@@ -109,13 +103,13 @@ def test_the_figures_of_a_frame_have_a_unit(stacks: Path) -> None:
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", SIZES)
 def test_growth_is_red_and_shrinkage_is_blue(
-    size: tuple[int, int], dark: bool, tmp_path: Path, shots: Path
+    size: tuple[int, int], dark: bool, tmp_path: Path
 ) -> None:
     svg = tmp_path / "diff.svg"
     logs = [DATA / "sqlite_wal_full.log", "--diff", DATA / "sqlite_rj_full.log"]
     ok("flamegraph", *logs, "--weight", "syscall", "--by", "file", "-o", svg)
-    name = f"flame-diff-{size[0]}{'-dark' if dark else ''}.png"
-    (step,) = drive(svg, [{"name": "all", "shot": str(shots / name)}], size, dark=dark)
+    name = f"flame-diff-{size[0]}{'-dark' if dark else ''}"
+    (step,) = drive(svg, [{"name": "all", "shot": browser.shot(name)}], size, dark=dark)
     for name, frame in frames(step).items():
         red, green, blue = map(int, re.findall(r"\d+", frame["fill"]))
         if name.startswith("+"):
@@ -126,7 +120,7 @@ def test_growth_is_red_and_shrinkage_is_blue(
     assert any(name.startswith("-") for name in frames(step))
 
 
-def test_long_names_are_cut_to_their_frames(tmp_path: Path, shots: Path) -> None:
+def test_long_names_are_cut_to_their_frames(tmp_path: Path) -> None:
     """A label that is cut shows the start of the name."""
     lines, clock = [], 1_000_000
     for number in range(1, 61):
@@ -141,7 +135,7 @@ def test_long_names_are_cut_to_their_frames(tmp_path: Path, shots: Path) -> None
     svg = tmp_path / "x.svg"
     ok("flamegraph", log, "--weight", "syscall", "-o", svg)
     for size in SIZES:
-        shot = str(shots / f"flame-long-{size[0]}.png")
+        shot = browser.shot(f"flame-long-{size[0]}")
         (step,) = drive(svg, [{"name": "all", "shot": shot}], size)
         shown = [(name, frame["text"].strip()) for name, frame in frames(step).items()]
         assert any(text.endswith("..") for _, text in shown)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from syncline.report import html, run_query, run_report, sql_root
 from tests.sqltools import Run, write_parquet
 from tests.test_flamegraph import write
 from tests.test_html import HOSTILE
+from tests.ui import browser
 from tests.ui.pages import (
     DATA,
     FIGURES,
@@ -48,12 +48,9 @@ LABELS = "[...document.querySelectorAll('#flame .pane')].map((pane) => [...pane.
 
 
 def shot(name: str) -> list[Step]:
-    """A screenshot, if somebody wants to keep it: no test looks at it."""
-    folder = os.environ.get("SYNCLINE_UI_SHOTS")
-    if not folder:
-        return []
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    return [{"shot": f"{folder}/{name}.png"}]
+    """The step of a screenshot."""
+    file = browser.shot(name)
+    return [{"shot": file}] if file else []
 
 
 def wall(inputs: Inputs, where: str) -> int:

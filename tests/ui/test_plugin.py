@@ -5,7 +5,6 @@ SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -27,7 +26,7 @@ WHOLE = "SELECT start_ts, end_ts FROM trace_bounds"
 # Around the middle of the run, so that some syncs are outside.
 PART = "SELECT start_ts + (end_ts - start_ts) * 6 / 10, start_ts + (end_ts - start_ts) * 8 / 10 FROM trace_bounds"
 VIEWS = [
-    {"name": "sync", "span": WHOLE, "select": SLOWEST.format("id", "sync")},
+    {"name": "sync", "span": WHOLE, "select": SLOWEST.format("id", "sync"), "paint": True},
     {"name": "phase", "span": WHOLE, "select": SLOWEST.format("id", "phase")},
     {"name": "bio", "span": WHOLE, "select": SLOWEST.format("id", "bio")},
     {"name": "area", "span": PART, "area": "^(bios of syncs|wl .*|python3 .*)$"},
@@ -61,11 +60,10 @@ def seen(
 ) -> tuple[dict[str, Any], dict[str, Rows]]:
     """Opens a log, selects slices and areas, and returns what was seen and the rows of the log."""
     folder = tmp_path_factory.mktemp("plugin")
-    shots = Path(os.environ.get("SYNCLINE_UI_SHOTS") or folder)
     log = LOGS[request.param]
     Reading().convert([str(log)], f"{folder}/tables/")
     views = [
-        view | {"shot": f"{shots}/{request.param}-plugin-{view['name']}.png"}
+        view | {"shot": browser.shot(f"{request.param}-plugin-{view['name']}")}
         for view in VIEWS + PAGES
     ]
     with browser.opened("--offline", log) as page:

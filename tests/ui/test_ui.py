@@ -38,12 +38,13 @@ ONE = """
 """
 SYNC_ID = "extract_arg(arg_set_id, 'debug.sync_id')"
 VIEWS = {
-    "run": {"span": "SELECT start_ts, end_ts FROM trace_bounds"},
-    "20ms": {"span": f"SELECT ts - 5000000, ts + 15000000 FROM ({ONE})"},
+    "run": {"span": "SELECT start_ts, end_ts FROM trace_bounds", "paint": True},
+    "20ms": {"span": f"SELECT ts - 5000000, ts + 15000000 FROM ({ONE})", "paint": True},
     "sync": {
         "span": f"SELECT up.ts - up.dur / 20, up.ts + up.dur * 21 / 20 FROM ({ONE}) AS one"
         " JOIN slice AS up ON up.id = one.parent_id",
         "select": f"SELECT id FROM ({ONE})",
+        "paint": True,
     },
     "file": {
         "span": "SELECT start_ts, end_ts FROM trace_bounds",
@@ -84,16 +85,11 @@ def starts(log: str) -> Counter[str]:
 
 
 @pytest.fixture(scope="module", params=LOGS)
-def seen(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, dict[str, Any]]:
+def seen(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """Opens a log in the UI and looks at it at several zoom levels."""
     log = request.param
-    shots = Path(os.environ.get("SYNCLINE_UI_SHOTS") or tmp_path_factory.mktemp("shots"))
-    shots.mkdir(parents=True, exist_ok=True)
     views = [
-        {"name": name, "shot": str(shots / f"{log}-{name}.png")} | view
-        for name, view in VIEWS.items()
+        {"name": name, "shot": browser.shot(f"{log}-{name}")} | view for name, view in VIEWS.items()
     ]
     with browser.opened("--offline", DATA / LOGS[log]) as page:
         found = browser.drive(browser.tracks_only(page), views, QUERIES)

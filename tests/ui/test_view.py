@@ -6,7 +6,6 @@ SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -39,12 +38,8 @@ def result(log: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module", params=LOGS)
-def seen(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, dict[str, Any]]:
+def seen(request: pytest.FixtureRequest) -> tuple[Path, dict[str, Any]]:
     """Opens a log in the UI, and runs each macro of the extension server with the modules that it serves."""
-    shots = Path(os.environ.get("SYNCLINE_UI_SHOTS") or tmp_path_factory.mktemp("shots"))
-    shots.mkdir(parents=True, exist_ok=True)
     modules = served("modules/default/sql_modules")["sql_modules"]
     # v52 takes only the first part of the namespace.
     package = {"name": served("manifest")["namespace"].partition(".")[0], "modules": modules}
@@ -53,7 +48,7 @@ def seen(
         found = browser.drive(
             page,
             [],
-            shot=str(shots / f"{request.param}-first.png"),
+            shot=browser.shot(f"{request.param}-first"),
             packages=[package],
             macros=[macro["run"] for macro in served("modules/default/macros")["macros"]],
         )
