@@ -31,6 +31,13 @@ def database() -> duckdb.DuckDBPyConnection:
     return _instance().cursor()
 
 
+def count_rows(path: Path) -> int:
+    """The number of rows of a file of Parquet. All values are read and checked, such as texts for UTF-8, and none becomes one of Python."""
+    table = parquet.ParquetFile(path).read(use_threads=False)
+    table.validate(full=True)
+    return int(table.num_rows)
+
+
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a file of Parquet: a third of the time that DuckDB takes, which plans a query first."""
     rows: list[dict[str, Any]] = parquet.ParquetFile(path).read(use_threads=False).to_pylist()

@@ -27,10 +27,10 @@ class BadInput:
     shown: tuple[str, ...] = ()  # texts that the tables must have as a comm, path or stack
 
 
-INPUTS: dict[str, Callable[[], BadInput]] = {}
+INPUTS: dict[str, Callable[..., BadInput]] = {}
 
 
-def bad_input(make: Callable[[], BadInput]) -> Callable[[], BadInput]:
+def bad_input(make: Callable[..., BadInput]) -> Callable[..., BadInput]:
     INPUTS[make.__name__] = make
     return make
 
@@ -471,10 +471,9 @@ def all_lines_in_reverse_order() -> BadInput:
 
 
 @bad_input
-def event_later_than_the_window() -> BadInput:
+def event_later_than_the_window(count: int = 80_000) -> BadInput:
     # A line from the first second arrives after 100 s of log time, and after more lines than are
     # read at once.
-    count = 80_000
     lines = [*request(), *request(t=100 * 10**9, id=b"8")]
     lines += [b"%d 6 filler fsync" % (100 * 10**9 + i) for i in range(count)]
     lines.append(b"500 7 late fsync")
@@ -484,8 +483,7 @@ def event_later_than_the_window() -> BadInput:
 
 
 @bad_input
-def more_than_the_window_holds() -> BadInput:
-    count = 300_000
+def more_than_the_window_holds(count: int = 300_000) -> BadInput:
     lines = [b"%d 5 wl fsync" % t for t in range(1000, 1000 + count)]
     # A log that holds only calls has call-only requests.
     losses = {"late_event": 1, "call_only": count + 1, "ends_not_recorded": count + 1}

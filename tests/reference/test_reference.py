@@ -967,7 +967,9 @@ def test_lines_that_bpftrace_prints_itself_are_no_events() -> None:
 
 @pytest.mark.parametrize("name", badinputs.INPUTS)
 def test_bad_input_has_the_expected_rows_and_losses(name: str) -> None:
-    bad = badinputs.INPUTS[name]()
+    # The reference sorts the whole log and has no window, so these inputs need not be larger than one for it.
+    shorter = {"count": 3_000} if "the_window" in name else {}
+    bad = badinputs.INPUTS[name](**shorter)
     if bad.big:
         pytest.skip("too slow for the reference")
     if bad.unreadable:
@@ -975,7 +977,7 @@ def test_bad_input_has_the_expected_rows_and_losses(name: str) -> None:
             thesis.read(bad.data)
         return
     tables = thesis.read(bad.data)
-    # The reference sorts the whole log, so no event is late.
+    # No event is late for it.
     expected = {reason: n for reason, n in bad.losses.items() if reason != "late_event"}
     assert counts(tables) == expected
     rows = (len(tables.sync), len(tables.bio), len(tables.call))
