@@ -67,7 +67,7 @@ def recordings(scratch: Path) -> Iterator[tuple[str, Path]]:
 def advice_of(name: str, path: Path) -> Iterable[Advice]:
     """Runs all findings on a recording."""
     with opened(str(path), Reading()) as engine:
-        return advise(engine)
+        return advise(engine, explains=False)
 
 
 def table(scratch: Path, advice_of: Callable[[str, Path], Iterable[Advice]] = advice_of) -> str:
