@@ -92,7 +92,8 @@ def test_an_ingest_of_a_partition_without_an_entry_brings_the_run_back(changed: 
 
 
 def test_a_run_that_is_being_added_is_not_removed(
-    changed: Path, monkeypatch: pytest.MonkeyPatch
+    changed: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its partition is published before its entry, and the lock of the ingest ends after both."""
     store = open_store(str(changed))
