@@ -260,7 +260,7 @@ def test_a_requested_route_that_does_not_start_leaves_only_messages(
         raise RecordError("cannot set buffer_size_kb", "use a smaller buffer")
 
     monkeypatch.setattr(session.Recorders, "start", start)
-    monkeypatch.setattr(session.routes, "choose", lambda *_: routes.Route("dynamic-events", "x"))
+    monkeypatch.setattr(routes, "choose", lambda *_: routes.Route("dynamic-events", "x"))
     request = requests.Request(tmp_path / "run", ["true"], route="dynamic-events")
     with (
         pytest.raises(RecordError, match="cannot set") as raised,

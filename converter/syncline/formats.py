@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from syncline import _core
+from syncline.run_directory import DEVICES, MANIFEST
 
 __all__ = [
     "BASELINE",
@@ -23,10 +24,6 @@ __all__ = [
 
 # The first bytes of a stored baseline.
 BASELINE = b'{"syncline_baseline":'
-# The file that marks a run directory.
-MANIFEST = "manifest.json"
-# The file that a recording writes first: block devices by `major:minor`.
-DEVICES = "devices.json"
 # The file that marks a dataset.
 DATASET = "syncline_dataset.json"
 

@@ -6,13 +6,24 @@ import json
 import re
 import shlex
 import stat
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncline import _core
 from syncline.errors import InputError
-from syncline.formats import DEVICES, MANIFEST
+from syncline.run_directory import (
+    DEVICES,
+    FILES,
+    LEFT,
+    LIMITS,
+    MANIFEST,
+    SYMBOLS,
+    TASKS,
+    WRITERS,
+    Filter,
+    is_in_cgroup,
+)
 from syncline.structured import parse_json, text, whole_number
 
 __all__ = [
@@ -36,65 +47,8 @@ __all__ = [
 _SCHEMA_VERSION = 1
 # The times of CLOCK_BOOTTIME in a manifest between which a log has all that was recorded.
 _KNOWN = ("known_from_ns", "known_until_ns")
-# Threads with their processes, and the names of the processes.
-TASKS = "tasks.json"
-# Names for addresses in stacks that the tracer could not resolve.
-SYMBOLS = "symbols.json"
-# Limits of control groups on I/O and CPU, by the path of the group.
-LIMITS = "limits.json"
-# How to read the pages that a killed recorder has left.
-LEFT = ".recorder.json"
 # What is said of a group without any.
 NO_LIMITS = "none"
-# Paths of files by device, inode and generation, one JSON object a line.
-FILES = "files.jsonl"
-# Threads that made files dirty, by device and inode, one JSON object a line.
-WRITERS = "writers.jsonl"
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Which requests are kept. None keeps all."""
-
-    pid: int | None = None
-    comm: str | None = None
-    # The prefix of the path.
-    path: str | None = None
-    # As in the kernel: major << 20 | minor.
-    device: int | None = None
-    min_latency_ns: int | None = None
-    # A control group with the groups below it, or a part of their names.
-    cgroup: str | None = None
-    # The begin and the end of a time, since the first event.
-    since_ns: int | None = None
-    until_ns: int | None = None
-
-    def over(self, other: Filter) -> Filter:
-        """Returns this filter, with the conditions of `other` where this one has none."""
-        conditions = {name: value for name, value in asdict(self).items() if value is not None}
-        return replace(other, **conditions)
-
-    def for_core(self, cgroups: dict[int, str] | None = None) -> dict[str, Any] | None:
-        """Returns the argument `filter` of `_core.convert`. `cgroups` are the control groups of processes."""
-        if self == Filter():
-            return None
-        cgroup = None
-        if self.cgroup is not None:
-            known = (cgroups or {}).items()
-            cgroup = (self.cgroup, {pid: is_in_cgroup(name, self.cgroup) for pid, name in known})
-        return asdict(self) | {"cgroup": cgroup}
-
-
-def is_in_cgroup(name: str, wanted: str) -> bool:
-    """Returns whether a control group is the wanted one or below it.
-
-    Args:
-        name: the path of the group, as in /proc/PID/cgroup.
-        wanted: a path, or a part of a name on it, such as the start of a container's id.
-    """
-    if wanted.startswith("/"):
-        return name == wanted or name.startswith(wanted.rstrip("/") + "/")
-    return any(wanted in part for part in name.split("/"))
 
 
 class InputHints(NamedTuple):

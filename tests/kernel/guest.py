@@ -581,6 +581,10 @@ def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[
             "-virtfs",
             f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{flags}",
         ]
+    if args.ssh_port:
+        forward = f"hostfwd=tcp:127.0.0.1:{args.ssh_port}-:22"
+        command += ["-netdev", f"user,id=net,restrict=on,{forward}"]
+        command += ["-device", "virtio-net-pci,netdev=net"]
     # no_timer_check: on a busy host the timer check at boot fails, and the kernel panics.
     append = f"console={console} root=/dev/vda rw init=/sbin/syncline-init panic=-1 no_timer_check net.ifnames=0"
     append += f" {args.append}"
@@ -747,6 +751,13 @@ def arguments() -> argparse.Namespace:
             "--accel",
             default="tcg,thread=single",
             help="accelerator of QEMU; use kvm where it works",
+        )
+        one.add_argument(
+            "--ssh-port",
+            type=int,
+            default=0,
+            metavar="PORT",
+            help="a network in which this port of the host leads to port 22 of the guest, and nothing else anywhere",
         )
         one.add_argument("--append", default="", help="more arguments for the kernel command line")
         one.add_argument("--out", default="", help="folder for results, /out in the guest")

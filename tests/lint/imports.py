@@ -63,6 +63,7 @@ PYTHON = [
         "marks",
         "reading",
         "recordings",
+        "run_directory",
         "scratch",
         "users",
         "interruptible",

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from platform import machine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncline.cli.errors import BAD_INPUT, OUTPUT_ERROR, Failure, say
 from syncline.cli.options import example, filters
-from syncline.cli.types import DURATION, PERCENT, SIZE, FilePath
+from syncline.cli.types import DEVICE, DURATION, PERCENT, SIZE, FilePath
 from syncline.record import armed as armed_recording
 from syncline.record import routes
 from syncline.record.errors import NoRouteError, OutputError, RecordError
 from syncline.record.request import Request
 from syncline.recordings import Filter
+
+if TYPE_CHECKING:
+    from syncline.record.host import Place
+    from syncline.record.run_folder import RunFolder
 
 
 def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,7 +32,22 @@ def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
         filters("Record only the requests of this process, until it ends. Not together with CMD.")
     ):
         function = option(function)
+    for parameter in getattr(function, "__click_params__", ()):
+        if parameter.name == "device":
+            parameter.type = _DeviceText()
     return function
+
+
+class _DeviceText(click.ParamType):
+    """A device as it was typed, because on another machine it is another one."""
+
+    name = "DEVICE"
+
+
+def _host(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and (not value.strip() or value.startswith("-")):
+        raise click.BadParameter(f"'{value}' is no host; write root@db1")
+    return value
 
 
 def _absolute(path: str) -> str:
@@ -50,6 +71,7 @@ def _pattern(
         "sudo syncline record -o run -- tests/workloads/small_files.py /mnt/data threads=4",
         "sudo syncline record --for 30s --and-report",
         "sudo syncline record --slower-than 200ms --keep 20s --every 10min -o captures",
+        "syncline record --host root@db1 --for 30s -o run",
     ),
 )
 @click.option(
@@ -128,6 +150,23 @@ def _pattern(
     help="Size of all of them. The one whose longest sync is shortest goes first.  [default: 1G]",
 )
 @click.option(
+    "--host",
+    metavar="[USER@]HOST",
+    callback=_host,
+    help="Record there through ssh, into DIR here. The server needs root and Python 3.9, and nothing stays on it.",
+)
+@click.option(
+    "--via",
+    metavar="COMMAND",
+    help="The same through a command: 'kubectl exec -i POD --', 'docker exec -i NAME', sudo. With --host, on the host.",
+)
+@click.option(
+    "--write-recorder",
+    type=FilePath(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Record nothing: write the recorder as one file, to be copied to a server: python3 FILE --for 30s -o run.",
+)
+@click.option(
     "--resume",
     is_flag=True,
     help="Record nothing: make a recording of what a recorder that was killed has left in DIR.",
@@ -147,7 +186,7 @@ def command(
     pid: int | None,
     comm: str | None,
     path: str | None,
-    device: int | None,
+    device: str | None,
     min_latency: int | None,
     cgroup: str | None,
     route: routes.Name | None,
@@ -164,6 +203,9 @@ def command(
     captures: int | None,
     every: int | None,
     disk: int | None,
+    host: str | None,
+    via: str | None,
+    write_recorder: Path | None,
     resume: bool,
     force: bool,
     and_report: bool,
@@ -175,8 +217,10 @@ def command(
     Ctrl-C. With --slower-than, --when or --pressure, or after SIGUSR1 then, it saves what was recorded before such
     a moment, as often as there is one.
     """
-    from syncline.record.session import recorded
-
+    if write_recorder is not None:
+        _write_recorder(write_recorder)
+        return
+    place = _place(host, via, device)
     if resume:
         if command or duration is not None or pid is not None:
             raise Failure(
@@ -198,7 +242,7 @@ def command(
             f"the route {route} does not record operations on files",
             f"choose --route {' or '.join(routes.WITH_FILES)}, or leave it out",
         )
-    if files and machine() != "x86_64":
+    if files and place is None and machine() != "x86_64":
         raise Failure(
             "operations on files are recorded on x86_64 only, because the flags of an open have other numbers elsewhere",
             "record with strace for `syncline check`",
@@ -209,13 +253,27 @@ def command(
         command=list(command),
         seconds=None if duration is None else duration / 1e9,
         route=route,
-        filter=Filter(pid, comm, path and _absolute(path), device, min_latency, cgroup),
+        # Only the server knows what a path leads to there.
+        filter=Filter(
+            pid,
+            comm,
+            path and (path if place is not None else _absolute(path)),
+            None if device is None else DEVICE.convert(device, None, ctx),
+            min_latency,
+            cgroup,
+        ),
         buffer_kb=buffer_kb,
         force=force,
         has_writes=writes,
         has_reads=reads == "all",
         has_files=files,
+        is_alone=place is not None,
     )
+    if place is not None and route in ("bpftrace", "strace"):
+        raise Failure(
+            f"the route {route} is a program, and the recorder brings none with it",
+            "leave --route out",
+        )
     limits = {"keep": keep, "after": after, "captures": captures, "every": every, "disk": disk}
     if slower_than is None and when is None and pressure is None:
         if given := [
@@ -225,12 +283,17 @@ def command(
                 f"{given[0]} is of a recording that waits for something, and nothing to wait for is named",
                 "add --slower-than 200ms, --when REGEX --log FILE, or --pressure 50%",
             )
+    elif place is not None:
+        raise Failure(
+            "a recording that waits for something runs on the server, because a connection does not last for days",
+            "syncline record --write-recorder FILE, copy FILE there, and run it there: python3 FILE --slower-than 200ms -o captures",
+        )
     else:
         _check_armed(request, when, log, and_report=and_report)
         _armed(request, slower_than, when, log, pressure, limits)
         return
     try:
-        with recorded(request, say) as (run, manifest):
+        with _recorded(request, place) as (run, manifest):
             _report_end(folder, manifest)
             if and_report:
                 if not run.has_name():
@@ -247,6 +310,55 @@ def command(
         raise Failure(
             error.message, error.hint or None, code, has_lines=isinstance(error, NoRouteError)
         ) from None
+
+
+def _recorded(
+    request: Request, place: Place | None
+) -> AbstractContextManager[tuple[RunFolder, dict[str, Any]]]:
+    from syncline.record import host, session
+
+    return session.recorded(request, say) if place is None else host.recorded(request, place, say)
+
+
+def _place(host: str | None, via: str | None, device: str | None) -> Place | None:
+    """Returns where to record; None for this machine.
+
+    Raises:
+        Failure: the options do not say it.
+    """
+    if host is None and via is None:
+        return None
+    from syncline.record.host import Place
+
+    try:
+        words = shlex.split(via or "")
+    except ValueError as error:
+        raise Failure(f"--via '{via}' is no command: {error}", "quote it as a shell does") from None
+    if host is None and not words:
+        raise Failure("--via names no command", "--via 'kubectl exec -i POD --'")
+    if device is not None and not re.fullmatch(r"\d+[:,]\d+", device):
+        raise Failure(
+            f"--device {device} is a device of this machine, and the recording is made elsewhere",
+            "name its number there: lsblk -o NAME,MAJ:MIN",
+        )
+    return Place(host, via or "")
+
+
+def _write_recorder(file: Path) -> None:
+    """Writes the recorder as one file."""
+    from syncline.record.portable import archive
+
+    try:
+        part = file.with_name(f".{file.name}.part")
+        part.write_bytes(archive())
+        part.chmod(0o755)
+        part.replace(file)
+    except OSError as error:
+        raise Failure(
+            f"cannot write {file}: {(error.strerror or '').lower()}", None, OUTPUT_ERROR
+        ) from None
+    say(f"wrote {file}, which needs Python 3.9 or later and root")
+    say(f"hint: copy it to the server, and run it there: python3 {file.name} --for 30s -o run")
 
 
 def _resume(folder: Path | None) -> None:

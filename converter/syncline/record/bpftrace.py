@@ -10,7 +10,7 @@ from pathlib import Path
 from syncline.folders import folder
 from syncline.record.errors import RecordError
 from syncline.record.tracer import Tracer, which
-from syncline.recordings import Filter
+from syncline.run_directory import Filter
 
 
 def bpf_root() -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 
 from syncline.record import tracefs
 from syncline.record.errors import RecordError
-from syncline.recordings import MANIFEST
+from syncline.run_directory import MANIFEST
 from syncline.users import sudo_caller
 
 # What a manifest says of why it was captured.

@@ -27,7 +27,7 @@ from syncline.record.ring_buffer import RingBuffer
 from syncline.record.thread_states import ThreadStates
 from syncline.record.writers import FILE as WRITERS
 from syncline.record.writers import Writers
-from syncline.recordings import Filter
+from syncline.run_directory import Filter
 
 # Interval at which new files, threads and mounts are looked for, and the same where nobody may be looking for days.
 _LOOK_EVERY_S = 0.25

@@ -14,7 +14,7 @@ from pathlib import Path
 from syncline.record.errors import RecordError
 from syncline.record.mounts import Mount
 from syncline.record.ring_buffer import Buffer, RingBuffer
-from syncline.recordings import Filter
+from syncline.run_directory import Filter
 
 _BUFFER = "files"
 # The share of the memory that the buffer of one process gets.

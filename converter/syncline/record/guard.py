@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from syncline.record import dynamic_events, slow_syncs, tracefs, tracefs_mount
+from syncline.record import dynamic_events, itself, scratch, slow_syncs, tracefs, tracefs_mount
 
 # How long the kernel may take to end the recorder.
 _ENDED_WITHIN_S = 10.0
@@ -26,8 +26,10 @@ class Guard:
     def __init__(self, mounted: Path) -> None:
         pid, start = tracefs.owner()
         # It must not end with the terminal, or by Ctrl-C.
+        command, inherited = itself.command("guard", str(mounted), str(pid), start)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "syncline.record.guard", str(mounted), str(pid), start],
+            command,
+            pass_fds=inherited,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -46,7 +48,9 @@ class Guard:
         self._process.wait()
 
 
-def _main(mounted: Path, pid: int, start: str) -> None:
+def main(arguments: list[str]) -> None:
+    """Waits for the end of a recorder: tracefs, its process id and its start time."""
+    mounted, pid, start = Path(arguments[0]), int(arguments[1]), arguments[2]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
     if os.read(0, 1):
@@ -58,7 +62,8 @@ def _main(mounted: Path, pid: int, start: str) -> None:
     tracefs.remove_dead_instances(mounted)
     dynamic_events.remove_dead_groups(mounted)
     tracefs_mount.unmount_left_behind()
+    scratch.remove_dead()
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1:])

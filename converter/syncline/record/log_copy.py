@@ -14,6 +14,8 @@ from pathlib import Path
 
 _EVERY_S = 0.02
 _PIPE_BYTES = 1 << 20
+# A name of Python 3.10.
+_F_SETPIPE_SZ = 1031
 # Large enough for the manifest and the tables next to a log.
 _RESERVE_BYTES = 1 << 20
 _RESERVE = ".reserve"
@@ -29,7 +31,7 @@ class LogCopy:
         os.set_blocking(source, False)
         # Without a larger pipe, the recorder waits for the copy more often.
         with contextlib.suppress(OSError):
-            fcntl.fcntl(source, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            fcntl.fcntl(source, _F_SETPIPE_SZ, _PIPE_BYTES)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._out = os.open(log, flags, 0o600)
         # The bytes that are written, and those of them that are whole lines.

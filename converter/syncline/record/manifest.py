@@ -14,7 +14,7 @@ from syncline.record.request import Request
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
 from syncline.record.watch import Scanner
-from syncline.recordings import LIMITS, MANIFEST, SYMBOLS, TASKS
+from syncline.run_directory import LIMITS, MANIFEST, SYMBOLS, TASKS
 
 SCHEMA_VERSION = 1
 _SUSPENDED_NS = 10**8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pkgutil
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,9 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from syncline.record.btf import Btf
-from syncline.structured import parse_toml
 
 _FILE = Path(__file__).with_name("probes.toml")
+# The same in the recorder that travels.
+JSON = "probes.json"
 # The kernel's limit for one expression (MAX_ARGSTR_LEN).
 _MAX_EXPRESSION = 63
 # Syncs sleep, so many threads can be in a function at once. The kernel's default is a few for each CPU.
@@ -147,7 +150,7 @@ def load(text: bytes | None = None) -> tuple[list[Probe], Tracepoints]:
     Raises:
         ValueError: it is damaged.
     """
-    data = parse_toml(_FILE.read_bytes() if text is None else text)
+    data = _data(text)
     probes: dict[str, Probe] = {}
     conditions = data.get("conditions", {})
     for one in data["probe"]:
@@ -166,6 +169,20 @@ def load(text: bytes | None = None) -> tuple[list[Probe], Tracepoints]:
             for key in ("of_patched", "of_reads", "of_patched_reads")
         ),
     )
+
+
+def as_json() -> bytes:
+    """Returns probes.toml as JSON, for the recorder that travels: Python reads TOML only since 3.11."""
+    return json.dumps(_data()).encode()
+
+
+def _data(text: bytes | None = None) -> dict[str, Any]:
+    if text is None and not _FILE.exists():
+        found: dict[str, Any] = json.loads(pkgutil.get_data(__package__, JSON) or b"")
+        return found
+    from syncline.structured import parse_toml
+
+    return parse_toml(_FILE.read_bytes() if text is None else text)
 
 
 def _with_filters(names: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -20,7 +20,7 @@ from syncline.record.routes import Route
 from syncline.record.tracer import Tracer
 from syncline.record.user_stacks import FILE as STACKS
 from syncline.record.user_stacks import UserStacks
-from syncline.recordings import Filter
+from syncline.run_directory import Filter
 
 Say = Callable[[str], None]
 # The share of the memory that the buffer of user stacks gets.

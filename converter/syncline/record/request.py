@@ -11,7 +11,7 @@ from syncline.record import dynamic_events, routes, slow_syncs, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.processes import all_processes, cgroup
 from syncline.record.recorders import Say
-from syncline.recordings import Filter, is_in_cgroup
+from syncline.run_directory import Filter, is_in_cgroup
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Request:
     has_reads: bool = True
     # Also operations on files; route dynamic-events.
     has_files: bool = False
+    # By the kernel and Python alone: not by bpftrace or strace.
+    is_alone: bool = False
 
 
 def target(request: Request) -> routes.Target:
@@ -53,7 +55,20 @@ def unable(request: Request) -> dict[routes.Name, RecordError]:
     ):
         error = RecordError(f"it does not record {what}", "")
         lacking |= {name: error for name in routes.NAMES if is_wanted and name not in having}
+    if request.is_alone:
+        error = RecordError("it needs more than the recorder that travels as one file")
+        lacking |= dict.fromkeys(("bpftrace", "strace"), error)
     return lacking
+
+
+def choose(request: Request, failed: dict[routes.Name, RecordError]) -> routes.Route:
+    """Returns the best route for a request, without those that have `failed`.
+
+    Raises:
+        RecordError: there is none.
+    """
+    route = routes.choose(request.route, target(request), failed)
+    return routes.without_program(route) if request.is_alone else route
 
 
 def check_cgroup(wanted: str | None) -> None:

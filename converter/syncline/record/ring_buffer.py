@@ -18,14 +18,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from syncline.record import ring_pages, salvage, trace_dat
 from syncline.record.errors import RecordError
 from syncline.record.processes import Tasks
+from syncline.record.splice import splice
 from syncline.record.sync_calls import SYNC_CALLS
 from syncline.record.tracefs import Instance, owner
-from syncline.recordings import LEFT, TASKS
+from syncline.run_directory import LEFT, TASKS
 
 CLOCK = "boot"
 CALL_EVENTS = [f"syscalls/sys_{end}_{call}" for call in SYNC_CALLS for end in ("enter", "exit")]
@@ -140,6 +141,16 @@ def _cpu(file: Path) -> int:
     return int(file.parent.name.removeprefix("cpu"))
 
 
+class Sending(Protocol):
+    """Sends the pages of a recording elsewhere while it is made."""
+
+    def has_room(self, buffer: Buffer) -> bool:
+        """Returns whether more pages of a buffer may be copied now. Else they stay in the kernel, which counts what it loses."""
+
+    def send_pages(self) -> None:
+        """Returns when all pages are sent."""
+
+
 @dataclass
 class Saved:
     """What was saved of buffers that overwrite themselves."""
@@ -182,6 +193,8 @@ class RingBuffer:
         self.main = Buffer(tracefs, folder, buffer_kb)
         self.buffers = [self.main]
         self.instance = self.main.instance
+        # Where the pages go instead of into trace.dat; None if they do not leave this machine.
+        self.sending: Sending | None = None
         # Events that probes missed. The kernel counts them apart from the buffer.
         self.missed = 0
         # Called when all pages are there: more events that were not recorded.
@@ -331,6 +344,11 @@ class RingBuffer:
             buffer.drain()
         self._save_names()
         counts, stats = self._count()
+        if self.sending is not None:
+            self._write_facts(counts.events)
+            self._write_state(time.clock_gettime_ns(time.CLOCK_BOOTTIME), stats)
+            self.sending.send_pages()
+            return counts
         self._write(self.folder, stats, counts.events)
         for name in (LEFT, salvage.STATE):
             (self.folder / name).unlink(missing_ok=True)
@@ -375,7 +393,8 @@ class RingBuffer:
         try:
             while not self._stop.wait(every_s):
                 for buffer in () if self._overwrites else self.buffers:
-                    buffer.fetch()
+                    if self.sending is None or self.sending.has_room(buffer):
+                        buffer.fetch()
                 if self._flush_wanted.is_set():
                     self._flush_wanted.clear()
                     self.main.flush()
@@ -468,23 +487,31 @@ class RingBuffer:
 
     def _secure(self) -> None:
         """Writes all that a killed recorder would take with it: the events until now, and what is needed to read them."""
+        if self.sending is not None and not self.sending.has_room(self.main):
+            return
         known_until_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         for buffer in self._written:
             buffer.flush()
         events = list(dict.fromkeys(event for buffer in self._written for event in buffer.events))
         if events != self._secured_events:
-            names = {buffer.name: [file.name for file in buffer.pages] for buffer in self._written}
-            facts = {"owner": owner(), "events": events, "buffers": names}
-            text = json.dumps(facts | {"trace_dat": self._facts(events)})
-            (self.folder / LEFT).write_text(text)
+            self._write_facts(events)
             self._secured_events = events
-        stats = {str(cpu): numbers for cpu, numbers in self.main.instance.stats().items()}
-        state = {"known_until_ns": known_until_ns, "comms": self.comms, "stats": stats}
+        self._write_state(known_until_ns, self.main.instance.stats())
+        self._tasks.write(self.folder / TASKS, self.comms)
+
+    def _write_facts(self, events: list[str]) -> None:
+        names = {buffer.name: [file.name for file in buffer.pages] for buffer in self._written}
+        facts = {"owner": owner(), "events": events, "buffers": names}
+        text = json.dumps(facts | {"trace_dat": self._facts(events)})
+        (self.folder / LEFT).write_text(text)
+
+    def _write_state(self, known_until_ns: int, stats: dict[int, dict[str, int]]) -> None:
+        counts = {str(cpu): numbers for cpu, numbers in stats.items()}
+        state = {"known_until_ns": known_until_ns, "comms": self.comms, "stats": counts}
         # In place, because a new file each time would write metadata of the disk that may be measured. The first line is whole.
         with (self.folder / salvage.STATE).open("r+" if self._has_state else "w") as out:
             out.write(json.dumps(state) + "\n")
         self._has_state = True
-        self._tasks.write(self.folder / TASKS, self.comms)
 
 
 class _Reader:
@@ -504,10 +531,10 @@ class _Reader:
         """Copies all full pages."""
         while True:
             while self._taken:
-                self._taken -= os.splice(self._pipe[0], self._out, self._taken)
+                self._taken -= splice(self._pipe[0], self._out, self._taken)
             self._write_page()
             try:
-                taken = os.splice(self._source, self._pipe[1], _SPLICE_BYTES)
+                taken = splice(self._source, self._pipe[1], _SPLICE_BYTES)
             except OSError as error:
                 if error.errno in (errno.EAGAIN, errno.EINTR):
                     return

@@ -13,9 +13,9 @@ import shutil
 import stat
 from pathlib import Path
 
-from syncline import _core
-from syncline.formats import MANIFEST
 from syncline.record.errors import RecordError
+from syncline.record.native import open_above
+from syncline.run_directory import MANIFEST
 from syncline.users import sudo_caller
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,7 +48,7 @@ class RunFolder:
         """
         parent = -1
         try:
-            parent, last = _open_parent(name)
+            parent, last = open_above(name)
             return cls(name, parent, last, _make(name, parent, last, replace))
         except BaseException as error:
             if parent >= 0:
@@ -166,19 +166,7 @@ def _is_file(name: str, folder: int) -> bool:
 def _remove_contents(folder: int) -> None:
     for name in os.listdir(folder):
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, dir_fd=folder)
+            # Python 3.11 and later would take the folder as an argument.
+            shutil.rmtree(f"/proc/self/fd/{folder}/{name}")
         else:
             os.unlink(name, dir_fd=folder)
-
-
-def _open_parent(path: Path) -> tuple[int, str]:
-    """Opens the folder above a folder, and creates those that are missing. As root, a symbolic link of another user is not followed.
-
-    Returns:
-        The open folder, and the name in it.
-    """
-    try:
-        return _core.open_above(str(path))
-    except _core.CoreError as error:
-        message, hint, _ = error.args
-        raise RecordError(message, hint or "") from None

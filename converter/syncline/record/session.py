@@ -12,11 +12,11 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from syncline.record import machine, routes
+from syncline.record import machine
 from syncline.record import manifest as manifest_file
 from syncline.record.errors import OutputError, RecordError, RouteError
 from syncline.record.log_copy import Reserve
@@ -25,10 +25,11 @@ from syncline.record.request import (
     Request,
     check_cgroup,
     check_exists,
+    choose,
     remove_dead_instances,
-    target,
     unable,
 )
+from syncline.record.ring_buffer import RingBuffer
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
 from syncline.record.salvage import BEGUN
@@ -36,10 +37,11 @@ from syncline.record.strace import Strace, strace_command
 from syncline.record.tracefs_mount import mounted
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
 
+Attach = Callable[[RingBuffer], None]
 _LITTLE_SPACE_BYTES = 256 << 20
 _STRACE_LOG = "strace.log"
 # A disk, a quota or a limit on the size of files.
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextlib.contextmanager
@@ -51,17 +53,13 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
     Raises:
         RecordError: nothing could be recorded. The folder is removed unless it holds data.
     """
-    if request.command and shutil.which(request.command[0]) is None:
-        raise RecordError(
-            f"cannot run {request.command[0]}: there is no such program",
-            "check PATH, or give the full path of the program",
-        )
+    check_command(request)
     check_exists(request.filter.pid)
     check_cgroup(request.filter.cgroup)
     needs_tracefs = request.route != "strace"
     with mounted(say) if needs_tracefs else contextlib.nullcontext():
         remove_dead_instances(say)
-        route = routes.choose(request.route, target(request), unable(request))
+        route = choose(request, unable(request))
         with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
             try:
                 yield (
@@ -72,12 +70,19 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
                 manifest_file.hand_over(folder, say)
 
 
+def check_command(request: Request) -> None:
+    """Raises RecordError if there is no such program."""
+    if request.command and shutil.which(request.command[0]) is None:
+        raise RecordError(
+            f"cannot run {request.command[0]}: there is no such program",
+            "check PATH, or give the full path of the program",
+        )
+
+
 def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) -> dict[str, Any]:
     try:
-        free = shutil.disk_usage(folder.path).free
-        if free < _LITTLE_SPACE_BYTES:
-            say(f"warning: only {free >> 20} MiB are free on the disk of {folder.name}")
-        manifest = _record_by_best(folder.path, request, route, say)
+        say_little_space(folder, say)
+        manifest = record_by_best(folder.path, request, route, say)
         manifest_file.write(folder, manifest)
         (folder.path / BEGUN).unlink(missing_ok=True)
     except BaseException as error:
@@ -86,10 +91,17 @@ def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) ->
         if isinstance(error, RecordError):
             # Of the same class, which decides on the exit code and on how the message is shown.
             raise type(error)(folder.shown(error.message), folder.shown(error.hint)) from None
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and error.errno in FULL:
             raise _full(folder, error) from None
         raise
     return manifest
+
+
+def say_little_space(folder: RunFolder, say: Say) -> None:
+    """Warns if the disk of a folder has little room."""
+    free = shutil.disk_usage(folder.path).free
+    if free < _LITTLE_SPACE_BYTES:
+        say(f"warning: only {free >> 20} MiB are free on the disk of {folder.name}")
 
 
 def _full(folder: RunFolder, error: OSError) -> OutputError:
@@ -100,15 +112,23 @@ def _full(folder: RunFolder, error: OSError) -> OutputError:
     return OutputError(f"cannot write to {folder.name}: {(error.strerror or '').lower()}", hint)
 
 
-def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
-    """Records by a route or, if it does not start and was not requested, by the next best one."""
+def record_by_best(
+    folder: Path, request: Request, route: Route, say: Say, attach: Attach | None = None
+) -> dict[str, Any]:
+    """Records by a route or, if it does not start and was not requested, by the next best one. Returns the manifest.
+
+    If the pages leave this machine, `attach` is called with each ring buffer before it starts.
+
+    Raises:
+        RecordError: nothing could be recorded.
+    """
     failed = unable(request)
     while True:
         say(f"route: {route.name}, because {route.why}")
         if route.cannot_see:
             say(f"it cannot see {route.cannot_see}")
         try:
-            return _record(folder, request, route, say)
+            return _record(folder, request, route, say, attach)
         except RouteError as error:
             is_last = request.route is not None
             # What has been written until now belongs to no recording. The messages of a tracer may be of use.
@@ -125,10 +145,12 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
                 raise
             hint = f" ({error.hint})" if error.hint else ""
             say(f"warning: {route.name} does not start: {error.message}{hint}")
-            route = routes.choose(None, target(request), failed)
+            route = choose(request, failed)
 
 
-def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
+def _record(
+    folder: Path, request: Request, route: Route, say: Say, attach: Attach | None
+) -> dict[str, Any]:
     reserve = Reserve(folder)
     manifest = manifest_file.begin(folder, request, route)
     (folder / BEGUN).write_text(json.dumps(manifest))
@@ -153,6 +175,8 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
             say(f"probes: {recorders.dynamic.group.summary()}")
             for text in recorders.dynamic.group.report.gap_texts():
                 say(f"warning: {text}")
+        if attach is not None and recorders.ring is not None:
+            attach(recorders.ring)
         stop = stack.enter_context(stop_signal())
         check_exists(request.filter.pid)
         # Before the first event, so that who makes it is known even if it ends at once.

@@ -16,7 +16,7 @@ from pathlib import Path
 from syncline.record.errors import RecordError
 from syncline.record.sync_calls import SYNC_CALLS
 from syncline.record.tracefs import Instance, append, dead_instances, is_running, owner
-from syncline.recordings import Filter
+from syncline.run_directory import Filter
 
 _NAME = "slow"
 _EVENT = "syncline_slow"

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from syncline import _core
+from syncline.record import native
 from syncline.record.processes import Maps, Tasks
 
 
@@ -29,13 +29,12 @@ def write(file: Path, logs: list[Path], maps: Maps, tasks: Tasks) -> Resolved:
     addresses: set[tuple[int, int]] = set()
     counts = Resolved()
     processes = tasks.processes()
-    with contextlib.suppress(_core.CoreError):
-        for tid, comm, unresolved in _core.unresolved_addresses([str(log) for log in logs]):
-            counts.addresses += len(unresolved)
-            pid = processes.get(tid)
-            # After an exec, the recorded maps are those of another program.
-            if pid is not None and maps.has_comm(pid, comm):
-                addresses |= {(pid, address) for address in unresolved}
+    for tid, comm, unresolved in native.unresolved_addresses(logs):
+        counts.addresses += len(unresolved)
+        pid = processes.get(tid)
+        # After an exec, the recorded maps are those of another program.
+        if pid is not None and maps.has_comm(pid, comm):
+            addresses |= {(pid, address) for address in unresolved}
     by_file: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for pid, address in sorted(addresses):
         mapped = maps.find(pid, address)
@@ -44,8 +43,8 @@ def write(file: Path, logs: list[Path], maps: Maps, tasks: Tasks) -> Resolved:
     frames: list[tuple[int, int, str]] = []
     for name, places in by_file.items():
         with contextlib.suppress(OSError):
-            found = _core.functions_at(name, [offset for *_, offset in places])
-            for (pid, address, _), function in zip(places, found, strict=True):
+            found = native.functions_at(name, [offset for *_, offset in places])
+            for (pid, address, _), function in zip(places, found):
                 frames.append((pid, address, f"{function or '[unknown]'} ({name})"))
                 counts.functions += function is not None
                 counts.files += function is None

@@ -91,6 +91,11 @@ def write(
         raise
 
 
+def punch_hole(file: int, at: int, size: int) -> None:
+    """Frees a part of an open file, whose size stays."""
+    _libc.fallocate(file, _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(size))
+
+
 def stats_texts(stats: dict[int, dict[str, int]]) -> list[str]:
     """Returns the counters of each CPU as the kernel writes them."""
     return [
@@ -114,14 +119,12 @@ def _write_pages(out: BinaryIO, page_bytes: int, pages: list[Path]) -> None:
         at += file.stat().st_size
     for place in places:
         out.write(struct.pack("=QQ", *place))
-    for file, (offset, _) in zip(pages, places, strict=True):
+    for file, (offset, _) in zip(pages, places):
         out.write(b"\0" * (offset - out.tell()))
         with file.open("r+b") as stream:
             at = 0
             while data := stream.read(_COPY_BYTES):
                 out.write(data)
                 # Otherwise a recording would need twice its size on the disk, which may be full already.
-                _libc.fallocate(
-                    stream.fileno(), _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(len(data))
-                )
+                punch_hole(stream.fileno(), at, len(data))
                 at += len(data)

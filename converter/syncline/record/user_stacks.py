@@ -71,7 +71,7 @@ class UserStacks:
                 out.write("\n" if frames else "")
             out.write(f"# end {last}\n\n")
             out.writelines(f"@events[{call}]: {count}\n" for call, count in sorted(counts.items()))
-        return {"calls": counts.total(), "stacks": stacks, "lost": self._lost()}
+        return {"calls": sum(counts.values()), "stacks": stacks, "lost": self._lost()}
 
     def _lost(self) -> int:
         return sum(
