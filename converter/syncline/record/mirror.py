@@ -25,6 +25,9 @@ _MOST_BYTES = 256 << 20
 _LOOK_EVERY_S = 0.1
 
 
+_Status = tuple[int, int, int]
+
+
 class Lost(Exception):
     """Nobody is at the other end any more."""
 
@@ -95,7 +98,9 @@ class Mirror:
         # How much of each file of pages was sent.
         self._sent: dict[Path, int] = {}
         # What was sent of the others: (inode, size, time of the last change).
-        self._known: dict[Path, tuple[int, int, int]] = {}
+        self._known: dict[Path, _Status] = {}
+        # The same when they were last looked at.
+        self._seen: dict[Path, _Status] = {}
         self._state = ""
         most = min(shutil.disk_usage(folder).free // 2, _MOST_BYTES)
         # A half may wait to be sent. Until the end stay the stacks, and the beginning of each CPU, at which the recorder looks again.
@@ -131,7 +136,7 @@ class Mirror:
         if self._thread.is_alive():
             self._thread.join()
         with self._sending:
-            self._send_files()
+            self._send_files(is_last=True)
 
     def close(self) -> None:
         """Ends sending. It may be called again."""
@@ -179,30 +184,46 @@ class Mirror:
                 at += len(data)
                 self._sent[file] = at
 
-    def _send_files(self) -> None:
+    def _send_files(self, *, is_last: bool = False) -> None:
+        """Sends the other files that have changed, and are not being written at this moment."""
         found = [self._folder / LEFT, *self._folder.iterdir(), *self._folder.glob("maps/*")]
         for path in found:
             name = str(path.relative_to(self._folder))
             # What is being written gets its name afterwards.
             is_begun = path.name.startswith(".") and name not in (LEFT, salvage.BEGUN)
             with contextlib.suppress(FileNotFoundError):
-                status = path.stat()
-                known = (status.st_ino, status.st_size, status.st_mtime_ns)
-                if is_begun or not path.is_file() or self._known.get(path) == known:
+                status = _status(path)
+                if is_begun or not path.is_file() or self._known.get(path) == status:
                     continue
-                self._send_file(name, path)
-                self._known[path] = known
+                # These two are always whole, and without them the rest is no recording.
+                may_change = not is_last and name not in (LEFT, salvage.BEGUN)
+                if may_change and self._seen.get(path) != status:
+                    self._seen[path] = status
+                    continue
+                if self._send_file(name, path, status):
+                    self._known[path] = status
 
-    def _send_file(self, name: str, path: Path) -> None:
-        at = 0
+    def _send_file(self, name: str, path: Path, status: _Status) -> bool:
+        """Sends a file. Returns whether it stayed as it was meanwhile."""
         with path.open("rb") as file:
-            while data := file.read(wire.MAX_DATA):
+            data = file.read(wire.MAX_DATA)
+            if _status(path) != status:
+                return False
+            at = 0
+            while data:
                 self._channel.send(Frame(wire.PART, f"{name}.part", data, at))
                 at += len(data)
+                data = file.read(wire.MAX_DATA)
         self._channel.send(Frame(wire.WHOLE, name, offset=at))
+        return _status(path) == status
 
     def _send_whole(self, name: str, data: bytes) -> None:
         for at in range(0, len(data), wire.MAX_DATA):
             part = data[at : at + wire.MAX_DATA]
             self._channel.send(Frame(wire.PART, f"{name}.part", part, at))
         self._channel.send(Frame(wire.WHOLE, name, offset=len(data)))
+
+
+def _status(path: Path) -> _Status:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -31,7 +31,7 @@ NO_PYTHON = "syncline: no python"
 _PYTHONS = [f"python3{suffix}" for suffix in ("", *(f".{n}" for n in range(14, 8, -1)))]
 # Runs the archive that standard input begins with, from memory. In one line, because some shells take no more.
 _BOOT = (
-    'import os,sys;f=open(os.dup(0),"rb");n=int(f.readline());m=os.memfd_create("syncline");'
+    'import os,sys;f=open(os.dup(0),"rb");n=int(f.readline()or sys.exit(1));m=os.memfd_create("syncline");'
     'w=open(m,"wb",closefd=False);w.write(f.read(n));w.close();'
     'sys.path.insert(0,"/proc/self/fd/%d"%m);from syncline.record.serve import main;main(f)'
 )

@@ -503,7 +503,10 @@ class RingBuffer:
         names = {buffer.name: [file.name for file in buffer.pages] for buffer in self._written}
         facts = {"owner": owner(), "events": events, "buffers": names}
         text = json.dumps(facts | {"trace_dat": self._facts(events)})
-        (self.folder / LEFT).write_text(text)
+        # Somebody may be reading it.
+        part = self.folder / f"{LEFT}.part"
+        part.write_text(text)
+        part.replace(self.folder / LEFT)
 
     def _write_state(self, known_until_ns: int, stats: dict[int, dict[str, int]]) -> None:
         counts = {str(cpu): numbers for cpu, numbers in stats.items()}
