@@ -64,6 +64,9 @@ def main(mode: str, folder: Path) -> None:
         channel.send(Frame(wire.PART, "../stolen", b"x"))
         return
     channel.listen()
+    if mode == "starts":
+        # Longer than the other end would wait for a word, if there were none.
+        time.sleep(8)
     pages = [folder / f".cpu{cpu}.pages" for cpu in range(len(CPUS))]
     for file, events in zip(pages, CPUS, strict=True):
         file.write_bytes(b"".join(page(*event) for event in events))

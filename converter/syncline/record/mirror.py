@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _EVERY_S = 0.2
 _TRY_AGAIN_S = 0.05
+_BEAT_EVERY_S = 1.0
 # What may wait to be sent at most. More pages stay in the kernel, which counts what it loses.
 _MOST_BYTES = 256 << 20
 _LOOK_EVERY_S = 0.1
@@ -44,7 +45,8 @@ class Channel:
 
     def listen(self) -> None:
         """Begins to wait for what the other end says. `stop` ends the recording as Ctrl-C does, and the end of the connection as SIGTERM."""
-        threading.Thread(target=self._listen, name="syncline-listen", daemon=True).start()
+        for name, target in (("syncline-listen", self._listen), ("syncline-beat", self._beat)):
+            threading.Thread(target=target, name=name, daemon=True).start()
 
     def _listen(self) -> None:
         while line := self._source.readline(100):
@@ -59,13 +61,16 @@ class Channel:
             self.is_lost = True
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def check(self) -> None:
-        """Notices that the other end is silent, and says that this one is not."""
-        now = time.monotonic()
-        if now - self._heard_at > wire.GONE_AFTER_S:
-            self.lose()
-        elif now - self._sent_at > wire.BEAT_EVERY_S:
-            self.send(Frame(wire.ALIVE))
+    def _beat(self) -> None:
+        # Also while the recorder starts or ends, which may take long.
+        with contextlib.suppress(Lost):
+            while True:
+                time.sleep(_BEAT_EVERY_S)
+                now = time.monotonic()
+                if now - self._heard_at > wire.GONE_AFTER_S:
+                    self.lose()
+                elif now - self._sent_at > wire.BEAT_EVERY_S:
+                    self.send(Frame(wire.ALIVE))
 
     def send(self, frame: Frame) -> None:
         """Sends a frame. Raises Lost."""
@@ -149,7 +154,6 @@ class Mirror:
             while not self._stop.wait(_EVERY_S):
                 with self._sending:
                     self._send()
-                self._channel.check()
 
     def _send(self) -> None:
         # It says until when the pages are complete, so those that are there now must arrive before it.
