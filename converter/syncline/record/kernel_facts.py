@@ -33,8 +33,11 @@ class Types(Mapping[str, "Btf | None"]):
             self._read[module] = None
             base = self[""] if module else None
             try:
-                if not module or base is not None:
-                    self._read[module] = Btf.read(self._folder / (module or "vmlinux"), base)
+                if not module:
+                    status = (self._folder / "vmlinux").stat()
+                    self._read[module] = _of_kernel(self._folder / "vmlinux", status.st_mtime_ns)
+                elif base is not None:
+                    self._read[module] = Btf.read(self._folder / module, base)
             except (OSError, BtfError) as error:
                 self.problems[module] = str(error)
         return self._read[module]
@@ -48,6 +51,12 @@ class Types(Mapping[str, "Btf | None"]):
     def forget_modules(self) -> None:
         """Forgets the types of modules, which may have been loaded again since."""
         self._read = {name: btf for name, btf in self._read.items() if not name}
+
+
+@functools.cache
+def _of_kernel(file: Path, _changed_ns: int) -> Btf:
+    """Returns the types of the kernel. To index them takes the longest part of the start, and they stay the same until the next boot."""
+    return Btf.read(file)
 
 
 def read_kernel(tracefs: Path, wanted: Iterable[str], root: Path = Path("/")) -> Kernel:

@@ -78,7 +78,8 @@ class ProbeGroup:
         self.report = Report()
         # Whether fields with the address of a function have its name. Known after `define`.
         self.has_symbol_text = True
-        self._functions = {name for probe in self.probes for _, name in probe.functions}
+        # Those of all probes, as for the choice of the route, since the kernel's list of functions is long and is then read once.
+        self._functions = {name for probe in found for _, name in probe.functions}
         self._done: set[tuple[str, str]] = set()
         # Events that existed when an fprobe was added to them.
         self.added_to: set[str] = set()
