@@ -92,8 +92,12 @@ def test_help_ends_with_examples_that_work(command: str, tmp_path: Path) -> None
         with tarfile.open(ROOT / "tests/data/queue-depth/depth.tar.xz") as archive:
             archive.extractall(work, filter="data")
     for example in examples:
-        if " open " in f" {example} " or example.startswith("sudo "):
-            continue  # needs a browser or a kernel: tests/ui and tests/kernel run it
+        if (
+            " open " in f" {example} "
+            or example.startswith("sudo ")
+            or " record --host " in example
+        ):
+            continue  # needs a browser, a kernel or a server: tests/ui and tests/kernel run it
         if command == "completion":
             continue  # writes where a shell looks for it: test_doors.py runs it in each shell
         line = re.sub(r" {3,}\(.*\)$", "", example)

@@ -119,6 +119,18 @@ def start(mode: str, tmp_path: Path) -> subprocess.Popen[bytes]:
     return process
 
 
+def test_a_recorder_that_starts_slowly_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy server defines its probes for longer than the silence after which it counts as gone: here 4.5 s instead of 30."""
+    from syncline.record import host
+
+    monkeypatch.setattr(wire, "GONE_AFTER_S", 4.5)
+    request = Request(tmp_path / "run")
+    with host.recorded(request, Place(None, via("starts", tmp_path)), print) as (_, manifest):
+        assert manifest == host_server.MANIFEST
+
+
 def test_an_interrupt_lets_the_recorder_end(tmp_path: Path) -> None:
     process = start("waits", tmp_path)
     process.send_signal(signal.SIGINT)

@@ -273,16 +273,6 @@ def test_a_requested_route_that_does_not_start_leaves_only_messages(
     assert (tmp_path / "run").exists() == bool(messages)
 
 
-def test_a_similar_control_group_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = ["/system.slice/postgresql.service", "/user.slice"]
-    monkeypatch.setattr(requests, "all_processes", lambda: range(2))
-    monkeypatch.setattr(requests, "cgroup", groups.__getitem__)
-    requests.check_cgroup("postgresql")
-    with pytest.raises(RecordError) as raised:
-        requests.check_cgroup("/system.slice/postgres.service")
-    assert raised.value.hint.startswith("did you mean /system.slice/postgresql.service? ")
-
-
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 class TestStrace:
     """The route that needs no privileges."""

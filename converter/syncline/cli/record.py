@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncline.cli import live_line
 from syncline.cli.errors import BAD_INPUT, OUTPUT_ERROR, Failure, say
 from syncline.cli.options import example, filters
 from syncline.cli.types import DEVICE, DURATION, PERCENT, SIZE, FilePath
@@ -24,6 +25,8 @@ from syncline.recordings import Filter
 
 if TYPE_CHECKING:
     from syncline.record.host import Place
+    from syncline.record.live import Show
+    from syncline.record.recorders import Say
     from syncline.record.run_folder import RunFolder
 
 
@@ -147,7 +150,7 @@ def _pattern(
 @click.option(
     "--disk",
     type=SIZE,
-    help="Size of all of them. The one whose longest sync is shortest goes first.  [default: 1G]",
+    help="Size of all of them: the one whose longest sync is shortest goes first.  [default: 1G]  Of a single recording: it ends at this size.",
 )
 @click.option(
     "--host",
@@ -172,6 +175,12 @@ def _pattern(
     help="Record nothing: make a recording of what a recorder that was killed has left in DIR.",
 )
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Without the line that says once a second what happens, which a terminal gets.",
+)
 @click.option(
     "--and-report",
     is_flag=True,
@@ -208,6 +217,7 @@ def command(
     write_recorder: Path | None,
     resume: bool,
     force: bool,
+    quiet: bool,
     and_report: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -247,6 +257,8 @@ def command(
             "operations on files are recorded on x86_64 only, because the flags of an open have other numbers elsewhere",
             "record with strace for `syncline check`",
         )
+    line = None if quiet or not live_line.can_be_shown() else live_line.LiveLine()
+    said = say if line is None else line.say
     folder = output or Path(time.strftime("syncline-%Y%m%d-%H%M%S"))
     request = Request(
         folder=folder,
@@ -268,6 +280,8 @@ def command(
         has_reads=reads == "all",
         has_files=files,
         is_alone=place is not None,
+        disk_bytes=None if disk is None else disk * 1024,
+        has_reader=place is not None and line is not None,
     )
     if place is not None and route in ("bpftrace", "strace"):
         raise Failure(
@@ -277,7 +291,9 @@ def command(
     limits = {"keep": keep, "after": after, "captures": captures, "every": every, "disk": disk}
     if slower_than is None and when is None and pressure is None:
         if given := [
-            f"--{name}" for name, value in (limits | {"log": log}).items() if value is not None
+            f"--{name}"
+            for name, value in (limits | {"log": log}).items()
+            if value is not None and name != "disk"
         ]:
             raise Failure(
                 f"{given[0]} is of a recording that waits for something, and nothing to wait for is named",
@@ -293,7 +309,7 @@ def command(
         _armed(request, slower_than, when, log, pressure, limits)
         return
     try:
-        with _recorded(request, place) as (run, manifest):
+        with _recorded(request, place, said, line and line.show) as (run, manifest):
             _report_end(folder, manifest)
             if and_report:
                 if not run.has_name():
@@ -313,11 +329,13 @@ def command(
 
 
 def _recorded(
-    request: Request, place: Place | None
+    request: Request, place: Place | None, say: Say, show: Show | None
 ) -> AbstractContextManager[tuple[RunFolder, dict[str, Any]]]:
     from syncline.record import host, session
 
-    return session.recorded(request, say) if place is None else host.recorded(request, place, say)
+    if place is None:
+        return session.recorded(request, say, show)
+    return host.recorded(request, place, say, show)
 
 
 def _place(host: str | None, via: str | None, device: str | None) -> Place | None:
@@ -438,6 +456,14 @@ def _report_end(folder: Path, manifest: dict[str, Any]) -> None:
     logs = [folder / one["file"] for one in manifest["inputs"]]
     if all(log.is_file() and not log.stat().st_size for log in logs):
         say("warning: nothing was recorded: there was no sync, or the recorder was not ready yet")
+    if manifest["ended_by"] == "disk":
+        say("ended because --disk is reached")
+    for what in manifest.get("never_appeared", ()):
+        raise Failure(
+            f"the recording has ended, and there was never {what}",
+            f"list them: {'systemd-cgls' if 'group' in what else 'ps -eLo comm'}; {folder} has the syncs of all others: syncline report {folder}/trace.dat",
+            code=3,
+        )
     code = manifest["exit_code"]
     if code:
         say(f"warning: the command exited with {code}")

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from syncline.record import machine, manifest, routes, tracefs
+from syncline.record.awaited import Awaited
 from syncline.record.captures import KEY, Captures
 from syncline.record.errors import RecordError
 from syncline.record.occasions import LogLines, Pressure, Signals, wait
 from syncline.record.recorders import Recorders, Say
 from syncline.record.request import (
     Request,
-    check_cgroup,
     check_exists,
     remove_dead_instances,
     unable,
@@ -106,7 +106,6 @@ def armed(request: Request, arming: Arming, say: Say) -> int:
         RecordError: nothing could be recorded.
     """
     check_exists(request.filter.pid)
-    check_cgroup(request.filter.cgroup)
     with mounted(say):
         remove_dead_instances(say)
         cannot = {
@@ -152,6 +151,7 @@ class _Watch:
         self._stack = contextlib.ExitStack()
         # (CLOCK_BOOTTIME, time that the machine has been suspended until then), newest last.
         self._suspended: deque[tuple[int, int]] = deque(maxlen=1_000)
+        self._awaited: Awaited | None = None
         self._next_at = 0.0
         # The longest sync of the last capture.
         self._last_ns = 0
@@ -199,6 +199,9 @@ class _Watch:
         self._recorders.begin()
         if request.filter.pid is not None:
             self._recorders.follow(request.filter.pid)
+        if request.filter.cgroup is not None or request.filter.comm is not None:
+            self._scanner.scan_all()
+            self._awaited = Awaited(request.filter, self._scanner, self._recorders, self._say)
         self._say(f"armed: waiting for {self._waits_for()}; Ctrl-C ends it")
 
     def _waits_for(self) -> str:
@@ -314,6 +317,8 @@ class _Watch:
 
     def _look_after(self) -> None:
         self._note_suspended()
+        if self._awaited is not None:
+            self._awaited.look_if_due()
         if self._recorders.kernel is not None:
             self._recorders.kernel.forget_unused(self._arming.keep_s)
         if (now := time.monotonic()) >= self._forget_at:

@@ -234,6 +234,10 @@ class DynamicRecorder:
         """Folios that were made dirty, and that the histogram of writers had no room for."""
         return self._writers.dropped - self._uncounted_before if self._writers is not None else 0
 
+    def only_file_of(self, tid: int) -> str | None:
+        """Returns the path of the only file that a thread has synced, as far as it is known."""
+        return self._paths.only_file_of(tid) if self._paths is not None else None
+
     def _count_more_missed(self) -> int:
         """Returns how many events are missing because a probe has no effect, or a histogram had no room."""
         self.never_seen = self._without_effect(_LOOK_AT)

@@ -74,6 +74,8 @@ class FilePaths:
         self._own_namespace = _namespace("self")
         # All threads that have synced.
         self.tids: set[int] = set()
+        # The file of each, as (device, inode); None if there were several.
+        self._file_of: dict[int, tuple[int, int] | None] = {}
         self.syncs = 0
         # Syncs that the histograms had no room for.
         self.dropped = 0
@@ -99,7 +101,10 @@ class FilePaths:
             if len(keys) == 3:
                 self.tids.add(keys["common_pid"])
                 self._used_tids.add(keys["common_pid"])
-                self._threads[keys["dev"], keys["ino"]] = keys["common_pid"]
+                tid, file = keys["common_pid"], (keys["dev"], keys["ino"])
+                self._threads[file] = tid
+                if self._file_of.setdefault(tid, file) != file:
+                    self._file_of[tid] = None
         for keys, _ in by_file:
             key = (keys["dev"], keys["ino"], keys["gen"])
             self._used.add(key)
@@ -124,12 +129,19 @@ class FilePaths:
                 hist, *condition = trigger.split(" if ", 1)
                 self._instance.trigger(event, " if ".join([f"{hist}:clear", *condition]))
 
+    def only_file_of(self, tid: int) -> str | None:
+        """Returns the path of the only file that a thread has synced, as far as it is known; None if there were several."""
+        file = self._file_of.get(tid)
+        rows = [row for key, row in {**self._files}.items() if key[:2] == file]
+        return rows[0].get("path") if len(rows) == 1 else None
+
     def forget_unused(self) -> None:
         """Forgets the files and threads that no histogram has named since the last call, and empties the histograms. After `poll`."""
         self._files = {key: row for key, row in self._files.items() if key in self._used}
         self._synced &= self._used
         self._written &= self._used
         self.tids &= self._used_tids
+        self._file_of = {tid: file for tid, file in self._file_of.items() if tid in self.tids}
         self._threads = {at: tid for at, tid in self._threads.items() if tid in self.tids}
         self._namespaces.clear()
         self._used, self._used_tids = set(), set()

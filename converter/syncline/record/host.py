@@ -19,6 +19,7 @@ from typing import Any
 from syncline.record import errors, portable, salvage, serve, session, wire
 from syncline.record import manifest as manifest_file
 from syncline.record.errors import RecordError
+from syncline.record.live import Show
 from syncline.record.log_copy import Reserve
 from syncline.record.recorders import Say
 from syncline.record.request import Request
@@ -68,7 +69,7 @@ class Place:
 
 @contextlib.contextmanager
 def recorded(
-    request: Request, place: Place, say: Say
+    request: Request, place: Place, say: Say, show: Show | None = None
 ) -> Iterator[tuple[RunFolder, dict[str, Any]]]:
     """Records there into a new folder here. Yields the folder and the manifest.
 
@@ -82,7 +83,7 @@ def recorded(
             session.say_little_space(folder, say)
             try:
                 with contextlib.closing(_Connection(place, say)) as connection:
-                    manifest = _Arrivals(folder, place, say).take_all(connection, request)
+                    manifest = _Arrivals(folder, place, say, show).take_all(connection, request)
             except BaseException as error:
                 if not (folder.path / LEFT).exists():
                     folder.remove()
@@ -221,8 +222,9 @@ def _ignore_interrupt() -> None:
 class _Arrivals:
     """Writes what arrives into the folder of the recording."""
 
-    def __init__(self, folder: RunFolder, place: Place, say: Say) -> None:
+    def __init__(self, folder: RunFolder, place: Place, say: Say, show: Show | None) -> None:
         self._folder, self._place, self._say = folder, place, say
+        self._show = show or (lambda _: None)
         self._files: dict[str, int] = {}
         # Why it cannot be written any more.
         self._full: OSError | None = None
@@ -238,6 +240,7 @@ class _Arrivals:
                     raise self._no_recorder(noise, connection)
                 manifest = self._take_frames(connection)
         finally:
+            self._show("")
             for fd in self._files.values():
                 os.close(fd)
             reserve.release()
@@ -258,6 +261,8 @@ class _Arrivals:
         while (frame := self._read(connection)) is not None:
             if frame.kind == wire.SAY:
                 self._say(frame.data.decode(errors="replace"))
+            elif frame.kind == wire.LINE:
+                self._show(frame.data.decode(errors="replace"))
             elif frame.kind == wire.ERROR:
                 raise self._error(json.loads(frame.data))
             elif frame.kind == wire.MANIFEST:
@@ -337,7 +342,7 @@ class _Arrivals:
         last = f" ({connection.lines[-1]})" if connection.lines else ""
         if code is not None and code in (-signal.SIGKILL, 128 + signal.SIGKILL):
             return f"the recorder on {name}, or the way to it, was killed"
-        return f"the connection to {name} ended{last}"
+        return f"the connection to {name}, or the recorder there, ended{last}"
 
     def _no_recorder(self, noise: bytes, connection: _Connection) -> RecordError:
         """Says why the recorder has not begun."""

@@ -60,6 +60,10 @@ class Maps:
         """Returns whether a thread of the process had this name while it ran the recorded program."""
         return comm in self._comms.get(pid, ())
 
+    def comms(self) -> set[str]:
+        """Returns the names of all threads that were seen."""
+        return set().union(*self._comms.values())
+
     def find(self, pid: int, address: int) -> Mapped | None:
         """Returns the file that was mapped at an address; None if it has been replaced since."""
         for line in self._seen.get(pid, ("", ""))[1].splitlines():

@@ -52,6 +52,9 @@ def run(arguments: list[str]) -> int:
         has_reads=given.reads == "all",
         has_files=given.files,
         is_alone=True,
+        disk_bytes=None
+        if given.slower_than is not None or given.disk is None
+        else given.disk * 1024,
     )
     try:
         if given.slower_than is not None:
@@ -139,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--after", type=_duration, metavar="TIME", help="how much is saved after it (2s)")
     add("--captures", type=int, metavar="N", help="end after so many of them")
     add("--every", type=_duration, metavar="TIME", help="save at most one in this time")
-    add("--disk", type=_size, metavar="SIZE", help="size of all of them (1G)")
+    add("--disk", type=_size, metavar="SIZE", help="size of all of them (1G), or of the recording")
     add("--force", action="store_true", help="replace the recording in DIR")
     add("command", nargs=argparse.REMAINDER, metavar="-- CMD", help="a command to record")
     return parser

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from syncline.record import dynamic_events, routes, slow_syncs, tracefs
 from syncline.record.errors import RecordError
-from syncline.record.processes import all_processes, cgroup
 from syncline.record.recorders import Say
-from syncline.run_directory import Filter, is_in_cgroup
+from syncline.run_directory import Filter
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,10 @@ class Request:
     has_files: bool = False
     # By the kernel and Python alone: not by bpftrace or strace.
     is_alone: bool = False
+    # The size of the folder at which the recording ends; None for no limit.
+    disk_bytes: int | None = None
+    # Somebody reads a line of what happens, where the recorder is not the one who knows it.
+    has_reader: bool = False
 
 
 def target(request: Request) -> routes.Target:
@@ -69,20 +71,6 @@ def choose(request: Request, failed: dict[routes.Name, RecordError]) -> routes.R
     """
     route = routes.choose(request.route, target(request), failed)
     return routes.without_program(route) if request.is_alone else route
-
-
-def check_cgroup(wanted: str | None) -> None:
-    """Raises RecordError if no process is in the control group: the name may have a typing error."""
-    if wanted is None:
-        return
-    groups = {cgroup(pid) for pid in all_processes()} - {""}
-    if not any(is_in_cgroup(group, wanted) for group in groups):
-        close = difflib.get_close_matches(wanted, sorted(groups))
-        raise RecordError(
-            f"no process is in a control group {wanted}",
-            (f"did you mean {' or '.join(close)}? " if close else "")
-            + "list those of a process: cat /proc/PID/cgroup; all of them: systemd-cgls",
-        )
 
 
 def check_exists(pid: int | None) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +17,6 @@ from syncline.record.errors import RecordError
 from syncline.record.mirror import Channel, Lost, Mirror
 from syncline.record.request import (
     Request,
-    check_cgroup,
     check_exists,
     choose,
     remove_dead_instances,
@@ -56,7 +56,12 @@ def main(source: BinaryIO) -> None:
         channel.listen()
         try:
             _record(request, channel)
-        except RecordError as error:
+        except Exception as error:
+            if not isinstance(error, RecordError):
+                if isinstance(error, Lost):
+                    raise
+                traceback.print_exc()
+                error = RecordError(f"an internal error of the recorder: {type(error).__name__}: {error}", "report it together with the lines above")  # fmt: skip
             what = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
             channel.send(Frame(wire.ERROR, data=json.dumps(what).encode()))
     except Lost:
@@ -72,11 +77,14 @@ def _record(request: Request, channel: Channel) -> None:
         with contextlib.suppress(Lost):
             channel.send(Frame(wire.SAY, data=text.encode()[: wire.MAX_DATA]))
 
+    def show(text: str) -> None:
+        with contextlib.suppress(Lost):
+            channel.send(Frame(wire.LINE, data=text.encode()[: wire.MAX_DATA]))
+
     if request.filter.path is not None:
         request = replace(request, filter=replace(request.filter, path=_resolved(request.filter.path)))  # fmt: skip
     session.check_command(request)
     check_exists(request.filter.pid)
-    check_cgroup(request.filter.cgroup)
     with mounted(say):
         remove_dead_instances(say)
         scratch.remove_dead()
@@ -84,7 +92,9 @@ def _record(request: Request, channel: Channel) -> None:
         with scratch.folder() as folder:
             mirror = Mirror(folder, channel)
             try:
-                manifest = session.record_by_best(folder, request, route, say, mirror.attach)
+                manifest = session.record_by_best(
+                    folder, request, route, say, mirror.attach, show if request.has_reader else None
+                )
                 mirror.finish()
             finally:
                 mirror.close()

@@ -12,18 +12,20 @@ import shlex
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from syncline.record import machine
 from syncline.record import manifest as manifest_file
+from syncline.record.awaited import Awaited
 from syncline.record.errors import OutputError, RecordError, RouteError
+from syncline.record.live import Live, Show
 from syncline.record.log_copy import Reserve
 from syncline.record.recorders import Recorders, Say
 from syncline.record.request import (
     Request,
-    check_cgroup,
     check_exists,
     choose,
     remove_dead_instances,
@@ -39,14 +41,19 @@ from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
 
 Attach = Callable[[RingBuffer], None]
 _LITTLE_SPACE_BYTES = 256 << 20
+_DISK_EVERY_S = 0.5
 _STRACE_LOG = "strace.log"
 # A disk, a quota or a limit on the size of files.
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextlib.contextmanager
-def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, Any]]]:
+def recorded(
+    request: Request, say: Say, show: Show | None = None
+) -> Iterator[tuple[RunFolder, dict[str, Any]]]:
     """Records into a new folder. Yields the folder and the manifest.
+
+    `show` gets a line once a second that says what happens, and an empty one at the end.
 
     Within the block, the folder is open and nobody else can write to it.
 
@@ -55,17 +62,14 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
     """
     check_command(request)
     check_exists(request.filter.pid)
-    check_cgroup(request.filter.cgroup)
     needs_tracefs = request.route != "strace"
     with mounted(say) if needs_tracefs else contextlib.nullcontext():
         remove_dead_instances(say)
         route = choose(request, unable(request))
         with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
             try:
-                yield (
-                    folder,
-                    _record_into(folder, request, route, lambda text: say(folder.shown(text))),
-                )
+                shown = lambda text: say(folder.shown(text))  # noqa: E731
+                yield folder, _record_into(folder, request, route, shown, show)
             finally:
                 manifest_file.hand_over(folder, say)
 
@@ -79,10 +83,12 @@ def check_command(request: Request) -> None:
         )
 
 
-def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) -> dict[str, Any]:
+def _record_into(
+    folder: RunFolder, request: Request, route: Route, say: Say, show: Show | None
+) -> dict[str, Any]:
     try:
         say_little_space(folder, say)
-        manifest = record_by_best(folder.path, request, route, say)
+        manifest = record_by_best(folder.path, request, route, say, show=show)
         manifest_file.write(folder, manifest)
         (folder.path / BEGUN).unlink(missing_ok=True)
     except BaseException as error:
@@ -113,7 +119,12 @@ def _full(folder: RunFolder, error: OSError) -> OutputError:
 
 
 def record_by_best(
-    folder: Path, request: Request, route: Route, say: Say, attach: Attach | None = None
+    folder: Path,
+    request: Request,
+    route: Route,
+    say: Say,
+    attach: Attach | None = None,
+    show: Show | None = None,
 ) -> dict[str, Any]:
     """Records by a route or, if it does not start and was not requested, by the next best one. Returns the manifest.
 
@@ -128,7 +139,7 @@ def record_by_best(
         if route.cannot_see:
             say(f"it cannot see {route.cannot_see}")
         try:
-            return _record(folder, request, route, say, attach)
+            return _record(folder, request, route, say, attach, show)
         except RouteError as error:
             is_last = request.route is not None
             # What has been written until now belongs to no recording. The messages of a tracer may be of use.
@@ -149,7 +160,12 @@ def record_by_best(
 
 
 def _record(
-    folder: Path, request: Request, route: Route, say: Say, attach: Attach | None
+    folder: Path,
+    request: Request,
+    route: Route,
+    say: Say,
+    attach: Attach | None,
+    show: Show | None,
 ) -> dict[str, Any]:
     reserve = Reserve(folder)
     manifest = manifest_file.begin(folder, request, route)
@@ -181,6 +197,10 @@ def _record(
         check_exists(request.filter.pid)
         # Before the first event, so that who makes it is known even if it ends at once.
         scanner.scan_all()
+        awaited = Awaited(request.filter, scanner, recorders, say)
+        live = None if show is None else Live(recorders, folder, request.filter, show)
+        if live is not None:
+            stack.callback(live.close)
         recorders.begin()
         what = f"recording {shlex.join(request.command)}" if request.command else "recording"
         say(what if request.command or request.seconds else f"{what}; Ctrl-C ends it")
@@ -189,12 +209,28 @@ def _record(
             stack.callback(strace.finish)
         if child is not None or request.filter.pid is not None:
             recorders.follow(child.pid if child is not None else request.filter.pid)
+        disk = _Disk(folder, request.disk_bytes)
+
+        def look() -> str | None:
+            awaited.look_if_due()
+            if live is not None:
+                live.look_if_due()
+            return disk.look_if_due()
+
         try:
             failure = recorders.failure if strace is None else strace.failure
             manifest["ended_by"], manifest["exit_code"] = wait_for_end(
-                child, request.filter.pid, request.seconds, failure, stop, scanner
+                child,
+                request.filter.pid,
+                request.seconds,
+                failure,
+                stop,
+                scanner,
+                look,
             )
         finally:
+            if live is not None:
+                live.close()
             has_exited = child is not None and child.poll() is not None
             if child is not None:
                 end_child(child, signal.SIGINT if route.name == "strace" else signal.SIGTERM)
@@ -211,6 +247,9 @@ def _record(
         if early := early or recorders.failure():
             manifest["ended_by"] = f"failure: {early}"
     manifest["after"] = machine.describe()
+    if awaited.missing:
+        # A filter that keeps nothing, because nothing of it was there.
+        manifest["never_appeared"] = [*awaited.missing.values()]
     if strace is not None and early:
         # strace has the exit code of the command only if it has seen its end.
         manifest["exit_code"] = None
@@ -222,6 +261,25 @@ def _record(
     manifest_file.write_tables(folder, recorders, scanner, say)
     manifest["inputs"] = recorders.inputs
     return manifest
+
+
+class _Disk:
+    """The limit of the size of a folder."""
+
+    def __init__(self, folder: Path, limit_bytes: int | None) -> None:
+        self._folder, self._limit_bytes = folder, limit_bytes
+        self._next = 0.0
+
+    def look_if_due(self) -> str | None:
+        """Returns `disk` once the limit is reached."""
+        if self._limit_bytes is None or time.monotonic() < self._next:
+            return None
+        self._next = time.monotonic() + _DISK_EVERY_S
+        size = 0
+        for file in self._folder.iterdir():
+            with contextlib.suppress(OSError):
+                size += file.stat().st_size
+        return "disk" if size >= self._limit_bytes else None
 
 
 def _boottime(realtime: int | None, manifest: dict[str, Any]) -> int:

@@ -18,9 +18,8 @@ from syncline.record.sync_calls import SYNC_CALLS
 from syncline.record.tracefs import Instance, append, dead_instances, is_running, owner
 from syncline.run_directory import Filter
 
-_NAME = "slow"
-_EVENT = "syncline_slow"
-_DEFINED = re.compile(rf"^({_EVENT}_(\d+)_(\d+))\b", re.MULTILINE)
+_NAMES = ("slow", "live")
+_DEFINED = re.compile(rf"^(syncline_(?:{'|'.join(_NAMES)})_(\d+)_(\d+))\b", re.MULTILINE)
 _FILE = "synthetic_events"
 # Threads that a histogram holds. It is emptied before it is full.
 _SIZE = 1 << 14
@@ -51,8 +50,12 @@ class Slow:
 class SlowSyncs:
     """Watches the sync calls, from its creation to `close`."""
 
-    def __init__(self, tracefs: Path, slower_than_ns: int, wanted: Filter) -> None:
+    def __init__(
+        self, tracefs: Path, slower_than_ns: int, wanted: Filter, name: str = "slow"
+    ) -> None:
         """Begins to watch those of all threads, or those of the thread's name and the process of a filter.
+
+        `name` distinguishes those of one process, and is one of `_NAMES`.
 
         Raises:
             RecordError: the kernel does not let it. Nothing is left.
@@ -60,13 +63,13 @@ class SlowSyncs:
         self._limit_ns = slower_than_ns
         self._comm = wanted.comm
         pid, start = owner()
-        self._event = f"{_EVENT}_{pid}_{start}"
+        self._event = f"syncline_{name}_{pid}_{start}"
         self._tracefs = tracefs
         # By thread, when its call began: only without histograms.
         self._entered: dict[int, int] = {}
         self._rest = b""
         self._is_defined = False
-        self._instance = Instance.create(tracefs, clock="boot", buffer_kb=_BUFFER_KB, name=_NAME)
+        self._instance = Instance.create(tracefs, clock="boot", buffer_kb=_BUFFER_KB, name=name)
         self.fd = -1
         try:
             if wanted.pid is not None:
@@ -118,11 +121,20 @@ class SlowSyncs:
             made = f":onmatch(syscalls.sys_enter_{call}).trace({self._event},${call}_ns,common_pid)"
             self._instance.trigger(exit_, keys.format("_ns", f"-${call}_at") + made + condition)
 
-    def read(self) -> list[Slow]:
-        """Returns the slow syncs since the last time."""
+    def seen(self) -> int:
+        """Returns how many there were since the creation, also those that nobody has read before newer ones took their place."""
+        keys = ("entries", "overrun", "read events")
+        return sum(n.get(key, 0) for n in self._instance.stats().values() for key in keys)
+
+    def read(self, most_bytes: int | None = None) -> list[Slow]:
+        """Returns the slow syncs since the last time, or about so many bytes of them."""
+        taken = 0
         with contextlib.suppress(BlockingIOError):
-            while data := os.read(self.fd, 1 << 16):
+            while (most_bytes is None or taken < most_bytes) and (
+                data := os.read(self.fd, 1 << 16)
+            ):
                 self._rest += data
+                taken += len(data)
         *lines, self._rest = self._rest.split(b"\n")
         found = (self._slow(line.decode(errors="replace")) for line in lines)
         return [slow for slow in found if slow is not None]
@@ -182,7 +194,7 @@ class SlowSyncs:
 def remove_dead(tracefs: Path) -> None:
     """Removes the instances and the events of recorders that were killed."""
     for folder in dead_instances(tracefs):
-        if folder.name.endswith(f"-{_NAME}"):
+        if folder.name.endswith(tuple(f"-{name}" for name in _NAMES)):
             _remove_instance(Instance(tracefs, folder))
     with contextlib.suppress(OSError):
         for name, pid, start in _DEFINED.findall((tracefs / _FILE).read_text(errors="replace")):

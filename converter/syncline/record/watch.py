@@ -89,6 +89,7 @@ def wait_for_end(
     failure: Callable[[], str | None],
     stop: StopSignal,
     scanner: Scanner,
+    look: Callable[[], str | None] = lambda: None,
 ) -> tuple[str, int | None]:
     """Waits until the recording ends.
 
@@ -99,9 +100,10 @@ def wait_for_end(
         failure: returns why a recorder has stopped early, or None.
         stop: the recording ends when its signal arrives.
         scanner: scans processes during the wait.
+        look: called again and again during the wait; the recording ends when it returns a reason.
 
     Returns:
-        The reason (`command`, `process`, `time`, `failure: ...` or the name of a signal), and the
+        The reason (`command`, `process`, `time`, `failure: ...`, that of `look`, or the name of a signal), and the
         exit code of the command.
     """
     root = child.pid if child is not None else pid
@@ -118,6 +120,8 @@ def wait_for_end(
         if reason := failure():
             return f"failure: {reason}", None
         scanner.scan_if_due(root)
+        if reason := look():
+            return reason, None
         time.sleep(_POLL_S)
 
 

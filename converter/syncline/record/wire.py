@@ -19,11 +19,11 @@ BEAT_EVERY_S = 3.0
 GONE_AFTER_S = 30.0
 # A part of a file, at an offset; and that a file is whole, which gets its name only then.
 PART, WHOLE = b"p", b"w"
-# A message; a sign of life.
-SAY, ALIVE = b"s", b"a"
+# A message; a sign of life; the line of what happens.
+SAY, ALIVE, LINE = b"s", b"a", b"l"
 # The last frame: the manifest, or why there is none.
 MANIFEST, ERROR = b"m", b"e"
-_KINDS = {PART, WHOLE, SAY, ALIVE, MANIFEST, ERROR}
+_KINDS = {PART, WHOLE, SAY, ALIVE, LINE, MANIFEST, ERROR}
 # Kind, length of the name, length of the data, offset.
 _HEAD = struct.Struct(">cHIQ")
 MAX_DATA = 1 << 20
