@@ -29,6 +29,8 @@ def nobody(_tid: int) -> None:
         ([slow(n) for n in range(100, 0, -1)], 100, 2.0, "50 syncs/s, p50 50 ms, p99 99 ms, slowest 100 ms by wal (7)"),
         ([slow(3)], 1, 1.0, "1.0 syncs/s, p50 3 ms, p99 3 ms, slowest 3 ms by wal (7)"),
         ([slow(1500, 8, "b"), slow(2)], 2, 1.0, "2.0 syncs/s, p50 2 ms, p99 1.5 s, slowest 1.5 s by b (8)"),
+        # One of them was measured a second before.
+        ([slow(2)] * 40, 41, 1.0, "41 syncs/s, p50 2 ms, p99 2 ms, slowest 2 ms by wal (7)"),
         # Only some were measured.
         ([slow(2), slow(4)], 5000, 1.0, "5,000 syncs/s, p50 2 ms, p99 4 ms of 2, slowest 4 ms by wal (7)"),
         ([], 0, 1.0, "0 syncs/s"),
@@ -41,8 +43,8 @@ def test_the_line_has_what_was_measured(
 
 
 def test_the_file_is_that_of_the_slowest_thread() -> None:
-    text = line([slow(2, 7), slow(3, 8)], 2, 1.0, {7: "/a", 8: "/b"}.get)
-    assert text.endswith("by wal (8) in /b")
+    text = line([slow(2, 7), slow(3, 8)], 2, 1.0, {7: "/a", 8: "/var/lib/db/wal"}.get)
+    assert text.endswith("by wal (8) in db/wal")
 
 
 class _Histograms:
@@ -106,6 +108,12 @@ class TestLine:
         first, second = out.getvalue().split("\r\x1b[K")[1:]
         assert len(first) < 20
         assert second.isprintable()
+
+    def test_what_is_lost_is_shown_in_any_width(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        out = self.shown(monkeypatch, 30)
+        live_line.LiveLine().show("41 syncs/s, p50 21.3 ms, p99 88 ms; 1 MB, 0 lost")
+        assert out.getvalue() == "\r\x1b[K41 syncs/s, p5…; 1 MB, 0 lost"
+        assert len(out.getvalue()) - len("\r\x1b[K") == 29
 
     def test_a_pipe_gets_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.shown(monkeypatch)

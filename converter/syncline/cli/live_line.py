@@ -27,8 +27,7 @@ class LiveLine:
         if text or self._text:
             width = shutil.get_terminal_size().columns
             self._text = printable(text)
-            cut = self._text if len(self._text) < width else f"{self._text[: width - 2]}…"
-            sys.stderr.write(_CLEAR + cut)
+            sys.stderr.write(_CLEAR + _cut(self._text, width - 1))
             sys.stderr.flush()
 
     def say(self, message: str) -> None:
@@ -37,3 +36,12 @@ class LiveLine:
         self.show("")
         say(message)
         self.show(text)
+
+
+def _cut(text: str, room: int) -> str:
+    """Returns what fits of a text. What follows its last semicolon stays as long as it can."""
+    if len(text) <= room:
+        return text
+    first, mark, last = text.rpartition("; ")
+    left = room - len(mark) - len(last) - 1
+    return f"{first[:left]}…{mark}{last}" if left > 0 else f"{text[: max(room - 1, 0)]}…"

@@ -22,6 +22,7 @@ _EVERY_S = 1.0
 _MOST_BYTES = 1 << 18
 # Histograms are looked after as rarely as this.
 _FORGET_EVERY_S = 60.0
+_MOST_OF = 0.9
 _LOST = ("overrun", "commit overrun", "dropped events")
 
 
@@ -49,8 +50,8 @@ class Live:
             return
         passed_s, self._at = now - self._at, now
         try:
-            found = self._syncs.read(_MOST_BYTES)
             seen = self._syncs.seen()
+            found = self._syncs.read(_MOST_BYTES)
             if now >= self._forget_at:
                 self._forget_at = now + _FORGET_EVERY_S
                 self._syncs.forget_ended()
@@ -75,7 +76,7 @@ class Live:
             for numbers in buffer.instance.stats().values():
                 lost += sum(numbers.get(key, 0) for key in _LOST)
                 fill = max(fill, numbers.get("bytes", 0) / (buffer.buffer_kb * 1024))
-        return f"{size / 1e6:.1f} MB, {lost:,} lost, buffer {fill:.0%} full"
+        return f"{size / 1e6:.1f} MB, {lost:,} lost, buffer {fill:.0%}"
 
     def close(self) -> None:
         """Ends it, and removes the line. It may be called again."""
@@ -97,10 +98,12 @@ def line(
     slowest = max(found, key=lambda slow: slow.dur_ns)
     # The least duration that so many of a hundred syncs do not exceed.
     p50, p99 = (durations[-(-len(durations) * share // 100) - 1] for share in (50, 99))
-    of = f" of {len(found):,}" if len(found) < count else ""
+    # A few of those that were counted were measured a second earlier.
+    of = f" of {len(found):,}" if len(found) < _MOST_OF * count else ""
     text += f", p50 {_ms(p50)}, p99 {_ms(p99)}{of}, slowest {_ms(slowest.dur_ns)} by {slowest.comm} ({slowest.tid})"
     file = file_of(slowest.tid)
-    return f"{text} in {file}" if file else text
+    # A line has no room for a whole path.
+    return f"{text} in {'/'.join(file.split('/')[-2:])}" if file else text
 
 
 def _ms(ns: int) -> str:

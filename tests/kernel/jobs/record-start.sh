@@ -16,12 +16,14 @@ command = [sys.executable, "-c", "from syncline.cli import main; main()", "recor
 for i in range(times):
     began, cpu = time.monotonic(), os.times()
     recorder = subprocess.Popen([*command, f"/tmp/start{i}"], stderr=subprocess.PIPE, text=True)
-    at = {}
+    at, said = {}, []
     for line in recorder.stderr:
+        said.append(line)
         word = re.match(r"route|probes|recording|draining", line)
         if word:
             at.setdefault(word[0], time.monotonic())
-    recorder.wait()
+    if recorder.wait() or "draining" not in at:
+        sys.exit("".join(said))
     ended, used = time.monotonic(), os.times()
     parts = [f"{name} {at[name] - began:.2f}" for name in ("route", "probes", "recording", "draining") if name in at]
     print(", ".join(parts), f"exit {ended - began:.2f} (stop {ended - at['draining']:.2f}), CPU {sum(used[2:4]) - sum(cpu[2:4]):.2f} s", flush=True)
@@ -29,7 +31,7 @@ END2
 python3 /tmp/measure.py "${1:-3}"
 echo "--- where the time goes"
 python3 -X importtime -c 'import syncline.cli.record, syncline.record.session' 2>&1 | sort -t'|' -k2 -n | tail -n 12
-cat >/tmp/profile.py <<'END2'
+cat >/tmp/where.py <<'END2'
 import cProfile, pstats, sys
 from syncline.record.request import Request
 from syncline.record import session
@@ -42,5 +44,5 @@ profile.runcall(run)
 for order in ("cumulative", "tottime"):
     pstats.Stats(profile).sort_stats(order).print_stats(45 if order == "cumulative" else 20)
 END2
-python3 /tmp/profile.py >"$OUT/profile.txt" 2>&1
+python3 /tmp/where.py >"$OUT/profile.txt" 2>&1
 head -n 75 "$OUT/profile.txt"
