@@ -60,6 +60,10 @@ def main(mode: str, folder: Path) -> None:
         error = {"kind": "NoRouteError", "message": "it cannot", "hint": "see `syncline doctor`"}
         channel.send(Frame(wire.ERROR, data=json.dumps(error).encode()))
         return
+    if mode == "visits":
+        error = {"kind": "RecordError", "message": "user 1000 is not root, and more", "hint": ""}
+        channel.send(Frame(wire.ERROR, data=json.dumps(error).encode()))
+        return
     if mode == "attacks":
         channel.send(Frame(wire.PART, "../stolen", b"x"))
         return

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from syncline import _core
-from syncline.record import portable, salvage, serve, wire
+from syncline.record import host, portable, salvage, serve, wire
 from syncline.record.host import Place
 from syncline.record.request import Request
 from syncline.run_directory import Filter
@@ -123,8 +123,6 @@ def test_a_recorder_that_starts_slowly_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A busy server defines its probes for longer than the silence after which it counts as gone: here 4.5 s instead of 30."""
-    from syncline.record import host
-
     monkeypatch.setattr(wire, "GONE_AFTER_S", 4.5)
     request = Request(tmp_path / "run")
     with host.recorded(request, Place(None, via("starts", tmp_path)), print) as (_, manifest):
@@ -165,6 +163,7 @@ def _children(pid: int) -> list[int]:
     [
         ("terminal", "through a terminal", "leave out -t"),
         ("refuses", "it cannot", "recording there needs root"),
+        ("visits", "user 1000 is not root", "must lead to root"),
         ("attacks", "sent what no recorder sends: a file that no run directory has", "without a terminal"),
     ],
 )  # fmt: skip
@@ -216,6 +215,18 @@ def test_what_cannot_be_is_said_before_anything_is_reached(
     done = command("record", "-o", str(tmp_path / "run"), *arguments)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "hint"),
+    [
+        (Place("me@db1"), "--host root@db1, or: --host me@db1 --via sudo"),
+        (Place("me@db1", "env"), '--via "env" must make you root there'),
+        (Place(None, "docker exec -i x"), '--via "docker exec -i x" must lead to root'),
+    ],
+)
+def test_a_user_who_is_not_root_is_told_what_to_type(place: Place, hint: str) -> None:
+    assert host._Arrivals(None, place, print, None)._as_root().startswith(hint)  # type: ignore[arg-type]
 
 
 class TestWay:

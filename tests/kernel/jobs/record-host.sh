@@ -22,7 +22,8 @@ install -m 600 "$OUT/key.pub" /root/.ssh/authorized_keys
 ls /etc/ssh/ssh_host_ed25519_key &>/dev/null || ssh-keygen -q -A
 /usr/sbin/sshd -o UsePAM=no -o StrictModes=no -o PermitRootLogin=yes
 printf 'Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n' >/root/.ssh/config
-useradd -m visitor 2>/dev/null
+# Without a password that could be typed: sshd refuses a user who is locked.
+useradd -m -p '*' visitor
 mkdir -p /home/visitor/.ssh
 cp "$OUT/key.pub" /home/visitor/.ssh/authorized_keys
 chown -R visitor /home/visitor
