@@ -10,12 +10,12 @@ set -uo pipefail
 mountpoint -q "$DATA" || mount_case ext4 plain
 
 cat >/tmp/measure.py <<'END2'
-import os, re, subprocess, sys, time
+import os, re, subprocess, sys, tempfile, time
 times = int(sys.argv[1])
 command = [sys.executable, "-c", "from syncline.cli import main; main()", "record", "--for", "2s", "-o"]
-for i in range(times):
+for _ in range(times):
     began, cpu = time.monotonic(), os.times()
-    recorder = subprocess.Popen([*command, f"/tmp/start{i}"], stderr=subprocess.PIPE, text=True)
+    recorder = subprocess.Popen([*command, f"{tempfile.mkdtemp()}/run"], stderr=subprocess.PIPE, text=True)
     at, said = {}, []
     for line in recorder.stderr:
         said.append(line)
