@@ -196,7 +196,8 @@ def dataset(cluster: Cluster, runs: list[Path], tmp_path_factory: pytest.TempPat
     # Stopped, so that it cannot end its task. The others continue until theirs are done.
     victim = next(n for _ in range(1000) for n in range(WORKERS) if stopped_in_a_task(cluster.workers[n].pid, folder))  # fmt: skip
     before, since = added(), time.monotonic()
-    while time.monotonic() - since < 5:
+    # On a busy machine, a task takes longer than a few seconds.
+    while before < len(runs) - 1 and time.monotonic() - since < 60:
         time.sleep(0.2)
         if (now := added()) != before:
             before, since = now, time.monotonic()
