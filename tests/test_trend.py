@@ -12,6 +12,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 from syncline.comparison.comparison import Row
@@ -236,6 +237,40 @@ def test_recent_is_for_a_ci_job(dataset: Path) -> None:
     assert run("trend", dataset, METRIC, "--recent", "8").returncode == 1
     assert run("trend", dataset, METRIC, "--recent", "7").returncode == 0
     assert run("trend", dataset, "syncs", "--recent", "8").returncode == 0
+
+
+def test_a_ci_server_shows_which_series_got_worse(dataset: Path, tmp_path: Path) -> None:
+    """The cases fail if and only if the exit code is 1, and too few runs are a case that was skipped."""
+    out = tmp_path / "trend.xml"
+    for options, failed in (
+        (("--since-last", "8"), {f"{METRIC}, db1"}),
+        (("--recent", "8"), {f"{METRIC}, db1"}),
+        ((), set()),
+        (("--recent", "7"), set()),
+    ):
+        done = run("trend", dataset, METRIC, "syncs", *options, "--junit", out)
+        suite = ElementTree.parse(out).getroot()
+        cases = {case.get("name"): [one.tag for one in case] for case in suite}
+        assert {name for name, tags in cases.items() if tags == ["failure"]} == failed
+        assert done.returncode == bool(failed)
+        assert (suite.get("tests"), suite.get("failures")) == ("4", str(len(failed)))
+        assert len(cases) == 4
+    run("trend", dataset, METRIC, "--where", "host = 'db1'", "--since-last", "8", "--junit", out)
+    (failure,) = ElementTree.parse(out).getroot().iter("failure")
+    assert (failure.get("message") or "").startswith("the last 8 runs: ")
+    assert "with the run run16-db1: regression" in (failure.text or "")
+    run(
+        "trend",
+        dataset,
+        METRIC,
+        "--where",
+        "day < '2026-11-05'",
+        "--since-last",
+        "1",
+        "--junit",
+        out,
+    )
+    assert len([*ElementTree.parse(out).getroot().iter("skipped")]) == 2
 
 
 def test_a_policy_says_which_change_matters(dataset: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         "syncline trend history syscall_latency_p99",
         "syncline trend history syncs syscall_latency_avg --where \"branch = 'main'\" --html trend.html",
         "syncline trend history syscall_latency_p99 --recent 5     (exit code 1 if it got worse)",
-        "syncline trend history syscall_latency_p99 --since-last 2     (exit code 1 if the last two runs are worse)",
+        "syncline trend history syscall_latency_p99 --since-last 2 --junit trend.xml     (exit code 1 if the last two runs are worse)",
     ),
 )
 @click.argument("dataset", metavar="DATASET")
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     metavar="OUT",
     help="Also write a page with a chart of each series, in which each run is a link.",
 )
+@click.option("--junit", type=FILE, metavar="OUT", help="Also write JUnit XML: a test case for each series, which fails where the exit code is 1, and is skipped where there are too few runs.")  # fmt: skip
 def command(
     dataset: str,
     metrics: tuple[str, ...],
@@ -74,6 +75,7 @@ def command(
     recent: int | None,
     since_last: int | None,
     html: str | None,
+    junit: str | None,
 ) -> int:
     """Finds the runs at which a metric changed: steps, episodes after which the level returned, and drifts.
 
@@ -87,6 +89,7 @@ def command(
     from syncline.dataset import index
     from syncline.dataset.store import is_url, open_store
     from syncline.kinds import Dataset
+    from syncline.trend import junit as junit_file
     from syncline.trend import page, text
     from syncline.trend.history import history
 
@@ -106,6 +109,10 @@ def command(
         root = None if is_url(store.root) else store.root
         with written(Path(html)) as file:
             file.write(page.render(found, left_out, dataset, Path(html), root).encode())
+    if junit is not None:
+        refuse_inputs(junit, [])
+        with written(Path(junit)) as file:
+            file.write(junit_file.render(found, left_out, dataset, lambda one: _got_worse(one, recent)).encode())  # fmt: skip
     if form == "table":
         show(text.render(found, left_out))
     else:
