@@ -176,4 +176,196 @@ def test_an_unfinished_change_has_no_time_at_risk(tmp_path: Path) -> None:
         "8 100.200000 fsync(3</d/a>) = 0 <0.001000>\n"
     )
     (row,) = json.loads(ok("report", log, "unsynced", "--format", "json"))["rows"]
-    assert (row["state"], row["risk_ns"]) == ("unsynced", None)
+    assert (row["state"], row["risk_ns"]) == ("unknown", None)
+
+
+def found(tmp_path: Path, *lines: str) -> list[tuple[str | None, str, int | None, int | None]]:
+    """Path, state, written and unsynced bytes of each file, sorted: by DuckDB for the log, and by the trace processor for its trace.
+
+    Each line has its thread and its second: `7 1 write(...) = 5 <0.001000>`.
+    """
+    log, trace = tmp_path / "a.strace", tmp_path / "a.pftrace"
+    timed = (line.split(" ", 2) for line in lines)
+    log.write_text("".join(f"{tid} {100 + int(at)}.000000 {call}\n" for tid, at, call in timed))
+    ok("convert", "-q", log, "-o", trace)
+    both = [
+        sorted(
+            (
+                (row["path"], row["state"], row["written_bytes"], row["unsynced_bytes"])
+                for row in json.loads(ok("report", path, "unsynced", "--format", "json"))["rows"]
+            ),
+            key=str,
+        )
+        for path in (log, trace)
+    ]
+    assert both[0] == both[1]
+    return both[0]
+
+
+def write(path: str, count: int = 100, fd: int = 3) -> str:
+    return f'write({fd}<{path}>, "x"..., {count}) = {count} <0.001000>'
+
+
+def sync(path: str, result: str = "0") -> str:
+    return f"fsync(3<{path}>) = {result} <0.005000>"
+
+
+def rename(old: str, new: str, flags: str = "0") -> str:
+    return f'renameat2(AT_FDCWD, "{old}", AT_FDCWD, "{new}", {flags}) = 0 <0.000100>'
+
+
+EIO = "-1 EIO (Input/output error)"
+DURABLE = 'pwritev2(3<{}>, [{{iov_base="x"..., iov_len=9}}], 1, 0, RWF_DSYNC) = 9 <0.001000>'
+
+
+def test_a_file_that_may_have_another_name_is_not_removed(tmp_path: Path) -> None:
+    """/d/f of the first write is /e/f now; what is removed is the file that got its name."""
+    moved = ["7 1 " + write("/d/f"), "7 2 " + rename("/d", "/e")]
+    again = ["7 3 " + write("/d/f"), '7 4 unlink("/d/f") = 0 <0.000100>']
+    assert {state for _, state, _, _ in found(tmp_path, *moved, *again)} == {"unknown"}
+    # Two processes whose working directories are not known.
+    opened = 'openat(AT_FDCWD, "x", O_WRONLY|O_CREAT, 0666) = 3 <0.000100>'
+    relative = [f"7 1 {opened}", '7 2 write(3, "x"..., 9) = 9 <0.001000>']
+    assert found(tmp_path, *relative, '8 3 unlink("x") = 0 <0.000100>') == [("x", "unknown", 9, None)]  # fmt: skip
+
+
+def test_a_folder_that_moves_makes_all_below_it_unknown(tmp_path: Path) -> None:
+    """However deep they are, and under the new name as well; it makes no other file unknown."""
+    deep = ["7 1 " + write("/a/b/f"), "7 2 " + rename("/a", "/z"), "7 3 " + sync("/z/b/f")]
+    other = ["7 4 " + write("/az/f"), "7 5 " + sync("/az/f")]
+    assert found(tmp_path, *deep, *other) == [
+        ("/a/b/f", "unknown", 100, None),
+        ("/az/f", "synced", 100, 0),
+    ]
+    durable = ["7 1 " + write("/d/f"), "7 2 " + rename("/d", "/e"), "7 4 " + DURABLE.format("/e/f")]
+    both = [("/d/f", "unknown", 100, None), ("/e/f", "unknown", 9, None)]
+    assert found(tmp_path, *durable) == both
+    # Twice, and no file is known below the name between.
+    durable[2:2] = ["7 3 " + rename("/e", "/g")]
+    durable[-1] = durable[-1].replace("/e/", "/g/")
+    assert found(tmp_path, *durable) == [both[0], ("/g/f", "unknown", 9, None)]
+    # The files below a folder that is known only after the rename have one name in all of the recording.
+    late = ["7 1 " + rename("/a", "/z"), "7 2 " + write("/z/b/f"), "7 3 " + sync("/z/b/f")]
+    assert found(tmp_path, *late) == [("/z/b/f", "synced", 100, 0)]
+
+
+def test_a_change_whose_end_is_not_known_may_be_covered(tmp_path: Path) -> None:
+    """A sync began after its begin, and nobody knows whether before its end."""
+    killed = ['7 1 write(3</d/f>, "x"..., 9 <unfinished ...>', "7 2 +++ killed by SIGKILL +++"]
+    assert found(tmp_path, *killed, "8 12 " + sync("/d/f")) == [("/d/f", "unknown", None, None)]
+    # Without a length, the call may have lasted until its thread made the next one.
+    untimed = "7 1 " + write("/d/f").removesuffix(" <0.001000>")
+    nxt, end = "7 100 " + write("/d/g"), "7 200 exit_group(0) = ?"
+    of_f = lambda *lines: found(tmp_path, *lines)[0]  # noqa: E731
+    assert of_f(untimed, "8 50 " + sync("/d/f"), nxt, end) == ("/d/f", "unknown", 100, None)
+    assert of_f("8 0 " + sync("/d/f"), untimed, nxt, end) == ("/d/f", "unsynced", 100, 100)
+    assert of_f(untimed, nxt, "8 150 " + sync("/d/f"), end) == ("/d/f", "synced", 100, 0)
+
+
+def test_a_size_that_is_not_known_is_not_zero(tmp_path: Path) -> None:
+    unfinished = '7 2 write(3</d/f>, "x"..., 9 <unfinished ...>'
+    assert found(tmp_path, unfinished) == [("/d/f", "unsynced", None, None)]
+    # Only the one that is covered has a size.
+    covered = ["7 0 " + write("/d/f"), "7 1 " + sync("/d/f"), unfinished]
+    assert found(tmp_path, *covered) == [("/d/f", "unsynced", None, None)]
+    # A truncation writes nothing.
+    cut = "7 1 ftruncate(3</d/f>, 0) = 0 <0.001000>"
+    assert found(tmp_path, cut) == [("/d/f", "unsynced", 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("call", "state"),
+    [
+        # One file system failed, and this file need not be in it.
+        (f"syncfs(9</d>) = {EIO}", "unknown"),
+        # The call itself was wrong.
+        ("syncfs(9</d>) = -1 EBADF (Bad file descriptor)", "unsynced"),
+        # A file that is not known: it may be this one.
+        (f"fsync(9) = {EIO}", "unknown"),
+    ],
+)
+def test_a_sync_that_failed_elsewhere_may_have_covered_a_file(
+    call: str, state: str, tmp_path: Path
+) -> None:
+    lines = ["7 1 " + write("/b/f"), f"7 2 {call} <0.005000>"]
+    assert [row[1] for row in found(tmp_path, *lines)] == [state]
+
+
+def test_data_that_a_failed_sync_lost_stay_lost(tmp_path: Path) -> None:
+    """The write after it is another one, and the sync after that covers no more than it."""
+    failed = ["7 1 " + write("/d/f"), "7 2 " + sync("/d/f", EIO)]
+    later = ["7 4 " + write("/d/f", 1), "7 5 " + sync("/d/f")]
+    assert found(tmp_path, *failed, *later) == [("/d/f", "failed", 101, None)]
+    # Who empties the file does not want them.
+    emptied = '7 3 openat(AT_FDCWD, "/d/f", O_WRONLY|O_TRUNC) = 3</d/f> <0.000100>'
+    assert found(tmp_path, *failed, emptied, *later) == [("/d/f", "synced", 101, 0)]
+    # Who reads it writes nothing again.
+    read = '8 3 openat(AT_FDCWD, "/d/f", O_RDONLY) = 5</d/f> <0.000100>'
+    assert found(tmp_path, *failed, read, *later) == [("/d/f", "failed", 101, None)]
+    # Nothing was to be lost yet.
+    assert found(tmp_path, failed[1], *later) == [("/d/f", "synced", 1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        ("EINTR (Interrupted system call)", "unsynced"),
+        ("EBADF (Bad file descriptor)", "unsynced"),
+        # What block devices report of a bad sector, and of a lost path.
+        ("ENODATA (No data available)", "failed"),
+        ("ENOLINK (Link has been severed)", "failed"),
+        ("ESHUTDOWN (Cannot send after transport endpoint shutdown)", "failed"),
+    ],
+)
+def test_only_an_error_of_the_device_fails(error: str, state: str, tmp_path: Path) -> None:
+    lines = ["7 1 " + write("/d/f"), "7 2 " + sync("/d/f", f"-1 {error}")]
+    assert [row[1] for row in found(tmp_path, *lines)] == [state]
+
+
+@pytest.mark.parametrize("flags", ["O_WRONLY|O_TRUNC", "O_WRONLY|O_CREAT|O_TRUNC, 0666"])
+def test_an_open_that_empties_a_file_changes_it(flags: str, tmp_path: Path) -> None:
+    empty = f'7 3 openat(AT_FDCWD, "/d/f", {flags}) = 3</d/f> <0.000100>'
+    whole = ["7 1 " + write("/d/f"), "7 2 " + sync("/d/f")]
+    assert found(tmp_path, *whole, empty) == [("/d/f", "unsynced", 100, 0)]
+    assert found(tmp_path, *whole, empty, "7 4 " + sync("/d/f")) == [("/d/f", "synced", 100, 0)]
+    # With O_CREAT the file may be new, and is empty anyway then.
+    alone = found(tmp_path, empty, "7 4 " + write("/d/g"))
+    assert len(alone) == (1 if "O_CREAT" in flags else 2)
+
+
+def test_a_file_that_was_exchanged_stays_unknown_by_its_next_name(tmp_path: Path) -> None:
+    exchanged = [
+        "7 1 " + write("/d/b"),
+        "7 2 " + rename("/d/a", "/d/b", "RENAME_EXCHANGE"),
+        "7 3 " + rename("/d/a", "/d/d"),
+        "7 4 " + DURABLE.format("/d/d"),
+    ]
+    assert {row[1] for row in found(tmp_path, *exchanged)} == {"unknown"}
+
+
+def test_a_file_whose_name_looks_like_a_socket_counts(tmp_path: Path) -> None:
+    name = "/music/a:[live].flac"
+    lines = ["7 1 " + write(name), '7 2 write(4<socket:[77]>, "x"..., 1) = 1 <0.000100>']
+    assert found(tmp_path, *lines) == [(name, "unsynced", 100, 100)]
+
+
+def test_a_descriptor_that_outlives_the_name_of_its_file(tmp_path: Path) -> None:
+    """Without strace -y it keeps the old name: the last write is of /d/f, and no file has the name /d/tmp."""
+    opened = 'openat(AT_FDCWD, "/d/tmp", O_WRONLY|O_CREAT, 0666) = 3 <0.000100>'
+    wrote, synced = 'write(3, "x"..., 9) = 9 <0.001000>', "fsync(3) = 0 <0.005000>"
+    moved = rename("/d/tmp", "/d/f")
+    first = [f"7 1 {opened}", f"7 2 {wrote}", f"7 3 {synced}", f"7 4 {moved}"]
+    assert found(tmp_path, *first) == [("/d/f", "synced", 9, 0)]
+    assert {row[1] for row in found(tmp_path, *first, f"7 5 {wrote}")} == {"unknown"}
+    # A sync through it is one of /d/f.
+    late = [f"7 1 {opened}", f"7 2 {wrote}", f"7 3 {moved}", f"7 4 {synced}"]
+    assert found(tmp_path, *late) == [("/d/f", "unknown", 9, None)]
+    # The descriptor of the next file with that name is another one, also in a child.
+    again = [*first, f"7 5 {opened}", f"7 6 {wrote}", f"8 7 {wrote}"]
+    assert found(tmp_path, *again)[0][:2] == ("/d/f", "synced")
+    # A sync of a file that is removed is of no other one.
+    gone = [f"7 1 {opened}", f"7 2 {wrote}", '7 3 unlink("/d/tmp") = 0 <0.000100>', f"7 4 {synced}"]
+    assert found(tmp_path, *gone) == [("/d/tmp", "removed", 9, None)]
+    # Another file is as sure as before.
+    other = ["7 6 " + write("/d/g"), "7 7 " + sync("/d/g")]
+    assert found(tmp_path, *first, f"7 5 {wrote}", *other)[1] == ("/d/g", "synced", 100, 0)

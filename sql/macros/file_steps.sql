@@ -8,8 +8,12 @@
 -- done, and
 --   seq       Number of the step, by its start.
 --   end_ns    When it had ended. Null if it has not, or if unknown.
+--   least_ns  When it can have ended at the earliest: `end_ns` if its length is
+--             recorded, else when it began. Null for a sync.
 --   is_sync   1 for a sync of a file or of everything.
 --   is_dirty  1 if it changed data or a size, so the file needs a sync.
+--   empties   1 for an open that empties the file if it was there (O_TRUNC).
+--             `is_dirty` is 1 only if it was; whether it was may be unknown.
 --   proc      Its process, or its thread if that is not known.
 --
 -- Example: WITH place AS (SELECT * FROM file_order!())
@@ -34,12 +38,15 @@ AS
     file.run AS run,
     file.ts_ns AS ts_ns,
     CASE
-      WHEN file.op <> 'exit'
-      AND COALESCE(file.incomplete, '') <> 'end' THEN earlier!(
+      WHEN file.op <> 'exit' THEN earlier!(
         (file.ts_ns + file.dur_ns),
         place.next_ns
       )
     END AS end_ns,
+    CASE
+      WHEN file.dur_ns IS NULL THEN file.ts_ns
+      ELSE earlier!((file.ts_ns + file.dur_ns), place.next_ns)
+    END AS least_ns,
     file.tid AS tid,
     file.pid AS pid,
     COALESCE(file.pid, file.tid) AS proc,
@@ -61,8 +68,17 @@ AS
       WHEN file.op = 'write'
       AND COALESCE(file.bytes, 1) > 0 THEN 1
       WHEN file.op IN ('truncate', 'allocate') THEN 1
+      WHEN file.op = 'open'
+      AND file.flags LIKE '%O_TRUNC%'
+      AND NOT file.created THEN 1
       ELSE 0
-    END AS is_dirty
+    END AS is_dirty,
+    CASE
+      WHEN file.op = 'open'
+      AND file.flags LIKE '%O_TRUNC%'
+      AND NOT COALESCE(file.created, FALSE) THEN 1
+      ELSE 0
+    END AS empties
   FROM syncline_file_op AS file
   JOIN $places AS place
     ON place.is_sync = 0
@@ -79,16 +95,19 @@ AS
   UNION ALL
   SELECT
     place.seq, sync.run, sync.ts_ns,
+    -- One whose start is missing began before `ts_ns`, so nobody knows what it
+    -- covers.
     CASE
-      WHEN COALESCE(sync.incomplete, '') <> 'end' THEN earlier!(
+      WHEN COALESCE(call.incomplete, '') NOT IN ('start', 'end') THEN earlier!(
         (sync.ts_ns
         + CASE
-          WHEN sync.op = 'sync' THEN COALESCE(sync.syscall_ns, sync.dur_ns)
+          WHEN sync.op = 'sync' THEN COALESCE(call.syscall_ns, call.dur_ns)
           ELSE sync.dur_ns
         END),
         place.next_ns
       )
     END,
+    CAST(NULL AS BIGINT),
     sync.tid, sync.pid,
     COALESCE(sync.pid, sync.tid),
     sync.comm,
@@ -104,12 +123,15 @@ AS
       WHEN sync.op = 'sync' THEN COALESCE(refused.ret, sync.ret, 0)
       ELSE sync.ret
     END,
-    sync.stack, 1, 0
+    sync.stack, 1, 0, 0
   FROM syncline_sync AS sync
   JOIN $places AS place
     ON place.is_sync = 1
     AND place.run = sync.run
     AND place.id = sync.sync_id
+  LEFT JOIN syncline_sync_call AS call
+    ON call.run = sync.run
+    AND call.call_sync_id = sync.sync_id
   LEFT JOIN (
     SELECT run, call_sync_id, MIN(ret) AS ret
     FROM (

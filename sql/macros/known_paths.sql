@@ -19,7 +19,8 @@ AS
     run, path,
     CASE
       WHEN path LIKE '%:[%'
-      OR path LIKE '/memfd:%' THEN 0
+      AND path NOT LIKE '/%' THEN 0
+      WHEN path LIKE '/memfd:%' THEN 0
       WHEN SUBSTR(path, 1, 5) IN ('/dev/', '/sys/') THEN 0
       WHEN SUBSTR(path, 1, 6) = '/proc/' THEN 0
       ELSE 1

@@ -17,8 +17,8 @@ RETURNS TableOrSubquery
 AS
 (
   SELECT
-    of!(_step, (run, seq, ts_ns, end_ns, comm, op, bytes, ret)),
-    of!(_step, (is_sync, is_dirty)),
+    of!(_step, (run, seq, ts_ns, end_ns, least_ns, comm, op, bytes)),
+    of!(_step, (ret, is_sync, is_dirty, empties)),
     _old.path_id AS path,
     _new.path_id AS to_path
   FROM file_steps!($places) AS _step
