@@ -310,3 +310,44 @@ def test_each_kind_says_why() -> None:
         assert {"Demands", "Why", "Kernel", "Instead"} <= {*said}, name
     for name in sets():
         assert load_rules(name)
+
+
+def test_a_file_that_may_be_another_is_no_verdict(tmp_path: Path) -> None:
+    exchange = 'renameat2(AT_FDCWD</d>, "/d/t", AT_FDCWD</d>, "/d/x", RENAME_EXCHANGE) = 0'
+    # The next name of a file that was exchanged.
+    later = lines(OPEN, WRITE, SYNC, exchange, RENAME, FOLDER)
+    assert verdict_of(tmp_path, later, ATOMIC + 'files = "/d/f"\n')[0] == "cannot tell"
+    # A folder two levels above.
+    deep = [call.replace("/d/", "/d/e/") for call in (OPEN, WRITE, SYNC, RENAME)]
+    moved = lines(*deep, 'rename("/d", "/z") = 0', FOLDER.replace("/d", "/d/e"))
+    assert verdict_of(tmp_path, moved)[0] == "cannot tell"
+    # Without -y, the second write is of /d/f.
+    opened, wrote, synced = (call.replace("3</d/t>", "3") for call in (OPEN, WRITE, SYNC))
+    stale = lines(opened, wrote, synced, RENAME, FOLDER, wrote)
+    assert verdict_of(tmp_path, stale)[0] == "cannot tell"
+    assert verdict_of(tmp_path, lines(opened, wrote, synced, RENAME, FOLDER))[0] == "ok"
+
+
+def test_a_sync_that_failed_elsewhere_may_have_covered_the_file(tmp_path: Path) -> None:
+    """syncfs does not say of which file system; if it fails there, another file may have failed."""
+    rules = APPENDED + 'files = "/d/t"\n'
+    for result, verdict in (("EIO (x)", "cannot tell"), ("EBADF (x)", "violated")):
+        text = lines(OPEN, WRITE, f"syncfs(9</d>) = -1 {result}")
+        assert verdict_of(tmp_path, text, rules)[0] == verdict
+
+
+def test_an_open_that_empties_a_file_is_to_be_synced(tmp_path: Path) -> None:
+    rules = APPENDED + 'files = "/d/t"\n'
+    emptied = lines(OPEN, WRITE, SYNC, OPEN)
+    assert verdict_of(tmp_path, emptied, rules) == ("violated", [("t", "unsynced")])
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, SYNC, OPEN, SYNC), rules) == ("ok", [])
+    # The first open may have created the file.
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, SYNC), rules) == ("ok", [])
+
+
+def test_a_reader_does_not_make_a_failed_sync_good(tmp_path: Path) -> None:
+    rules = FAILED.replace("*/data", "/d/t")
+    failed = SYNC.replace("= 0", "= -1 ENODATA (No data available)")
+    read = 'openat(AT_FDCWD</d>, "/d/t", O_RDONLY) = 5</d/t>'
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, failed, read, SYNC), rules) == ("violated", [("t", "retried")])  # fmt: skip
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, failed, OPEN, WRITE, SYNC), rules) == ("ok", [])

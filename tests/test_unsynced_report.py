@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.coretools import ROOT
+from tests.sqltools import Run, write_parquet, write_trace
 from tests.test_commands import ok
 
 DATA = ROOT / "tests/data/check"
@@ -369,3 +371,72 @@ def test_a_descriptor_that_outlives_the_name_of_its_file(tmp_path: Path) -> None
     # Another file is as sure as before.
     other = ["7 6 " + write("/d/g"), "7 7 " + sync("/d/g")]
     assert found(tmp_path, *first, f"7 5 {wrote}", *other)[1] == ("/d/g", "synced", 100, 0)
+
+
+def of_rows(tmp_path: Path, run: Run) -> list[tuple[str, str, int | None]]:
+    """Path, state and time at risk of each file, by both engines."""
+    inputs = write_parquet(run, tmp_path / "tables"), write_trace(run, tmp_path / "a.pftrace")
+    both = [
+        [
+            (row["path"], row["state"], row["risk_ns"])
+            for row in json.loads(ok("report", path, "unsynced", "--format", "json"))["rows"]
+        ]
+        for path in inputs
+    ]
+    assert both[0] == both[1]
+    return both[0]
+
+
+def written(ts: int, path: str = "/f") -> Run:
+    """A run in which a write begins at `ts` and takes 10 ns."""
+    columns = {"op": "write", "fd": 3, "path": path, "bytes": 9, "ret": 9, "confidence": "exact"}
+    row = {"op_id": 1, "ts_ns": ts, "dur_ns": 10, "tid": 1, "pid": 1, "comm": "app"} | columns
+    return Run(file_op=[row])
+
+
+def test_a_sync_whose_start_is_missing_covers_nothing(tmp_path: Path) -> None:
+    """It runs since before the recording, so before the write; its first event comes after the write."""
+    run = written(1000)
+    run.add(2000, None, path="/f", tid=2, incomplete="start", ret=0)
+    run.add(5000, 10, path="/other", tid=2)
+    assert of_rows(tmp_path, run) == [("/f", "unsynced", None)]
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ({"dur_ns": 300}, ("/f", "synced", 2400 - 1010)),
+        # The log ends in the second file system, and has no exits of calls.
+        ({"dur_ns": None, "incomplete": "end", "ret": None}, ("/f", "unsynced", None)),
+    ],
+)
+def test_a_sync_of_everything_ends_with_its_last_file_system(
+    second: dict[str, Any], expected: tuple[str, str, int | None], tmp_path: Path
+) -> None:
+    """It begins at 2000; its first file system takes 50 ns, the second one 300 from 2100 on."""
+    run = written(1000)
+    own = {"op": "sync", "path": None, "tid": 2, "ret": None}
+    run.add(2000, 50, **own, start_ns=2000)
+    run.add(2100, 300, call=False, path=None, tid=2, call_sync_id=1, **({"ret": None} | second))
+    assert of_rows(tmp_path, run) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("last", "risk"),
+    [
+        ({"dur_ns": 500}, 4500 - 1010),
+        ({"dur_ns": None, "incomplete": "end"}, None),
+        ({"dur_ns": 500, "error": -5}, None),
+    ],
+)
+def test_data_are_at_risk_until_the_last_bio_is_complete(
+    last: dict[str, Any], risk: int | None, tmp_path: Path
+) -> None:
+    """Two bios of background writeback write the file, from 3000 and from 4000 on."""
+    run = written(1000)
+    bio = {"sync_id": None, "path": "/f", "origin": "background", "bytes": 4096}
+    run.bio = [
+        bio | {"bio_id": 1, "ts_ns": 3000, "dur_ns": 100},
+        bio | {"bio_id": 2, "ts_ns": 4000} | last,
+    ]
+    assert of_rows(tmp_path, run) == [("/f", "unsynced", risk)]

@@ -1,7 +1,7 @@
 -- A sync that failed is not repeated as if nothing was lost.
 --
 -- Demands: after a sync of one of the files has failed with an error of the
--- device, the program exits, or opens the file again and writes the data again;
+-- device, the program exits, or opens the file again to write the data again;
 -- it does not go on after a second sync of the same open file that succeeds.
 --
 -- Why: the kernel reports such an error once, and marks the data as clean. So
@@ -39,16 +39,14 @@ WITH
       ON asked.run = op.run
       AND asked.path = op.path
       AND asked.role = 'files'
-    WHERE op.op = 'open' OR op.is_sync = 1
+    WHERE
+      op.is_sync = 1
+      OR (op.op = 'open' AND COALESCE(op.flags, '') NOT GLOB '*O_RDONLY*')
   ),
-  -- EIO, ENOSPC, EROFS and EDQUOT are of the device, the others of the call.
   seen AS (
     SELECT
       *,
-      CASE
-        WHEN is_sync = 1 AND ret IN (-5, -28, -30, -122) THEN 1
-        ELSE 0
-      END AS is_failed
+      CASE WHEN is_sync = 1 AND lost_data!(ret) THEN 1 ELSE 0 END AS is_failed
     FROM sync
   ),
   -- What came before each of them.

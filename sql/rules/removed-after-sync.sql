@@ -35,6 +35,7 @@ WITH
     WHERE
       op.path GLOB '*' || :suffix
       AND (op.op = 'unlink'
+      OR (op.op = 'open' AND op.is_dirty = 1)
       OR (op.op IN ('truncate', 'write') AND op.offset_bytes = 0))
   ),
   state AS (

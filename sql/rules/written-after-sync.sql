@@ -55,7 +55,7 @@ WITH
           CASE WHEN op = 'sync' THEN '' ELSE path END AS file_id,
           ts_ns, end_ns, is_sync, is_dirty, ret
         FROM _syncline_check_op
-        WHERE op <> 'truncate' OR offset_bytes > 0
+        WHERE op <> 'open' AND (op <> 'truncate' OR offset_bytes > 0)
         UNION ALL
         SELECT run, seq, 'fsync', path, end_ns, end_ns, 1, 0, 0
         FROM _syncline_check_op

@@ -64,6 +64,14 @@ _DOUBTS = {
         "a sync had failed before the {doubt} at {doubt_at}, which reports no error of a device or a journal",
         "sync each file with fsync, whose result says whether it failed",
     ),
+    "partial": (
+        "the {doubt} at {doubt_at} failed on one file system, which need not be that of this file",
+        "sync each file with fsync, whose result is its own",
+    ),
+    "stale": (
+        "it was used by a descriptor from before one of its names was given to another file",
+        "record with strace -y, which prints the present name of each descriptor",
+    ),
     "mapped": (
         "the file was mapped for writing at {doubt_at}, and stores to memory are no calls",
         "check it without a mapping, or by hand: msync before the step",

@@ -9,6 +9,58 @@
 --   reason  text   Why, by a name of syncline/check/wording.py.
 --   seq     id     The first such step. Null if it is lost.
 --   steps   count  How many there are.
+WITH
+  -- Each file with all its names.
+  name AS (
+    SELECT
+      life.run AS run,
+      life.path AS path,
+      COALESCE(renamed.file_id, life.name_id) AS file_id
+    FROM _syncline_check_life AS life
+    LEFT JOIN _syncline_check_renamed AS renamed
+      ON renamed.name_id = life.name_id
+  ),
+  exchange AS (
+    SELECT run, path, to_path, seq
+    FROM _syncline_check_op
+    WHERE op = 'rename' AND flags GLOB '*RENAME_EXCHANGE*'
+  ),
+  -- Steps that make a file doubtful, whatever name it has before or after.
+  of_file AS (
+    -- A mapping is of the file.
+    SELECT run, file_id, 1 AS ok, 0 AS wrong, 'mapped' AS reason, seq
+    FROM _syncline_check_op
+    WHERE op = 'map' AND path IS NOT NULL
+    UNION ALL
+    -- A name whose folder is not known may be another one than it looks.
+    SELECT run, file_id, 1, 1, 'relative', seq
+    FROM _syncline_check_op
+    WHERE
+      (path NOT GLOB '/*' AND op IN ('open', 'truncate', 'unlink'))
+      OR (op IN ('rename', 'link')
+      AND (path NOT GLOB '/*' OR to_path NOT GLOB '/*'))
+    UNION ALL
+    SELECT name.run, name.file_id, 1, 1, 'exchanged', seq
+    FROM (
+      SELECT run, path, seq FROM exchange
+      UNION ALL
+      SELECT run, to_path, seq FROM exchange
+    ) AS exchanged
+    JOIN name ON same!(name, exchanged, (run, path))
+    UNION ALL
+    -- A descriptor from before its name was given to another file.
+    SELECT name.run, name.file_id, 1, 1, 'stale', CAST(NULL AS BIGINT)
+    FROM stale_names!() AS stale
+    JOIN name ON same!(name, stale, (run, path))
+    UNION ALL
+    -- A call that never returned may have had its effect.
+    SELECT run, file_id, 1, 1, 'unreturned', seq
+    FROM _syncline_check_op
+    WHERE
+      path IS NOT NULL
+      AND ret IS NULL
+      AND op IN ('rename', 'link', 'unlink', 'write', 'truncate')
+  )
 SELECT
   run,
   CAST(NULL AS TEXT) AS path,
@@ -38,58 +90,18 @@ UNION ALL
 -- sync() returns no error when a device or a journal fails.
 SELECT run, CAST(NULL AS TEXT), 1, 0, 'refused', MIN(seq), COUNT(*)
 FROM doubtful_syncs!(_syncline_check_op)
-WHERE seq IN (SELECT seq FROM _syncline_check_op WHERE op = 'sync')
+WHERE ret >= 0 AND seq IN (SELECT seq FROM _syncline_check_op WHERE op = 'sync')
 GROUP BY run
 UNION ALL
--- A mapping is of the file, whatever name it has before or after.
-SELECT name.run, name.path, 1, 0, 'mapped', MIN(op.seq), COUNT(*)
-FROM _syncline_check_op AS op
-JOIN (
-  SELECT
-    name.run AS run,
-    name.path AS path,
-    COALESCE(renamed.file_id, name.name_id) AS file_id
-  FROM _syncline_check_life AS name
-  LEFT JOIN _syncline_check_renamed AS renamed ON renamed.name_id = name.name_id
-) AS name
-  ON name.file_id = op.file_id
-WHERE op.op = 'map' AND op.path IS NOT NULL
-GROUP BY name.run, name.path
-UNION ALL
--- A name whose folder is not known may be another one than it looks.
-SELECT run, path, 1, 1, 'relative', MIN(seq), COUNT(*)
-FROM (
-  SELECT run, path, seq, op FROM _syncline_check_op
-  UNION ALL
-  SELECT run, to_path, seq, op
-  FROM _syncline_check_op
-  WHERE op IN ('rename', 'link')
-) AS name
+-- A sync of file systems that failed may have covered all but one.
+SELECT run, CAST(NULL AS TEXT), 0, 1, 'partial', MIN(seq), COUNT(*)
+FROM doubtful_syncs!(_syncline_check_op)
 WHERE
-  path NOT GLOB '/*'
-  AND op IN ('open', 'truncate', 'rename', 'link', 'unlink')
-GROUP BY run, path
+  ret < 0
+  AND seq IN (SELECT seq FROM _syncline_check_op WHERE op IN ('sync', 'syncfs'))
+GROUP BY run
 UNION ALL
-SELECT run, path, 1, 1, 'exchanged', MIN(seq), COUNT(*)
-FROM (
-  SELECT run, path, seq, flags FROM _syncline_check_op WHERE op = 'rename'
-  UNION ALL
-  SELECT run, to_path, seq, flags FROM _syncline_check_op WHERE op = 'rename'
-) AS name
-WHERE flags GLOB '*RENAME_EXCHANGE*'
-GROUP BY run, path
-UNION ALL
--- A call that never returned may have had its effect.
-SELECT run, path, 1, 1, 'unreturned', MIN(seq), COUNT(*)
-FROM (
-  SELECT run, path, seq, op, ret FROM _syncline_check_op
-  UNION ALL
-  SELECT run, to_path, seq, op, ret
-  FROM _syncline_check_op
-  WHERE op IN ('rename', 'link')
-) AS name
-WHERE
-  path IS NOT NULL
-  AND ret IS NULL
-  AND op IN ('rename', 'link', 'unlink', 'write', 'truncate')
-GROUP BY run, path;
+SELECT name.run, name.path, ok, wrong, reason, MIN(seq), COUNT(*)
+FROM of_file
+JOIN name ON same!(name, of_file, (run, file_id))
+GROUP BY name.run, name.path, ok, wrong, reason;

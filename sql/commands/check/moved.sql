@@ -2,17 +2,22 @@
 --
 -- Columns: as those of `doubt`.
 WITH RECURSIVE
+  rename AS (
+    SELECT run, path, to_path, seq FROM _syncline_check_op WHERE op = 'rename'
+  ),
+  -- Of a folder that was renamed several times, only the last name may be known
+  -- to be that of a folder.
   moved AS (
-    SELECT
-      step.run AS run,
-      step.path AS path,
-      step.to_path AS to_path,
-      step.seq AS seq
-    FROM _syncline_check_op AS step
+    SELECT of!(rename, (run, path, to_path, seq))
+    FROM rename
+    JOIN _syncline_check_folder AS folder ON same!(folder, rename, (run, path))
+    UNION
+    SELECT of!(rename, (run, path, to_path, seq))
+    FROM rename
     JOIN _syncline_check_folder AS folder
-      ON folder.run = step.run
-      AND folder.path = step.path
-    WHERE step.op = 'rename'
+      ON folder.run = rename.run
+      AND folder.path = rename.to_path
+    WHERE (rename.run, rename.path) IN (SELECT run, to_path FROM rename)
   ),
   above(run, path, folder) AS (
     SELECT run, path, folder_of!(path)
