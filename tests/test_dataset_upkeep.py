@@ -13,6 +13,7 @@ import pytest
 from syncline.dataset import index, layout, upkeep
 from syncline.dataset.store import FolderStore, open_store
 
+from tests.coretools import DATA
 from tests.test_commands import run
 from tests.test_dataset import RUNS, bucket, changed, dataset, fails, ok, partition, partitions  # noqa: F401 (fixtures)
 
@@ -100,7 +101,7 @@ def test_a_run_that_is_being_added_is_not_removed(
     (entry,) = (changed / "_runs").glob("small1-*.json")
     data = entry.read_bytes()
     entry.unlink()
-    assert len(upkeep.orphans(store)) == 1
+    found = upkeep.orphans(store)
     locked = FolderStore.locked
 
     def publishing(self: FolderStore, names: object) -> object:
@@ -108,7 +109,8 @@ def test_a_run_that_is_being_added_is_not_removed(
         return locked(self, names)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FolderStore, "locked", publishing)
-    assert upkeep.remove_orphans(store) == []
+    (orphan,) = found
+    assert upkeep.remove_orphan(store, orphan) is None
     assert len(partitions(changed)) == RUNS
 
 
@@ -116,17 +118,73 @@ def test_nothing_outside_of_a_dataset_is_removed(changed: Path, tmp_path: Path) 
     outside = tmp_path / "outside"
     shutil.copytree(partition(changed, "small1"), outside)
     (changed / "host=db9" / "day=2026-01-01").mkdir(parents=True)
-    (changed / "host=db9" / "day=2026-01-01" / "run=x").symlink_to(outside)
+    (changed / "host=db9" / "day=2026-01-01" / "run=x-0123456789ab").symlink_to(outside)
     done = fails(3, "dataset", "rm", changed, "--without-entry")
     assert "is a symbolic link" in done.stderr
     assert list(outside.iterdir())
-    assert "no run ../../outside" in fails(3, "dataset", "rm", changed, "../../outside").stderr
+    # What only looks like a partition, and a partition with a file of somebody else.
+    for name in ("run=mine", "run=mine-0123456789ab"):
+        mine = changed / "host=db9" / "day=2026-01-02" / name
+        mine.mkdir(parents=True)
+        (mine / "keep.txt").write_text("keep")
+    fails(3, "dataset", "rm", changed, "--without-entry")
+    assert len([*changed.glob("host=db9/*/*/keep.txt")]) == 2
+    assert "there is no such run" in fails(3, "dataset", "rm", changed, "../../outside").stderr
+
+
+def test_a_run_that_cannot_be_removed_stays_and_the_others_go(changed: Path) -> None:  # noqa: F811
+    """Its partition is a link, so neither its entry nor what it leads to is removed."""
+    small1 = partition(changed, "small1")
+    moved = small1.rename(changed.parent / "moved")
+    small1.symlink_to(moved)
+    done = fails(3, "dataset", "rm", changed, "--where", "true")
+    assert "is a symbolic link" in done.stderr
+    assert f"removed: {RUNS - 1} runs" in done.stdout
+    assert [row["run"] for row in listed(changed)] == [small1.name.removeprefix("run=")]
+    assert list(moved.iterdir())
+
+
+def test_a_run_that_was_replaced_meanwhile_stays(changed: Path) -> None:  # noqa: F811
+    store = open_store(str(changed))
+    entry = next(one for one in index.read_entries(store)[0] if one.name == "small1.log")
+    ok("ingest", "-q", DATA / "small1.log", "--into", changed, "--host", "db3", "--fact", "keep=yes", "--replace")  # fmt: skip
+    assert upkeep.remove(store, entry) is None
+    (left,) = (one for one in index.read_entries(store)[0] if one.name == "small1.log")
+    assert left.facts["keep"] == "yes"
+    assert run("dataset", "verify", changed).returncode == 0
+    gone = upkeep.remove(store, left)
+    assert gone is not None
+    assert upkeep.remove(store, left) is None
+
+
+def test_an_entry_that_cannot_be_read_makes_no_orphan(changed: Path) -> None:  # noqa: F811
+    (entry,) = (changed / "_runs").glob("small1-*.json")
+    entry.write_text("")
+    done = run("dataset", "verify", changed)
+    assert "is damaged" in done.stderr
+    assert "has no entry" not in done.stderr
+    ok("dataset", "rm", changed, "--without-entry")
+    small1 = partition(changed, "small1")
+    # As the hint says.
+    entry.unlink()
+    ok("ingest", "-q", small1, "--into", changed)
+    assert run("dataset", "verify", changed).returncode == 0
+    shutil.rmtree(changed / "_runs")
+    assert "its index is lost" in fails(3, "dataset", "rm", changed, "--without-entry").stderr
+    assert len(partitions(changed)) == RUNS
+
+
+def test_a_path_of_a_partition_names_its_run(changed: Path) -> None:  # noqa: F811
+    ok("dataset", "rm", changed, partition(changed, "small1"), "--dry-run")
+    assert "removed: 1 run" in ok("dataset", "rm", changed, f"{partition(changed, 'small1')}/").stdout  # fmt: skip
 
 
 def test_what_is_meant_must_be_said(changed: Path) -> None:  # noqa: F811
     assert "nothing says which runs are meant" in fails(2, "dataset", "rm", changed).stderr
     assert "give one of them" in fails(2, "dataset", "rm", changed, "--without-entry", "--where", "true").stderr  # fmt: skip
-    assert "passes --where host = 'x'" in fails(3, "dataset", "rm", changed, "--where", "host = 'x'").stderr  # fmt: skip
+    assert "removed: 0 runs" in ok("dataset", "rm", changed, "--where", "host = 'x'").stdout
+    some = partition(changed, "small1")
+    assert "no such run passes" in fails(3, "dataset", "rm", changed, some.name.removeprefix("run="), "--where", "host = 'db1'").stderr  # fmt: skip
     assert "is not a dataset" in fails(3, "dataset", "ls", changed.parent).stderr
     assert len(partitions(changed)) == RUNS
 

@@ -259,6 +259,15 @@ def test_a_ci_server_shows_which_series_got_worse(dataset: Path, tmp_path: Path)
     (failure,) = ElementTree.parse(out).getroot().iter("failure")
     assert (failure.get("message") or "").startswith("the last 8 runs: ")
     assert "with the run run16-db1: regression" in (failure.text or "")
+    for name in ("syncline_dataset.json", "new.xml"):
+        before = ok("dataset", "ls", dataset)
+        assert "is in the dataset" in fails(2, "trend", dataset, METRIC, "--junit", dataset / name)
+        assert ok("dataset", "ls", dataset) == before
+    policy = tmp_path / "policy.toml"
+    policy.write_text("confidence = 0.95\n")
+    fails(2, "trend", dataset, METRIC, "--policy", policy, "--junit", policy)
+    assert policy.read_text() == "confidence = 0.95\n"
+    fails(2, "trend", dataset, METRIC, "--html", out, "--junit", out)
     run(
         "trend",
         dataset,

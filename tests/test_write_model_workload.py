@@ -15,7 +15,7 @@ from syncline.write_model.predict import predict
 from syncline.write_model.workload import EXAMPLE, planned
 from syncline.write_model.writes import read_csv
 
-from tests.test_commands import fails, ok
+from tests.test_commands import fails, ok, run
 from tests.test_write_model_predict import HEAD, HOST, MACHINE
 
 COMMITTING = replace(HOST, commit_ns=7_000_000, timestamp_granularity_ns=4_000_000.0)
@@ -88,8 +88,25 @@ def test_random_places_are_in_the_file_and_the_same_each_time() -> None:
     places = [int(row["offset_bytes"]) for row in rows]
     assert {place % 8192 for place in places} == {0}
     assert max(places) < 100 * 8192
-    assert len({*places}) > 40
+    assert len({*places}) == 100
+    assert places != sorted(places)
     assert rows == told("write 8k x 100 random direct")
+
+
+def test_a_sync_of_its_own_phase_is_of_the_file_before_it(tmp_path: Path) -> None:
+    for workload, paths in (
+        ("write 1m x 3 to log; pause 5s; fsync", ["log"]),
+        ("write 4k to a; write 4k to b; fsync; fsync of a;", ["b", "a"]),
+        ("write 4k x 4 to a, fsync of b every 2", ["b", "b"]),
+    ):
+        assert [row["path"] for row in told(workload) if row["kind"] == "sync"] == paths, workload
+
+
+def test_what_nobody_waited_for_is_said() -> None:
+    said = run("model", "predict", "--workload", "write 4k x 250, fsync every 100", "--parameters", MACHINE).stdout  # fmt: skip
+    assert f"note: {50 * 4096:,} bytes are dirty at the end" in said
+    said = run("model", "predict", "--workload", "write 100 x 5 library, fsync", "--parameters", MACHINE).stdout  # fmt: skip
+    assert "the program must call fflush before" in said
 
 
 def test_the_table_has_no_column_of_what_was_measured(tmp_path: Path) -> None:
@@ -113,9 +130,14 @@ def test_the_table_has_no_column_of_what_was_measured(tmp_path: Path) -> None:
         ("write 0 x 3", "a call of Linux writes 1 to 2,147,479,552 bytes, and not 0"),
         ("write 3g", "and not 3,221,225,472"),
         ("write 4k, write 8k", "'write 4k, write 8k' has two writes"),
-        ("write 4k x 2000000", "2,000,000 calls, and at most 1,000,000"),
+        ("write 4k x 2000000", "2,000,000 calls, and at most 200,000"),
+        ("write 1g x 2000", "2,000 GiB, and at most 100"),
+        ("write 4k x 10, fsync every 20", "a step comes every 20 writes, and its phase has 10"),
+        ("write 4k x " + "9" * 5000, "is not understood"),
+        ("write 1" + "0" * 400 + "k", "is not understood"),
+        ("write 4k x 10 to direct", "is not understood"),
         ("fsync", "'fsync' has no write"),
-        ("", "'' is not understood"),
+        ("", "'' has no write"),
         ("write 4k library sync", "goes through the buffer of the C library, which has no sync writes"),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncline.cli import options
-from syncline.cli.errors import BAD_INPUT, OK, Failure, say
+from syncline.cli.errors import BAD_INPUT, OK, Failure, reported, say
 from syncline.cli.options import example
 from syncline.cli.output import show
 from syncline.cli.progress import bar
@@ -17,6 +17,7 @@ from syncline.render import human
 
 if TYPE_CHECKING:
     from syncline.dataset.layout import Entry
+    from syncline.dataset.store import Store
 
 _COLUMNS = (
     ("run", "text", "Key of the run."),
@@ -83,7 +84,7 @@ def verify(dataset: str, where: str | None) -> int:
 
     It reads all of the dataset. Exit codes: 0, and 3 if something is not as it was.
     """
-    from syncline.dataset import index, upkeep
+    from syncline.dataset import index, layout, upkeep
     from syncline.dataset.store import open_store
 
     with bar("reading"):
@@ -92,7 +93,10 @@ def verify(dataset: str, where: str | None) -> int:
     lost = [] if where is not None else upkeep.orphans(open_store(dataset))
     quoted = shlex.quote(dataset)
     for problem in problems:
-        say(f"error: {dataset}: {problem}", f"repair it: syncline ingest RUN --into {quoted}")
+        hint = f"repair it: syncline ingest RUN --into {quoted}"
+        if f"/{layout.ENTRIES}/" in problem:
+            hint = f"remove that file, and ingest the partition of the run, which has a copy: syncline ingest {quoted}/host=.../day=.../run=... --into {quoted}"  # fmt: skip
+        say(f"error: {dataset}: {problem}", hint)
     for partition in lost:
         say(
             f"error: {dataset}: {partition} has no entry, so Syncline does not read it, and other readers of the files do",
@@ -132,22 +136,38 @@ def rm(
         raise Failure("--without-entry removes what no entry names, and RUN and --where choose entries", "give one of them")  # fmt: skip
     store = open_store(dataset)
     index.check_dataset(store)
-    if without_entry:
-        if dry_run:
-            return _said([upkeep.Removed(one, sum(store.sizes(one).values())) for one in upkeep.orphans(store)], dataset, quiet, "would be removed")  # fmt: skip
+    chosen = upkeep.orphans(store) if without_entry else _chosen(store, list(runs), where)
+    if not dry_run:
         ingest.remove_dead(store)
-        return _said(upkeep.remove_orphans(store), dataset, quiet, "removed")
-    entries = upkeep.runs(store, list(runs), where)
-    if dry_run:
-        return _said([upkeep.Removed(one.partition, one.bytes) for one in entries], dataset, quiet, "would be removed")  # fmt: skip
-    ingest.remove_dead(store)
-    return _said([upkeep.remove(store, one) for one in entries], dataset, quiet, "removed")
-
-
-def _said(removed: list[Any], dataset: str, quiet: bool, what: str) -> int:
+    code, count, size = OK, 0, 0
+    for one in chosen:
+        partition = one if isinstance(one, str) else one.partition
+        try:
+            if dry_run:
+                removed: upkeep.Removed | None = upkeep.Removed(partition, sum(store.sizes(partition).values()))  # fmt: skip
+            else:
+                removed = upkeep.remove_orphan(store, one) if isinstance(one, str) else upkeep.remove(store, one)  # fmt: skip
+        except Exception as error:
+            # The others are removed all the same.
+            code = reported(error, code)
+            continue
+        if removed is None:
+            say(f"note: {partition} stays as it is, because another command has changed or removed the run meanwhile")  # fmt: skip
+            continue
+        count, size = count + 1, size + removed.bytes
+        if not quiet:
+            show(f"{partition} ({human.text(removed.bytes, 'bytes')})\n")
     if not quiet:
-        for one in removed:
-            show(f"{one.partition} ({human.text(one.bytes, 'bytes')})\n")
-        whole = sum(one.bytes for one in removed)
-        show(f"{what}: {human.count(len(removed), 'run')} of {dataset}, {human.text(whole, 'bytes')}\n")  # fmt: skip
-    return OK
+        what = "would be removed" if dry_run else "removed"
+        show(f"{what}: {human.count(count, 'run')} of {dataset}, {human.text(size, 'bytes')}\n")
+    return code
+
+
+def _chosen(store: Store, names: list[str], where: str | None) -> list[Entry]:
+    from syncline.dataset import index, upkeep
+
+    # A job that removes old runs succeeds on a day without one.
+    entries, _ = index.read_entries(store)
+    if not names and where is not None and not index.passing(entries, where):
+        return []
+    return upkeep.runs(store, names, where)

@@ -14,6 +14,7 @@ from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.types import FILE
 
 if TYPE_CHECKING:
+    from syncline.trend.findings import Finding
     from syncline.trend.history import Series
 
 
@@ -104,15 +105,17 @@ def command(
         entries = index.filtered(store, entries, where)
     found, more = history(entries, metrics, scope, rules, by_host=by == "host", last=since_last)
     left_out = [*left_out, *index.unreadable(store, entries), *more]
+    root = None if is_url(store.root) else store.root
+    for output in filter(None, (html, junit)):
+        _refuse_inputs(output, root, policy or "syncline.toml")
+    if html is not None and junit is not None and Path(html).resolve() == Path(junit).resolve():
+        raise Failure(f"--html and --junit both write {html}", "name two files")
     if html is not None:
-        refuse_inputs(html, [])
-        root = None if is_url(store.root) else store.root
         with written(Path(html)) as file:
             file.write(page.render(found, left_out, dataset, Path(html), root).encode())
     if junit is not None:
-        refuse_inputs(junit, [])
         with written(Path(junit)) as file:
-            file.write(junit_file.render(found, left_out, dataset, lambda one: _got_worse(one, recent)).encode())  # fmt: skip
+            file.write(junit_file.render(found, left_out, dataset, lambda one: _worse(one, recent)).encode())  # fmt: skip
     if form == "table":
         show(text.render(found, left_out))
     else:
@@ -125,15 +128,30 @@ def command(
     if asked and (short := [one for one in found if one.too_few]):
         have, them = ("has", "it") if len(short) == 1 else ("have", "them")
         say(f"note: {len(short):,} series {have} too few runs, so {asked} sees no change in {them}")
-    return REGRESSION if any(_got_worse(one, recent) for one in found) else OK
+    return REGRESSION if any(_worse(one, recent) for one in found) else OK
 
 
-def _got_worse(series: Series, recent: int | None) -> bool:
-    """Returns whether the last runs are worse, or one of the `recent` ones is of a step, an episode or a drift for the worse."""
+def _refuse_inputs(output: str, root: str | None, policy: str) -> None:
+    """Refuses an output that is the policy, or in the dataset.
+
+    Raises:
+        Failure: it is one.
+    """
+    refuse_inputs(output, [policy])
+    if root is not None and Path(output).resolve().is_relative_to(Path(root).resolve()):
+        raise Failure(f"{output} is in the dataset", "write it into another folder")
+
+
+def _worse(series: Series, recent: int | None) -> Finding | None:
+    """Returns the answer that the last runs are worse, or the newest finding for the worse that has one of the `recent` runs."""
     if series.last is not None and series.last.row.verdict == "regression":
-        return True
-    return recent is not None and any(
-        (one.start if one.kind == "step" else one.end - 1) >= len(series.values) - recent
+        return series.last
+    if recent is None:
+        return None
+    found = [
+        one
         for one in series.findings
         if one.row.verdict == "regression"
-    )
+        and (one.start if one.kind == "step" else one.end - 1) >= len(series.values) - recent
+    ]
+    return found[-1] if found else None

@@ -31,6 +31,7 @@ __all__ = [
     "create_runs",
     "damaged",
     "filtered",
+    "passing",
     "problem",
     "read_entries",
     "runs_of",
@@ -258,11 +259,20 @@ def filtered(store: Store, entries: list[Entry], where: str) -> list[Entry]:
         InputError: none does.
         SqlError: it is not a condition on the columns.
     """
-    chosen = _chosen(entries, where)
-    found = [entry for entry in entries if entry.run in chosen]
+    found = passing(entries, where)
     if not found:
         raise InputError(f"no run of {store.url} passes --where {where}", _what_there_is(store))
     return found
+
+
+def passing(entries: list[Entry], where: str) -> list[Entry]:
+    """Returns the runs that pass a condition; there may be none.
+
+    Raises:
+        SqlError: it is not a condition on the columns.
+    """
+    chosen = _chosen(entries, where)
+    return [entry for entry in entries if entry.run in chosen]
 
 
 def split(path: str) -> tuple[str, str | None]:

@@ -41,6 +41,7 @@ __all__ = [
     "parse",
     "rows_of",
     "run_id",
+    "run_of",
     "serialized",
     "table_name",
 ]
@@ -153,6 +154,11 @@ def identities(name: str) -> set[str]:
     """Returns the identities of the rows and of the input in the name of an entry; none if it has another form."""
     found = _ENTRY_NAME.fullmatch(name)
     return {f"rows-{found['rows']}", f"input-{found['input']}"} if found else set()
+
+
+def run_of(entry: str) -> str:
+    """Returns the key of the run in the name of an entry, which need not be readable."""
+    return entry.removesuffix(".json").rpartition(".")[0]
 
 
 def rows_of(run: str) -> str:

@@ -48,7 +48,8 @@ _THREADS = 16
 # killed command.
 _CLAIM_LIFE_S = 120.0
 _RENEWAL_S = 15.0
-_PARTITION = re.compile(r"host=[^/]+/day=[^/]+/run=[^/]+")
+# The key of a run ends with the identity of its rows.
+_PARTITION = re.compile(r"host=[^/]+/day=[^/]+/run=[^/]+-[0-9a-f]{12}")
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -78,6 +79,9 @@ class Store(Protocol):
 
     def remove(self, path: str) -> None:
         """Removes a file, or a folder with its files."""
+
+    def check_removable(self, folder: str) -> None:
+        """Raises InputError if a folder cannot be removed, as far as that is known before."""
 
     def link(self, folder: str) -> str | None:
         """Returns the part of the path of a folder, or the file in it, that is a symbolic link; None without one."""
@@ -119,8 +123,9 @@ class FolderStore:
             return {}
 
     def partitions(self) -> list[str]:
-        found = self._folder.glob("host=*/day=*/run=*")
-        return [str(one.relative_to(self._folder)) for one in found if one.is_dir()]
+        found = (one for one in self._folder.glob("host=*/day=*/run=*") if one.is_dir())
+        names = (str(one.relative_to(self._folder)) for one in found)
+        return [one for one in names if _PARTITION.fullmatch(one)]
 
     def read(self, path: str) -> bytes:
         return (self._folder / path).read_bytes()
@@ -145,6 +150,15 @@ class FolderStore:
                     "replace it by what it leads to; a link may lead to the whole dataset",
                 )
         return at
+
+    def check_removable(self, folder: str) -> None:
+        target = self.owned(folder)
+        if link := self.link(folder):
+            raise InputError(f"{self.url}/{link} is a symbolic link, and a dataset holds none", "replace it by what it leads to")  # fmt: skip
+        # A rename of a folder changes the folder itself, too.
+        for path in (target.parent, target):
+            if path.exists() and not os.access(path, os.W_OK | os.X_OK):
+                raise InputError(f"{path} cannot be changed: permission denied", "run it as the user who owns the dataset")  # fmt: skip
 
     def link(self, folder: str) -> str | None:
         at = Path()
@@ -303,6 +317,9 @@ class ObjectStore:
         for name in self.sizes(path):
             self._asked(lambda name=name: self._delete(f"{path}/{name}"), path)
         self._asked(lambda: self._delete(path), path)
+
+    def check_removable(self, folder: str) -> None:
+        pass
 
     def link(self, folder: str) -> str | None:
         return None

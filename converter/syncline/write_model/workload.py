@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from syncline.errors import InputError
 
@@ -14,22 +14,23 @@ from .writes import LARGEST_CALL, Write, Writes, kind_of_flags
 __all__ = ["EXAMPLE", "planned"]
 
 EXAMPLE = "write 4k x 10000, fsync every 100"
-# More calls need minutes, and say nothing that fewer do not.
-_MOST_CALLS = 1_000_000
+# More need minutes, and say nothing that fewer do not.
+_MOST_CALLS = 200_000
+_MOST_BYTES = 100 << 30
 _FILE = "file"
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
-_SIZE = r"(?P<size>\d+(?:\.\d+)?) ?(?P<unit>[bkmg]?)(?:i?b)?"
-_WRITE = re.compile(rf"write {_SIZE}(?: ?[x*] ?(?P<times>\d+))?(?: to (?P<path>\S+))?(?P<flags>(?: (?:direct|sync|dsync|library|overwrite|random))*)", re.I)  # fmt: skip
-_SYNC = re.compile(
-    r"(?P<call>fsync|fdatasync|sync)(?: (?:every (?P<every>\d+)|(?P<end>at the end)))?", re.I
-)
-_PAUSE = re.compile(
-    r"pause (?P<length>\d+(?:\.\d+)?) ?(?P<unit>ns|us|ms|s|min)(?: every (?P<every>\d+))?", re.I
-)
+_FLAGS = "direct|sync|dsync|library|overwrite|random"
+_COUNT = r"[0-9]{1,9}"
+_NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
+_TO = rf"(?P<path>(?!(?:{_FLAGS}|every|at)\b)\S+)"
+_SIZE = rf"(?P<size>{_NUMBER}) ?(?:(?P<unit>[kmg])(?:i?b)?|b)?"
+_WRITE = re.compile(rf"write {_SIZE}(?: ?[x*\u00d7] ?(?P<times>{_COUNT}))?(?: to {_TO})?(?P<flags>(?: (?:{_FLAGS}))*)", re.I)  # fmt: skip
+_SYNC = re.compile(rf"(?P<call>fsync|fdatasync|sync)(?: of {_TO})?(?: (?:every (?P<every>{_COUNT})|at the end))?", re.I)  # fmt: skip
+_PAUSE = re.compile(rf"pause (?P<length>{_NUMBER}) ?(?P<unit>ns|us|ms|s|min)(?: every (?P<every>{_COUNT}))?", re.I)  # fmt: skip
 _HELP = (
     f'write it like "{EXAMPLE}; pause 5s; write 1m x 20 to log direct": phases by ; and in each one write SIZE x TIMES [to FILE] [direct]'
-    " [sync|dsync] [library] [overwrite] [random], then fsync, fdatasync or sync every N or at the end, and pause TIME every N"
+    " [sync|dsync] [library] [overwrite] [random], then fsync, fdatasync [of FILE] or sync, and pause TIME, each every N or at the end"
 )
 
 
@@ -40,6 +41,8 @@ class _Step:
     every: int
     call: str = ""
     pause_ns: int = 0
+    # Empty for that of the phase.
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,21 +60,30 @@ def planned(text: str) -> Writes:
     Raises:
         InputError: it is not understood, or has too many calls.
     """
-    phases = [_phase(part.strip()) for part in text.split(";")]
+    parts = [" ".join(part.split()) for part in text.split(";")]
+    phases: list[_Phase] = []
+    for part in filter(None, parts):
+        phases.append(_phase(part, phases[-1].path if phases else _FILE))
     calls = sum(one.times + sum(_count(one, step) for step in one.steps) for one in phases)
     if calls > _MOST_CALLS:
         raise InputError(f"--workload has {calls:,} calls, and at most {_MOST_CALLS:,} are predicted", "give fewer writes: what one costs does not change any more")  # fmt: skip
+    if (size := sum(one.size * one.times for one in phases)) > _MOST_BYTES:
+        raise InputError(f"--workload writes {size >> 30:,} GiB, and at most {_MOST_BYTES >> 30} are predicted", "give fewer writes: what one costs does not change any more")  # fmt: skip
     writes = list(_calls(phases))
     if not any(one.kind != "sync" for one in writes):
         raise InputError(f"--workload '{text}' has no write", _HELP)
-    return Writes(writes, has_deletions=True, is_plan=True)
+    notes = []
+    if any("library" in one.flags for one in phases) and any(one.kind == "sync" for one in writes):
+        notes.append("a sync has nothing of what is in the buffer of the C library: the program must call fflush before")  # fmt: skip
+    return Writes(writes, notes, has_deletions=True, is_plan=True)
 
 
 def _count(phase: _Phase, step: _Step) -> int:
     return max(1, phase.times // step.every) if step.call else 0
 
 
-def _phase(text: str) -> _Phase:
+def _phase(text: str, before: str) -> _Phase:
+    """Reads a phase. Without a write, its syncs are of the file of the phase before."""
     write = None
     steps = []
     for part in (one.strip() for one in text.split(",")):
@@ -84,15 +96,15 @@ def _phase(text: str) -> _Phase:
         elif match := _SYNC.fullmatch(part):
             # With a number, after each so many writes; without, once.
             every = _positive(match["every"], part) if match["every"] else 0
-            steps.append(_Step(every, call=match["call"].lower()))
+            steps.append(_Step(every, call=match["call"].lower(), path=match["path"] or ""))
         elif match := _PAUSE.fullmatch(part):
             every = _positive(match["every"], part) if match["every"] else 0
             steps.append(_Step(every, pause_ns=round(float(match["length"]) * _TIMES[match["unit"].lower()])))  # fmt: skip
         else:
             raise InputError(f"--workload: '{part}' is not understood", _HELP)
     if write is None:
-        return _Phase(0, 0, _FILE, frozenset(), _ordered(steps, 1))
-    size = round(float(write["size"]) * _UNITS[write["unit"].lower()])
+        return _Phase(0, 0, before, frozenset(), _ordered(steps, 1))
+    size = round(float(write["size"]) * _UNITS[(write["unit"] or "").lower()])
     if not 0 < size <= LARGEST_CALL:
         raise InputError(f"--workload: a call of Linux writes 1 to {LARGEST_CALL:,} bytes, and not {size:,}", "give a smaller write more often")  # fmt: skip
     times = _positive(write["times"], write[0]) if write["times"] else 1
@@ -109,8 +121,14 @@ def _positive(text: str, part: str) -> int:
 
 
 def _ordered(steps: list[_Step], times: int) -> tuple[_Step, ...]:
-    """Steps without a number come once, after the last write."""
-    return tuple(one if one.every else _Step(times, one.call, one.pause_ns) for one in steps)
+    """Steps without a number come once, after the last write.
+
+    Raises:
+        InputError: one never comes.
+    """
+    if never := next((one for one in steps if one.every > times), None):
+        raise InputError(f"--workload: a step comes every {never.every:,} writes, and its phase has {times:,}", "leave out `every`: then it comes after the last write")  # fmt: skip
+    return tuple(replace(one, every=one.every or times) for one in steps)
 
 
 def _calls(phases: list[_Phase]) -> Iterator[Write]:
@@ -123,10 +141,13 @@ def _calls(phases: list[_Phase]) -> Iterator[Write]:
             # The file is there already.
             sizes[phase.path] = max(sizes.get(phase.path, 0), whole)
         begin = 0 if phase.flags & {"overwrite", "random"} else sizes.get(phase.path, 0)
+        # Each place once.
+        order: Sequence[int] = range(phase.times)
+        if "random" in phase.flags:
+            order = places.sample(range(sizes[phase.path] // phase.size), phase.times)
         for number in range(1, max(phase.times, 1) + 1):
             if phase.times:
-                place = places.randrange(phase.times) if "random" in phase.flags else number - 1
-                write = _write(phase, now, begin + place * phase.size, sizes)
+                write = _write(phase, now, begin + order[number - 1] * phase.size, sizes)
                 sizes[phase.path] = max(sizes.get(phase.path, 0), write.offset + write.size)
                 yield write
             for step in phase.steps:
@@ -134,7 +155,7 @@ def _calls(phases: list[_Phase]) -> Iterator[Write]:
                     continue
                 now += step.pause_ns
                 if step.call:
-                    path = "" if step.call == "sync" else phase.path
+                    path = "" if step.call == "sync" else step.path or phase.path
                     yield Write(now, 0, "sync", path, 0, 0, is_datasync=step.call == "fdatasync")
 
 
