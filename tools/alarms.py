@@ -12,11 +12,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from pyarrow import parquet
 from syncline import _core
-from syncline.advice import Advice, advise, names
+from syncline.advice import load, names
+from syncline.advice.run import _EVIDENCE, _OF_FILES, _is_checkable, _keep_shared, _select
+from syncline.engine.attach import _FEW_FILES, _FEW_ROWS
+from syncline.engine.run_files import RunFiles, of_folder
 from syncline.errors import InputError
 from syncline.formats import MANIFEST
-from syncline.inputs import Reading, opened
+from syncline.inputs import Reading, resolve
+from syncline.report import catalogue, run_query
+from syncline.report.opening import open_tables
+from syncline.report.run import keep
+from syncline.report.tables import SqlEngine
 
 from tests import known_truth
 
@@ -64,28 +72,123 @@ def recordings(scratch: Path) -> Iterator[tuple[str, Path]]:
             yield str(path.relative_to(DATA)), path
 
 
-def advice_of(name: str, path: Path) -> Iterable[Advice]:
-    """Runs all findings on a recording."""
-    with opened(str(path), Reading()) as engine:
-        return advise(engine, explains=False)
+def statuses(runs: dict[str, Path]) -> dict[str, dict[str, str]]:
+    """Returns what `advise` says of each finding in each run: `found`, `none` or `not checked`.
+
+    An engine on one run takes longer to open, and to plan the SQL of the findings, than to run it. So each engine opens as many runs as
+    it keeps in memory, and their rows are told apart by `run`.
+
+    Args:
+        runs: folders of tables, which this process has just written.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for group in _groups(runs):
+        with open_tables(next(iter(runs.values())), runs=group, is_fresh=True) as engine:
+            found |= _statuses_of_group(engine)
+    return found
 
 
-def table(scratch: Path, advice_of: Callable[[str, Path], Iterable[Advice]] = advice_of) -> str:
-    """Counts the findings of all recordings."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
+def _groups(runs: dict[str, Path]) -> Iterator[list[RunFiles]]:
+    """Yields runs of so few rows and files together that the engine copies them into memory. Tables without rows are left out."""
+    group: list[RunFiles] = []
+    rows = files = 0
+    for name, folder in runs.items():
+        of_run = of_folder(folder, name)
+        counts = {
+            table: parquet.read_metadata(file).num_rows for table, file in of_run.tables.items()
+        }
+        kept = {
+            table: file
+            for table, file in of_run.tables.items()
+            # The columns of the requests say what a run lacks.
+            if table == "sync" or counts[table]
+        }
+        of_rows = sum(counts.values())
+        if group and (rows + of_rows > _FEW_ROWS or files + len(kept) > _FEW_FILES):
+            yield group
+            group, rows, files = [], 0, 0
+        group.append(RunFiles(name, kept))
+        rows, files = rows + of_rows, files + len(kept)
+    if group:
+        yield group
+
+
+def _statuses_of_group(engine: SqlEngine) -> dict[str, dict[str, str]]:
+    """Does what `advise` does, for each run that an engine holds."""
+    findings = [load(name) for name in names()]
+    held = _held_by_run(engine, {need for finding in findings for need in finding.needs})
+    # Runs with a sync whose length is known.
+    timed = _runs(engine, "SELECT DISTINCT run FROM syncline_sync WHERE dur_ns IS NOT NULL")
+    _keep_shared(engine, findings)
+    found: dict[str, dict[str, str]] = {run: {} for run in held}
+    for finding in findings:
+        keep(engine, _EVIDENCE, _select(finding))
+        evident = _runs(engine, f"SELECT DISTINCT run FROM {_EVIDENCE}")
+        for run, has in held.items():
+            status = "none" if run in timed else "not checked"
+            if not _is_checkable(finding, has):
+                status = "not checked"
+            elif run in evident:
+                status = "none" if _cost_of_run(engine, run) == 0 else "found"
+            found[run][finding.name] = status
+    return found
+
+
+def _held_by_run(engine: SqlEngine, needs: Iterable[str]) -> dict[str, set[str]]:
+    """Returns those needs that each run meets."""
+    held: dict[str, set[str]] = defaultdict(set)
+    for run, key, value in run_query(engine, "SELECT run, key, value FROM syncline_meta").rows:
+        held[run].add(f"fact:{key}")
+        if key == "phases_seen":
+            held[run] |= {f"phase:{phase}" for phase in str(value).split(", ")}
+    columns = sorted(need for need in needs if "." in need)
+    for need in columns:
+        table, _, column = need.partition(".")
+        sql = f"SELECT DISTINCT run FROM syncline_{table} WHERE {column} IS NOT NULL"
+        for run in _runs(engine, sql):
+            held[run].add(need)
+    of_files = _runs(engine, _OF_FILES.replace("SELECT 1", "SELECT DISTINCT run").replace("LIMIT 1", ""))  # fmt: skip
+    for run in held.keys() - of_files:
+        held[run] |= {"sync.path", "sync.ino"}
+    return held
+
+
+def _cost_of_run(engine: SqlEngine, run: str) -> int | None:
+    evidence = f"SELECT * FROM {_EVIDENCE} WHERE run = '{run}'"
+    sql = catalogue.read_sql("findings/evidence", "totals").replace("SELECT :evidence", evidence)
+    (total,) = run_query(engine, sql).as_dicts()
+    cost: int | None = total["cost_ns"]
+    return cost
+
+
+def _runs(engine: SqlEngine, sql: str) -> set[str]:
+    return {run for (run,) in run_query(engine, sql).rows}
+
+
+def table(scratch: Path, converted: Callable[[str], Path | None] = lambda name: None) -> str:
+    """Counts the findings of all recordings. `converted` returns the tables of one that has been converted already."""
+    runs: dict[str, Path] = {}
+    (scratch / "runs").mkdir()
     for name, path in recordings(scratch):
+        if there := converted(name):
+            runs[name] = there
+            continue
+        folder = scratch / "runs" / str(len(runs))
         try:
-            found = advice_of(name, path)
+            resolve(str(path)).write_tables(f"{folder}/", Reading())
         except (_core.CoreError, InputError):
             # Some hold no sync, which is an error.
             continue
-        for one in found:
-            counts[one.finding.name]["checked"] += one.status != "not checked"
-            if one.syncs:
-                truth = truth_of(name, one.finding.name)
+        runs[name] = folder
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, of_run in statuses(runs).items():
+        for finding, status in of_run.items():
+            counts[finding]["checked"] += status != "not checked"
+            if status == "found":
+                truth = truth_of(name, finding)
                 if truth is None:
-                    raise SystemExit(f"{name}: {one.finding.name} is not in tests/alarms.tsv")
-                counts[one.finding.name].update(["found", truth])
+                    raise SystemExit(f"{name}: {finding} is not in tests/alarms.tsv")
+                counts[finding].update(["found", truth])
     for _, finding, truth, _ in truths():
         counts[finding]["missed"] += truth == "missed"
     columns = ("checked", "found", "true", "false", "unknown", "missed")
