@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import os
 import shutil
 import threading
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -44,12 +47,25 @@ def kept(sides: Path) -> Path:
     return sides
 
 
-def test_exit_codes_follow_the_verdict(sides: Path, kept: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def fresh(sides: Path) -> tuple[CompletedProcess[str], dict[str, Any]]:
+    """The diff of the folders base and worse, which reads all runs: what the command said, and its result."""
+    made = sides / "fresh.json"
+    done = run("diff", sides / "base", sides / "worse", "-o", made)
+    return done, json.loads(made.read_text())
+
+
+def test_exit_codes_follow_the_verdict(
+    sides: Path,
+    kept: Path,
+    fresh: tuple[CompletedProcess[str], dict[str, Any]],
+    tmp_path: Path,
+) -> None:
     base, same, worse = (sides / name for name in ("base", "same", "worse"))
-    equal = run("diff", base, same)
+    equal = run("diff", kept / "base.json", same)
     # Equal sides raise no alarm. A row that looks worse by chance may be undecided.
     assert equal.returncode in (0, 5), equal.stderr
-    done = run("diff", base, worse)
+    done, _ = fresh
     assert done.returncode == 1
     assert "Regression: " in done.stdout
     assert "Traceback" not in done.stderr
@@ -59,14 +75,19 @@ def test_exit_codes_follow_the_verdict(sides: Path, kept: Path, tmp_path: Path) 
     few = run("diff", f"{base}/run[01].log", f"{worse}/run[01].log")
     assert few.returncode == 5
     assert "Can't tell: too few runs: 3 of each side are needed." in few.stdout
-    assert "too few runs" in run("diff", base, worse / "run0.log").stdout
+    one = ("diff", kept / "base.json", worse / "run0.log")
+    undecided = run(*one)
+    assert "too few runs" in undecided.stdout
+    assert undecided.returncode == 5
     (tmp_path / "syncline.toml").write_text("[diff]\ncant_tell = 'pass'\n")
-    passed = run("diff", f"{base}/run[01].log", f"{worse}/run[01].log", cwd=tmp_path)
+    passed = run(*one, cwd=tmp_path)
     assert passed.returncode == 0
     assert passed.stderr.startswith("policy: syncline.toml\n")
 
 
-def test_runs_named_by_options_equal_runs_in_folders(sides: Path) -> None:
+def test_runs_named_by_options_equal_runs_in_folders(
+    sides: Path, fresh: tuple[CompletedProcess[str], dict[str, Any]]
+) -> None:
     names = [
         option
         for side, folder in (("--base", "base"), ("--new", "worse"))
@@ -74,7 +95,7 @@ def test_runs_named_by_options_equal_runs_in_folders(sides: Path) -> None:
         for option in (side, str(sides / folder / f"run{seed}.log"))
     ]
     by_options = json.loads(run("diff", *names, "--format", "json").stdout)
-    by_folders = json.loads(run("diff", sides / "base", sides / "worse", "--format", "json").stdout)
+    _, by_folders = fresh
     assert by_options["rows"] == by_folders["rows"]
     assert by_options["base"]["runs"] == by_folders["base"]["runs"]
 
@@ -142,36 +163,37 @@ def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
     assert (runs / "diff.md").read_text().startswith("## Writeback: ")
 
 
-def test_a_baseline_replaces_its_runs(sides: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "main.baseline.json.gz"
-    done = run("baseline", "save", sides / "base", "-o", kept)
+def test_a_baseline_replaces_its_runs(
+    sides: Path,
+    kept: Path,
+    fresh: tuple[CompletedProcess[str], dict[str, Any]],
+    tmp_path: Path,
+) -> None:
+    packed = tmp_path / "main.baseline.json.gz"
+    done = run("baseline", "save", sides / "base", "-o", packed)
     assert done.returncode == 0
-    assert f"4 runs -> {kept} (" in done.stderr
-    assert left(tmp_path) == [kept.name]
-    fresh, stored = (
-        json.loads(run("diff", base, sides / "worse", "--format", "json").stdout)
-        for base in (sides / "base", kept)
-    )
-    assert [row["verdict"] for row in stored["rows"]] == [row["verdict"] for row in fresh["rows"]]
+    assert f"4 runs -> {packed} (" in done.stderr
+    assert left(tmp_path) == [packed.name]
+    stored = json.loads(run("diff", packed, sides / "worse", "--format", "json").stdout)
+    _, of_runs = fresh
+    assert [row["verdict"] for row in stored["rows"]] == [row["verdict"] for row in of_runs["rows"]]
     # A baseline among runs counts as its runs.
     mixed = tmp_path / "mixed"
     mixed.mkdir()
-    shutil.copy(kept, mixed)
+    shutil.copy(packed, mixed)
     shutil.copy(sides / "same" / "run0.log", mixed)
-    result = json.loads(run("diff", mixed, sides / "worse", "--format", "json").stdout)
+    result = json.loads(run("diff", mixed, kept / "worse.json", "--format", "json").stdout)
     assert len(result["base"]["runs"]) == 5
-    message = fails(3, "report", kept)
+    message = fails(3, "report", packed)
     assert "baseline" in message
     assert "syncline diff" in message
 
 
-def test_standard_input_and_pipes_are_read_like_files(sides: Path, tmp_path: Path) -> None:
-    plain, packed = tmp_path / "b.json", tmp_path / "b.json.gz"
-    for kept in (plain, packed):
-        ok("baseline", "save", sides / "base", "-o", kept)
-    named = json.loads(run("diff", plain, sides / "worse", "--format", "json").stdout)
-    for kept in (plain, packed):
-        piped = run("diff", "-", sides / "worse", "--format", "json", stdin=kept.read_bytes())
+def test_standard_input_and_pipes_are_read_like_files(kept: Path, tmp_path: Path) -> None:
+    stored, new = (kept / "base.json").read_bytes(), kept / "worse.json"
+    named = json.loads(run("diff", kept / "base.json", new, "--format", "json").stdout)
+    for given in (stored, gzip.compress(stored)):
+        piped = run("diff", "-", new, "--format", "json", stdin=given)
         assert json.loads(piped.stdout)["rows"] == named["rows"], piped.stderr
     ok("convert", "-q", SMALL4, "-o", tmp_path / "t.pftrace")
     log = run("diff", SMALL4, SLOW, "--format", "json")
@@ -340,9 +362,9 @@ def test_a_user_query_gives_rows_in_the_gate(sides: Path, tmp_path: Path) -> Non
         "SELECT 'syncs of ' || op AS key, COUNT(*) AS value, 'count' AS unit"
         " FROM syncline_sync GROUP BY op"
     )
-    result = json.loads(
-        run("diff", sides / "base", sides / "worse", "--query", query, "--format", "json").stdout
-    )
+    # One run of each side shows the figures.
+    base, worse = (sides / name / "run0.log" for name in ("base", "worse"))
+    result = json.loads(run("diff", base, worse, "--query", query, "--format", "json").stdout)
     own = {row["metric"]: row for row in result["rows"] if row["kind"] == "query"}
     assert "syncs of fsync" in own
     assert all(row["gate"] for row in own.values())
@@ -358,9 +380,9 @@ def test_logs_with_process_ids_can_be_compared(tmp_path: Path) -> None:
     assert "no rows by" not in done.stdout
 
 
-def test_sides_with_different_filters_are_refused(sides: Path, tmp_path: Path) -> None:
-    base, stored = sides / "base", tmp_path / "base.json"
-    ok("baseline", "save", base, "-o", stored)
+def test_sides_with_different_filters_are_refused(sides: Path, kept: Path, tmp_path: Path) -> None:
+    # What is refused does not depend on the number of runs.
+    base, stored = sides / "base" / "run0.log", kept / "base.json"
     # A filter applies to a baseline when it is saved. If only one side is filtered, a difference is not a change of the program.
     for pair in ((stored, base), (base, stored)):
         message = fails(2, "diff", *pair, "--min-latency", "1ms")
@@ -369,12 +391,13 @@ def test_sides_with_different_filters_are_refused(sides: Path, tmp_path: Path) -
         2, "diff", stored, stored, "--comm", "db"
     )
     ok("baseline", "save", base, "--min-latency", "1ms", "-o", tmp_path / "slow.json")
-    same = run("diff", tmp_path / "slow.json", base, "--min-latency", "1ms")
+    same = run("diff", tmp_path / "slow.json", sides / "same" / "run0.log", "--min-latency", "1ms")
     assert same.returncode in (0, 5), same.stderr
     assert "different filters" in fails(2, "diff", tmp_path / "slow.json", base)
 
 
 def test_a_filter_without_a_matching_request_is_refused(sides: Path) -> None:
-    message = fails(3, "diff", sides / "base", sides / "worse", "--comm", "nosuch")
+    base, worse = (sides / name / "run0.log" for name in ("base", "worse"))
+    message = fails(3, "diff", base, worse, "--comm", "nosuch")
     assert "no request on either side passes the filter comm nosuch" in message
     assert "standard input can be only one run" in fails(2, "diff", "-", "-")
