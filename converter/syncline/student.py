@@ -18,12 +18,12 @@ def student_quantile(probability: float, freedom: float) -> float:
     for _ in range(100):
         beyond = student_below(value, freedom) - probability
         low, high = (low, value) if beyond > 0 else (value, high)
-        # Newton's step, or bisection if that leaves the bounds.
         step = value - beyond / _student_density(value, freedom)
-        step = step if low < step < high else (low + high) / 2
+        # Before the bounds: the step of a value that is exact is on one, and bisection would leave the value for 40 more steps.
         if abs(step - value) <= 1e-12 * value:
             break
-        value = step
+        # Newton's step, or bisection if that leaves the bounds.
+        value = step if low < step < high else (low + high) / 2
     return value
 
 
