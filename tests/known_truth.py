@@ -10,7 +10,7 @@ import json
 import sys
 import tarfile
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,26 +75,29 @@ def unpacked(case: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Case:
-    """A recording, converted: its truth, its tables and its events in the order of time."""
+    """A recording, converted: its truth, its tables and its manifest."""
 
+    run: Path
     truth: dict[str, Any]
     tables: dict[str, Rows]
-    events: Rows
     manifest: dict[str, Any]
+
+    @cached_property
+    def events(self) -> Rows:
+        """Its events in the order of time. They are read when a test asks: some have ten thousand."""
+        output = self.run.with_name(f"{self.run.name}.events.jsonl")
+        Reading().convert([str(self.run)], str(output))
+        return [json.loads(line) for line in output.read_text().splitlines()]
 
 
 def converted(case: str, folder: Path) -> Case:
-    """Converts a case in `folder`."""
+    """Converts a case in `folder`, which must stay while its events are not read."""
     run = unpacked(case, folder)
-    for output in (f"{case}.tables/", f"{case}.events.jsonl"):
-        Reading().convert([str(run)], f"{folder}/{output}")
+    Reading().convert([str(run)], f"{folder}/{case}.tables/")
     truth, manifest = (
         json.loads((run / f"{name}.json").read_text()) for name in ("truth", "manifest")
     )
-    lines = (folder / f"{case}.events.jsonl").read_text().splitlines()
-    return Case(
-        truth, tables(folder / f"{case}.tables"), [json.loads(line) for line in lines], manifest
-    )
+    return Case(run, truth, tables(folder / f"{case}.tables"), manifest)
 
 
 def pack(recorded: Path) -> None:
