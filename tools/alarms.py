@@ -76,7 +76,7 @@ def statuses(runs: dict[str, Path]) -> dict[str, dict[str, str]]:
     """Returns what `advise` says of each finding in each run: `found`, `none` or `not checked`.
 
     An engine on one run takes longer to open, and to plan the SQL of the findings, than to run it. So each engine opens as many runs as
-    it keeps in memory, and their rows are told apart by `run`.
+    it keeps in memory, and `run` says whose a row is.
 
     Args:
         runs: folders of tables, which this process has just written.
