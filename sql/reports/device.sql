@@ -76,7 +76,9 @@ WITH
   -- A number for each device, because a sort by the names of run and device
   -- takes twice as long.
   device AS (
-    SELECT run, dev, CAST(ROW_NUMBER() OVER () AS INTEGER) AS device
+    SELECT
+      run, dev,
+      CAST(ROW_NUMBER() OVER (ORDER BY run, dev) AS INTEGER) AS device
     FROM (SELECT DISTINCT run, dev FROM syncline_bio WHERE dev IS NOT NULL)
   ),
   -- Not kept, because each reader takes a few columns: 700,000 bios would take

@@ -165,7 +165,10 @@ def with_advice(engine: SqlEngine, answer: Answer, found: Sequence[Advice] | Non
         if one.finding.name in of_programs and one.status == "found" and (one.share or 0) >= _WORTH
     ]
     if not worth:
-        return answer
+        is_none = not any(
+            one.finding.name in of_programs and one.status == "found" for one in found
+        )
+        return replace(answer, has_no_advice=is_none)
     first = max(worth, key=lambda one: one.cost_ns or 0)
     said = {
         "finding": first.finding.name,

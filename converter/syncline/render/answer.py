@@ -348,10 +348,10 @@ def _cause(answer: Answer) -> str:
         begin = f"Mostly {what}: {had}."
     else:
         begin = f"No single cause: {_largest_other(answer, own_ns, whole)}{what} had {had}."
-    return (
-        f"{begin} {inside}{_without_neighbour(answer, whole)}"
-        " Next: syncline advise INPUT, which looks for what could be left out or shared."
-    )
+    to_do = "Next: syncline advise INPUT, which looks for what could be left out or shared."
+    if answer.has_no_advice:
+        to_do = "Nothing was found that the program could leave out or share."
+    return f"{begin} {inside}{_without_neighbour(answer, whole)} {to_do}"
 
 
 def _largest_other(answer: Answer, own_ns: int, whole: int) -> str:
@@ -390,7 +390,8 @@ def _without_neighbour(answer: Answer, whole: int) -> str:
     )
     if most is not None and (most["high_ns"] or 0) >= CAUSE_SHARE * whole:
         return f"By estimate, no neighbour that is recorded had a quarter of it, but {_who(most)} may have had more."
-    return "No neighbour that is recorded had a quarter of it."
+    other = "" if answer.has_processes else " of another name"
+    return f"No neighbour{other} that is recorded had a quarter of it."
 
 
 def _after(answer: Answer, whole: int) -> str:
@@ -932,6 +933,8 @@ def _neighbours(answer: Answer) -> str:
         lines[-1] += " Those whose syncs the filter left out are not in this input."
     elif answer.is_filtered:
         lines[-1] += " The filter chose whose wait is meant; it hides no neighbour."
+    if not answer.has_processes:
+        lines[-1] += " Processes are not recorded, so programs of the same name count as one."
     lines[-1] += _without_reads(answer)
     return "Neighbours: " + "\n  ".join(lines)
 

@@ -62,6 +62,7 @@ _MOST_SYNCS_OF_TRACE = 5_000
 _SEEN = "SELECT value FROM syncline_meta WHERE key = 'phases_seen'"
 # Whether it is known who was at a device.
 _DEVICES = "SELECT 1 FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL LIMIT 1"
+_PROCESSES = "SELECT 1 FROM syncline_bio WHERE pid IS NOT NULL LIMIT 1"
 # From this part of the time of the syncs on, and this number of syncs, something is the cause of it. `advise` finds it from there on too.
 CAUSE_SHARE = 0.25
 CAUSE_SYNCS = 3
@@ -84,6 +85,7 @@ class Answer:
     `slowest`: None without a sync whose length is known.
     `neighbours`: the rows of the report `neighbours`, the worst first. None for so many syncs that it would take long.
     `is_device_seen`: whether it is known who was at the device.
+    `has_processes`: whether it is known of which process a thread was that submitted a bio. If not, those of one name count as one.
     `infers_waits`: whether waits for commits are inferred, because the recording has no event of a wait.
     `has_reads`: whether the input has bios that read. Without, somebody who reads is not seen.
     `is_filtered`: whether a filter was applied.
@@ -144,6 +146,9 @@ class Answer:
     runs: Row | None = None
     phases_seen: list[str] = field(default_factory=list)
     advice: Row | None = None
+    # All findings were looked for, and none was there.
+    has_no_advice: bool = False
+    has_processes: bool = True
 
 
 def statements() -> list[str]:
@@ -152,6 +157,7 @@ def statements() -> list[str]:
     return [
         *map(_sql, _FILES),
         _DEVICES,
+        _PROCESSES,
         _SEEN,
         catalogue.read_sql("commands/inspect", "failures"),
         *reports,
@@ -187,6 +193,7 @@ def read(engine: SqlEngine, neighbours: list[dict[str, Any]] | None = None) -> A
         slowest=slowest[0] if slowest else None,
         neighbours=of_all and sorted(of_all, key=lambda row: -row["cost_ns"]),
         is_device_seen=is_device_seen,
+        has_processes=bool(_rows(engine, _PROCESSES)),
         infers_waits=_rows(engine, _sql("waits"))[0]["inferred"] > 0,
         has_reads=_rows(engine, _sql("reads"))[0]["reads"] > 0,
         is_filtered=filtered["filters"] > 0,
