@@ -152,7 +152,7 @@ def rm(
             code = reported(error, code)
             continue
         if removed is None:
-            say(f"note: {partition} stays as it is, because another command has changed or removed the run meanwhile")  # fmt: skip
+            say(f"note: {partition} is unchanged, because another command has changed or removed the run meanwhile")  # fmt: skip
             continue
         count, size = count + 1, size + removed.bytes
         if not quiet:

@@ -266,7 +266,7 @@ def filtered(store: Store, entries: list[Entry], where: str) -> list[Entry]:
 
 
 def passing(entries: list[Entry], where: str) -> list[Entry]:
-    """Returns the runs that pass a condition; there may be none.
+    """Returns the runs that pass a condition. The list may be empty.
 
     Raises:
         SqlError: it is not a condition on the columns.

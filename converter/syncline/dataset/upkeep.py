@@ -59,8 +59,8 @@ def runs(store: Store, names: list[str], where: str | None) -> list[Entry]:
 def orphans(store: Store) -> list[str]:
     """Returns the partitions without an entry, which plain readers of the files count as runs.
 
-    A command that is adding a run has published its partition, and not yet its entry. A folder with other files than those of a run is none
-    of Syncline's, and an entry that cannot be read is one all the same: an ingest of the partition repairs it.
+    A command that is adding a run has published its partition, and not yet its entry. A folder with other files than those of a run is
+    somebody else's, and an entry that cannot be read is one all the same: an ingest of the partition repairs it.
 
     Raises:
         InputError: no run has an entry, so the index is lost and not the partitions.
