@@ -64,7 +64,11 @@ def check(
     """Compares the findings on a folder of tables with the reference. Returns them and their evidence by name."""
     with opened(str(folder), Reading()) as engine:
         advice = found(engine)
-        rows = {name: rows_of(engine, name) for name in names()}
+        # Evidence of what is not checked is shown nowhere.
+        rows = {
+            name: [] if advice[name].status == "not checked" else rows_of(engine, name)
+            for name in names()
+        }
         neighbours = neighbours_of(engine, advice)
     # A call may have several requests.
     timed = [row for row in reference.evident(of_run) if row["dur_ns"] is not None]
@@ -468,8 +472,11 @@ def advice_of(tmp_path: Path, log: Log | str) -> tuple[dict[str, Advice], dict[s
     _core.convert([str(tmp_path / name)], f"{tmp_path}/out.pftrace")
     advice, rows = check(tmp_path / "tables", tables(tmp_path / "tables"))
     with opened(str(tmp_path / "out.pftrace"), Reading(), engine="embedded") as engine:
+        # Equal advice says that there is none for the others: `advise` has run their SQL, too.
         assert found(engine) == advice
-        assert {name: rows_of(engine, name) for name in names()} == rows
+        for name, of_tables in rows.items():
+            if of_tables:
+                assert rows_of(engine, name) == of_tables, name
     return advice, rows
 
 
