@@ -45,8 +45,6 @@ _READS = "reads"
 _OF_ANSWER = {_UNRECORDED, "neighbour", "cpu"}
 # The part of the wall time from which on a finding is worth a sentence of the answer.
 _WORTH = 0.01
-# Above this part of the time, something unrecorded is what to look at first.
-_MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
