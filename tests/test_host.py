@@ -201,7 +201,9 @@ def test_a_way_that_leads_nowhere_says_what_to_type(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--host", "-oProxyCommand=x"], "is no host"),
+        (["--host", "-oProxyCommand=x"], "--host has no value"),
+        (["--host=-oProxyCommand=x"], "--host has no value"),
+        (["--host", " "], "is no host"),
         (["--via", " "], "--via names no command"),
         (["--via", "'"], "is no command"),
         (["--host", "db1", "--device", "/dev/null"], "is a device of this machine"),

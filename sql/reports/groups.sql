@@ -41,7 +41,8 @@
 --                            empty ones, and if no commit of it is recorded.
 --   others_share      share  Requests during whose writeback a bio of no
 --                            request was in flight at any device: also reads,
---                            and bios of commits. Null for empty ones.
+--                            and bios of commits. Null for empty ones, and if
+--                            bios are not recorded.
 --   main_phase        text   The phase with the most time. Null without phases.
 --   phase_share       share  Its share of the time from sync_start to sync_end.
 --   sync_id           id     The longest request.
@@ -191,19 +192,24 @@ WITH RECURSIVE
   with_other AS (
     SELECT * FROM overlapped!(writeback, sync_id, other_bio, (run))
   ),
-  -- Both. It is not known of commits where none of the device is recorded.
+  -- Both. It is not known of commits where none of the device is recorded, and
+  -- of bios where none is.
   met AS (
     SELECT
       of!(writeback, (run, number)),
       CASE
         WHEN committing.run IS NOT NULL THEN with_commit.has_overlap
       END AS by_commit,
-      with_other.has_overlap AS by_other
+      CASE
+        WHEN with_bios.run IS NOT NULL THEN with_other.has_overlap
+      END AS by_other
     FROM writeback
     JOIN with_commit USING (run, sync_id)
     JOIN with_other USING (run, sync_id)
     LEFT JOIN (SELECT DISTINCT run, dev FROM commits) AS committing
       ON same!(committing, writeback, (run, dev))
+    LEFT JOIN (SELECT DISTINCT run FROM syncline_bio) AS with_bios
+      ON with_bios.run = writeback.run
   ),
   busy AS (
     SELECT
@@ -270,6 +276,7 @@ WITH RECURSIVE
       run, number, 'others',
       CASE WHEN by_other = 1 THEN 'a bio of no sync in flight' END
     FROM met
+    WHERE by_other IS NOT NULL
   ),
   -- How often each group has a property, and how often the others have it.
   difference AS (SELECT * FROM differences!(property)),

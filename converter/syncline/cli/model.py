@@ -75,7 +75,7 @@ _parameters = click.option("--parameters", required=True, type=PLACE, metavar="F
         _EXAMPLES[1] + " --trace mixed.pftrace",
     ),
 )
-@click.argument("input_", required=False, metavar="[INPUT]")
+@click.argument("input_", required=False, metavar="INPUT")
 @_parameters
 @click.option("--workload", metavar="TEXT", help="Instead of INPUT: what a program will do, such as \"write 4k x 10000, fsync every 100\".")  # fmt: skip
 @click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How the kernel throttles: as Linux does it, or as the paper of the model has it.")  # fmt: skip

@@ -16,7 +16,7 @@ import click
 from syncline.cli import live_line
 from syncline.cli.errors import BAD_INPUT, OUTPUT_ERROR, Failure, say
 from syncline.cli.options import example, filters
-from syncline.cli.types import DEVICE, DURATION, PERCENT, SIZE, FilePath
+from syncline.cli.types import DEVICE, DURATION, PERCENT, PLACE, SIZE, FilePath
 from syncline.record import armed as armed_recording
 from syncline.record import routes
 from syncline.record.errors import NoRouteError, OutputError, RecordError
@@ -48,7 +48,7 @@ class _DeviceText(click.ParamType):
 
 
 def _host(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    if value is not None and (not value.strip() or value.startswith("-")):
+    if value is not None and not value.strip():
         raise click.BadParameter(f"'{value}' is no host; write root@db1")
     return value
 
@@ -154,12 +154,14 @@ def _pattern(
 )
 @click.option(
     "--host",
+    type=PLACE,
     metavar="[USER@]HOST",
     callback=_host,
     help="Record there through ssh, into DIR here. The server needs root and Python 3.9, and nothing stays on it.",
 )
 @click.option(
     "--via",
+    type=PLACE,
     metavar="COMMAND",
     help="The same through a command: 'kubectl exec -i POD --', 'docker exec -i NAME', sudo. With --host, on the host.",
 )

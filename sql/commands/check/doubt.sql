@@ -25,6 +25,24 @@ WITH
     FROM _syncline_check_op
     WHERE op = 'rename' AND flags GLOB '*RENAME_EXCHANGE*'
   ),
+  -- The first sync of file systems that failed. It may have covered all but one
+  -- of them.
+  partial AS (
+    SELECT run, MIN(seq) AS seq
+    FROM doubtful_syncs!(_syncline_check_op)
+    WHERE
+      ret < 0
+      AND seq IN (
+        SELECT seq FROM _syncline_check_op WHERE op IN ('sync', 'syncfs')
+      )
+    GROUP BY run
+  ),
+  -- Files whose own sync failed. Nothing brings back what it has lost.
+  failed AS (
+    SELECT DISTINCT run, file_id
+    FROM _syncline_check_op
+    WHERE is_sync = 1 AND file_id IS NOT NULL AND lost_data!(ret)
+  ),
   -- Steps that make a file doubtful, whatever name it has before or after.
   of_file AS (
     -- A mapping is of the file.
@@ -52,6 +70,12 @@ WITH
     SELECT name.run, name.file_id, 1, 1, 'stale', CAST(NULL AS BIGINT)
     FROM stale_names!() AS stale
     JOIN name ON same!(name, stale, (run, path))
+    UNION ALL
+    SELECT partial.run, file.file_id, 0, 1, 'partial', partial.seq
+    FROM partial
+    JOIN (SELECT DISTINCT run, file_id FROM name) AS file USING (run)
+    LEFT JOIN failed ON same!(failed, file, (run, file_id))
+    WHERE failed.run IS NULL
     UNION ALL
     -- A call that never returned may have had its effect.
     SELECT run, file_id, 1, 1, 'unreturned', seq
@@ -91,14 +115,6 @@ UNION ALL
 SELECT run, CAST(NULL AS TEXT), 1, 0, 'refused', MIN(seq), COUNT(*)
 FROM doubtful_syncs!(_syncline_check_op)
 WHERE ret >= 0 AND seq IN (SELECT seq FROM _syncline_check_op WHERE op = 'sync')
-GROUP BY run
-UNION ALL
--- A sync of file systems that failed may have covered all but one.
-SELECT run, CAST(NULL AS TEXT), 0, 1, 'partial', MIN(seq), COUNT(*)
-FROM doubtful_syncs!(_syncline_check_op)
-WHERE
-  ret < 0
-  AND seq IN (SELECT seq FROM _syncline_check_op WHERE op IN ('sync', 'syncfs'))
 GROUP BY run
 UNION ALL
 SELECT name.run, name.path, ok, wrong, reason, MIN(seq), COUNT(*)
