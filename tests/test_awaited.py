@@ -50,7 +50,7 @@ def test_a_control_group_may_come_later(here: Machine) -> None:
     """A container's first process is started elsewhere and moved, so its group is read once more."""
     found = here.await_(Filter(cgroup="/system.slice/postgres.service"))
     assert here.said == [
-        "waiting for a process in a control group /system.slice/postgres.service, of which there is none yet;"
+        "waiting for a process in a control group /system.slice/postgres.service, because there is none yet;"
         " did you mean /system.slice/postgresql.service?"
     ]
     found.look_if_due()
@@ -68,7 +68,7 @@ def test_a_control_group_may_come_later(here: Machine) -> None:
 @pytest.mark.parametrize("where", ["process", "event"])
 def test_a_name_may_come_later(where: str, here: Machine) -> None:
     found = here.await_(Filter(comm="wal"))
-    assert here.said == ["waiting for a thread named wal, of which there is none yet"]
+    assert here.said == ["waiting for a thread named wal, because there is none yet"]
     if where == "process":
         here.scanner.maps._comms[7] = {"wal"}
     else:

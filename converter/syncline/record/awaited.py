@@ -38,7 +38,7 @@ class Awaited:
     def _say_missing(self, condition: str, name: str, names: set[str]) -> None:
         close = difflib.get_close_matches(name, sorted(names))
         similar = f"; did you mean {' or '.join(close)}?" if close else ""
-        self._say(f"waiting for {self.missing[condition]}, of which there is none yet{similar}")
+        self._say(f"waiting for {self.missing[condition]}, because there is none yet{similar}")
 
     def look_if_due(self) -> None:
         """Says so if something has appeared."""

@@ -33,7 +33,7 @@ _SSH_FAILED = 255
 _NO_SHELL = (126, 127)
 _POLL_S = 0.2
 _READ_BYTES = 1 << 20
-# What is read of a login shell that prints something first.
+# A login shell may print something first. This much of it is read.
 _MOST_NOISE = 1 << 16
 _EXIT_WITHIN_S = 10.0
 # Somebody may have to type a password.
@@ -127,7 +127,7 @@ class _Connection:
         self.lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self._errors = threading.Thread(target=self._relay, name="syncline-errors", daemon=True)
         self._errors.start()
-        # What is not sent yet.
+        # Bytes that the pipe had no room for yet.
         self._to_send = bytearray()
         self.is_open = True
         self.stop = StopSignal()

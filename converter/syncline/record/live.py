@@ -18,7 +18,7 @@ from syncline.run_directory import Filter
 
 Show = Callable[[str], None]
 _EVERY_S = 1.0
-# What is read of a second's calls at most, some 3,000 of them. More are counted, and not measured.
+# The calls of a second are read up to this size, some 3,000 of them. The others are only counted, so that the line stays cheap.
 _MOST_BYTES = 1 << 18
 # Histograms are looked after as rarely as this.
 _FORGET_EVERY_S = 60.0

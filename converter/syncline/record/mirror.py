@@ -193,7 +193,7 @@ class Mirror:
         found = [self._folder / LEFT, *self._folder.iterdir(), *self._folder.glob("maps/*")]
         for path in found:
             name = str(path.relative_to(self._folder))
-            # What is being written gets its name afterwards.
+            # A file gets its name only when it is written.
             is_begun = path.name.startswith(".") and name not in (LEFT, salvage.BEGUN)
             with contextlib.suppress(FileNotFoundError):
                 status = _status(path)

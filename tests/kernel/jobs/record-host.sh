@@ -14,14 +14,15 @@ mountpoint -q "$DATA" || mount_case ext4 plain
 # The server: a log that is synced steadily. The root of the guest is read-only.
 mount -o remount,rw /
 sed -i 's/^root:[^:]*:/root::/' /etc/shadow
-mkdir -p /run/sshd /root/.ssh
+home=$(getent passwd root | cut -d: -f6)
+mkdir -p /run/sshd "$home/.ssh"
 rm -f "$OUT"/key*
 ssh-keygen -q -t ed25519 -N '' -f "$OUT/key"
-install -m 600 "$OUT/key" /root/.ssh/id_ed25519
-install -m 600 "$OUT/key.pub" /root/.ssh/authorized_keys
+install -m 600 "$OUT/key" "$home/.ssh/id_ed25519"
+install -m 600 "$OUT/key.pub" "$home/.ssh/authorized_keys"
 ls /etc/ssh/ssh_host_ed25519_key &>/dev/null || ssh-keygen -q -A
 /usr/sbin/sshd -o UsePAM=no -o StrictModes=no -o PermitRootLogin=yes
-printf 'Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n' >/root/.ssh/config
+printf 'Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n' >"$home/.ssh/config"
 # Without a password that could be typed: sshd refuses a user who is locked.
 useradd -m -p '*' visitor
 mkdir -p /home/visitor/.ssh

@@ -135,7 +135,7 @@ mod tests {
     use crate::names::Names;
 
     const BLOCK_BYTES: u64 = 1024;
-    /// Of a block of 1024 bytes, as the kernel fills it: `(1024 - 12 - 16 - 16 * 61) < 16 + 16 + 4`.
+    /// After 61 entries, `1024 - 12 - 16 - 16 * 61` bytes are left of a block of 1024, and below `16 + 16 + 4` the kernel begins another list.
     const ROOM: u64 = 61;
 
     fn changers() -> [Writers; 2] {
