@@ -144,6 +144,19 @@ def test_a_run_that_cannot_be_removed_stays_and_the_others_go(changed: Path) -> 
     assert list(moved.iterdir())
 
 
+def test_a_folder_in_a_partition_is_not_removed_with_it(changed: Path) -> None:  # noqa: F811
+    """Of a run that is chosen, and of a partition without an entry."""
+    mine = partition(changed, "small1") / "mine"
+    mine.mkdir()
+    (mine / "keep.txt").write_text("keep")
+    done = fails(3, "dataset", "rm", changed, "--where", "name = 'small1.log'")
+    assert "holds the folder mine" in done.stderr
+    (entry,) = (changed / "_runs").glob("small1-*.json")
+    entry.unlink()
+    assert "holds the folder mine" in fails(3, "dataset", "rm", changed, "--without-entry").stderr
+    assert (mine / "keep.txt").read_text() == "keep"
+
+
 def test_a_run_that_was_replaced_meanwhile_stays(changed: Path) -> None:  # noqa: F811
     store = open_store(str(changed))
     entry = next(one for one in index.read_entries(store)[0] if one.name == "small1.log")

@@ -17,7 +17,6 @@ from syncline.render import human
 
 if TYPE_CHECKING:
     from syncline.dataset.layout import Entry
-    from syncline.dataset.store import Store
 
 _COLUMNS = (
     ("run", "text", "Key of the run."),
@@ -136,7 +135,7 @@ def rm(
         raise Failure("--without-entry removes what no entry names, and RUN and --where choose entries", "give one of them")  # fmt: skip
     store = open_store(dataset)
     index.check_dataset(store)
-    chosen = upkeep.orphans(store) if without_entry else _chosen(store, list(runs), where)
+    chosen = upkeep.orphans(store) if without_entry else upkeep.runs(store, list(runs), where)
     if not dry_run:
         ingest.remove_dead(store)
     code, count, size = OK, 0, 0
@@ -161,13 +160,3 @@ def rm(
         what = "would be removed" if dry_run else "removed"
         show(f"{what}: {human.count(count, 'run')} of {dataset}, {human.text(size, 'bytes')}\n")
     return code
-
-
-def _chosen(store: Store, names: list[str], where: str | None) -> list[Entry]:
-    from syncline.dataset import index, upkeep
-
-    # A job that removes old runs succeeds on a day without one.
-    entries, _ = index.read_entries(store)
-    if not names and where is not None and not index.passing(entries, where):
-        return []
-    return upkeep.runs(store, names, where)

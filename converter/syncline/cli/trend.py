@@ -87,6 +87,7 @@ def command(
     """
     from syncline import render
     from syncline.cli.policy import read_policy
+    from syncline.comparison.policy import FILE as POLICY
     from syncline.dataset import index
     from syncline.dataset.store import is_url, open_store
     from syncline.kinds import Dataset
@@ -107,7 +108,7 @@ def command(
     left_out = [*left_out, *index.unreadable(store, entries), *more]
     root = None if is_url(store.root) else store.root
     for output in filter(None, (html, junit)):
-        _refuse_inputs(output, root, policy or "syncline.toml")
+        _refuse_inputs(output, root, policy or POLICY)
     if html is not None and junit is not None and Path(html).resolve() == Path(junit).resolve():
         raise Failure(f"--html and --junit both write {html}", "name two files")
     if html is not None:

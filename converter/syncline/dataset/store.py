@@ -155,6 +155,9 @@ class FolderStore:
         target = self.owned(folder)
         if link := self.link(folder):
             raise InputError(f"{self.url}/{link} is a symbolic link, and a dataset holds none", "replace it by what it leads to")  # fmt: skip
+        with contextlib.suppress(OSError), os.scandir(target) as found:
+            if other := next((one.name for one in found if one.is_dir()), None):
+                raise InputError(f"{self.url}/{folder} holds the folder {other}, which is not of a run", "move it elsewhere")  # fmt: skip
         # A rename of a folder changes the folder itself, too.
         for path in (target.parent, target):
             if path.exists() and not os.access(path, os.W_OK | os.X_OK):

@@ -32,15 +32,15 @@ class Removed:
 
 
 def runs(store: Store, names: list[str], where: str | None) -> list[Entry]:
-    """Returns the runs that have one of the names, or pass a condition.
+    """Returns the runs that have one of the names, of those that pass a condition. Without names, these may be none.
 
     Raises:
-        InputError: there is no such run, or the store does not answer.
+        InputError: there is no run of a name, or the store does not answer.
         SqlError: `where` is not a condition on the columns.
     """
     entries, _ = index.read_entries(store)
     if where is not None:
-        entries = index.filtered(store, entries, where)
+        entries = index.passing(entries, where)
     if not names:
         return entries
     known = {name: entry for entry in entries for name in (entry.run, entry.partition)}
