@@ -32,7 +32,7 @@ class Removed:
 
 
 def runs(store: Store, names: list[str], where: str | None) -> list[Entry]:
-    """Returns the runs that have one of the names, of those that pass a condition. Without names, these may be none.
+    """Returns the runs that have one of the names, of those that pass a condition. Without names, the list may be empty.
 
     Raises:
         InputError: there is no run of a name, or the store does not answer.
