@@ -67,6 +67,14 @@ def main(mode: str, folder: Path) -> None:
     if mode == "attacks":
         channel.send(Frame(wire.PART, "../stolen", b"x"))
         return
+    if mode in ("no-object", "no-json", "no-error"):
+        said = {
+            "no-object": b"[1]",
+            "no-json": b"{",
+            "no-error": b'{"kind": "annotations", "message": "odd"}',
+        }
+        channel.send(Frame(wire.ERROR, data=said[mode]))
+        return
     channel.listen()
     if mode == "starts":
         # Longer than the other end would wait for a word, if there were none.

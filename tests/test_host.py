@@ -164,6 +164,9 @@ def _children(pid: int) -> list[int]:
         ("terminal", "through a terminal", "leave out -t"),
         ("refuses", "it cannot", "recording there needs root"),
         ("visits", "user 1000 is not root", "must lead to root"),
+        ("no-object", "sent what no recorder sends: what should be an object of JSON", "without a terminal"),
+        ("no-json", "sent what no recorder sends: what should be an object of JSON", "without a terminal"),
+        ("no-error", ": odd", "recording there needs root"),
         ("attacks", "sent what no recorder sends: a file that no run directory has", "without a terminal"),
     ],
 )  # fmt: skip

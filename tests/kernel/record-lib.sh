@@ -52,3 +52,21 @@ counted() { # NAME
   echo "$1: $passed passed, $failed failed"
   [ "$failed" -eq 0 ]
 }
+
+# steady_log: begins a program that appends to $DATA/wal and syncs it, twenty times a second. It prints when each sync began and ended to
+# $OUT/wal.truth. Its process id is in $wal.
+steady_log() {
+  cat >/tmp/wal.py <<'END'
+import os, sys, time
+out = os.open(sys.argv[1] + "/wal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+while True:
+    os.write(out, b"x" * 512)
+    began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    os.fdatasync(out)
+    print(began, time.clock_gettime_ns(time.CLOCK_BOOTTIME), flush=True)
+    time.sleep(0.05)
+END
+  python3 /tmp/wal.py "$DATA" >"$OUT/wal.truth" &
+  # shellcheck disable=SC2034  # jobs use it
+  wal=$!
+}

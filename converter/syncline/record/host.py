@@ -30,6 +30,9 @@ from syncline.run_directory import LEFT
 
 _SSH = ("ssh", "-T", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=5")
 _SSH_FAILED = 255
+_ERRORS = {
+    one.__name__: one for one in (errors.RouteError, errors.NoRouteError, errors.OutputError)
+}
 _NO_SHELL = (126, 127)
 _POLL_S = 0.2
 _READ_BYTES = 1 << 20
@@ -264,10 +267,9 @@ class _Arrivals:
             elif frame.kind == wire.LINE:
                 self._show(frame.data.decode(errors="replace"))
             elif frame.kind == wire.ERROR:
-                raise self._error(json.loads(frame.data))
+                raise self._error(self._object(frame))
             elif frame.kind == wire.MANIFEST:
-                found: dict[str, Any] = json.loads(frame.data)
-                return found
+                return self._object(frame)
             elif frame.kind != wire.ALIVE:
                 try:
                     self._write(frame)
@@ -282,10 +284,21 @@ class _Arrivals:
         try:
             return wire.read(connection.take)
         except wire.WireError as error:
-            raise RecordError(
-                f"{self._place.name} sent what no recorder sends: {error}",
-                "whatever leads there must pass bytes on unchanged, without a terminal",
-            ) from None
+            raise self._changed(str(error)) from None
+
+    def _object(self, frame: wire.Frame) -> dict[str, Any]:
+        """Returns the object of JSON in a frame."""
+        with contextlib.suppress(ValueError):
+            found = json.loads(frame.data)
+            if isinstance(found, dict):
+                return found
+        raise self._changed("what should be an object of JSON")
+
+    def _changed(self, what: str) -> RecordError:
+        return RecordError(
+            f"{self._place.name} sent what no recorder sends: {what}",
+            "whatever leads there must pass bytes on unchanged, without a terminal",
+        )
 
     def _write(self, frame: wire.Frame) -> None:
         path = self._folder.path / frame.name
@@ -312,10 +325,11 @@ class _Arrivals:
             part.write_text(json.dumps(facts | {"owner": owner()}))
         part.replace(path)
 
-    def _error(self, what: dict[str, str]) -> RecordError:
-        kind = getattr(errors, what["kind"], RecordError)
-        message = f"{self._place.name}: {what['message']}"
-        hint = what["hint"]
+    def _error(self, what: dict[str, Any]) -> RecordError:
+        # The other side may be in anybody's hands.
+        kind = _ERRORS.get(str(what.get("kind")), RecordError)
+        message = f"{self._place.name}: {what.get('message')}"
+        hint = str(what.get("hint") or "")
         if "is not root" in message:
             return RecordError(message, self._as_root())
         if "syncline doctor" in hint or not hint:
@@ -363,7 +377,7 @@ class _Arrivals:
             )
         if connection.is_open:
             if len(noise) > _MOST_NOISE:
-                return RecordError(f"{name} prints without end, and starts no recorder")
+                return RecordError(f"{name} prints without end, and starts no recorder", f"see what it prints: {self._place.shown('true')}")  # fmt: skip
             connection.is_open = False
         if connection.is_silent():
             return RecordError(

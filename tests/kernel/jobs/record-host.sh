@@ -28,18 +28,7 @@ useradd -m -p '*' visitor
 mkdir -p /home/visitor/.ssh
 cp "$OUT/key.pub" /home/visitor/.ssh/authorized_keys
 chown -R visitor /home/visitor
-cat >/tmp/wal.py <<'END2'
-import os, sys, time
-out = os.open(sys.argv[1] + "/wal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-while True:
-    os.write(out, b"x" * 512)
-    began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    os.fdatasync(out)
-    print(began, time.clock_gettime_ns(time.CLOCK_BOOTTIME), flush=True)
-    time.sleep(0.05)
-END2
-python3 /tmp/wal.py "$DATA" >"$OUT/wal.truth" &
-wal=$!
+steady_log
 
 if [ "${1:-}" = serve ]; then
   modprobe virtio_net

@@ -7,18 +7,7 @@ set -uo pipefail
 . "$KERNEL_TESTS/record-lib.sh"
 mountpoint -q "$DATA" || mount_case ext4 plain
 
-cat >/tmp/wal.py <<'END'
-import os, sys, time
-out = os.open(sys.argv[1] + "/wal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-while True:
-    os.write(out, b"x" * 512)
-    began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    os.fdatasync(out)
-    print(began, time.clock_gettime_ns(time.CLOCK_BOOTTIME), flush=True)
-    time.sleep(0.05)
-END
-python3 /tmp/wal.py "$DATA" >"$OUT/wal.truth" &
-wal=$!
+steady_log
 syncline record --for 300s -o /tmp/run &>/tmp/said &
 until grep -q ^recording /tmp/said; do sleep 0.2; done
 sleep 25
