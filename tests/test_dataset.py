@@ -166,7 +166,9 @@ def test_where_chooses_runs_and_reads_no_other_partition(changed: Path) -> None:
 def test_where_is_a_condition_on_a_run_and_nothing_else(dataset: Path) -> None:
     for where, message in (
         ("comm = 'wl'", 'column "comm" not found'),
-        ("true) UNION ALL (SELECT 'x'", "is not a condition"),
+        ("true) UNION ALL (SELECT 'x'", "syntax"),
+        ("1=1) OR (1=1", "syntax"),
+        ("true ORDER BY run", "syntax"),
         ("true); DROP TABLE syncline_run; --", "syntax"),
         ("run IN (SELECT content FROM read_text('/etc/passwd'))", "disabled"),
         ("day >", "syntax"),

@@ -98,6 +98,8 @@ def test_a_sync_of_its_own_phase_is_of_the_file_before_it(tmp_path: Path) -> Non
         ("write 1m x 3 to log; pause 5s; fsync", ["log"]),
         ("write 4k to a; write 4k to b; fsync; fsync of a;", ["b", "a"]),
         ("write 4k x 4 to a, fsync of b every 2", ["b", "b"]),
+        ("write 4k to 'a  b, c; d', fsync", ["a  b, c; d"]),
+        ("write 4k to \"it's\", fdatasync of 'sync'", ["sync"]),
     ):
         assert [row["path"] for row in told(workload) if row["kind"] == "sync"] == paths, workload
 
@@ -136,6 +138,8 @@ def test_the_table_has_no_column_of_what_was_measured(tmp_path: Path) -> None:
         ("write 4k x " + "9" * 5000, "is not understood"),
         ("write 1" + "0" * 400 + "k", "is not understood"),
         ("write 4k x 10 to direct", "is not understood"),
+        ("write 4k x 10 to 'a b, fsync", "is not understood"),
+        ("write 4k x 10 to '', fsync", "is not understood"),
         ("fsync", "'fsync' has no write"),
         ("", "'' has no write"),
         ("write 4k library sync", "goes through the buffer of the C library, which has no sync writes"),
@@ -153,3 +157,15 @@ def test_either_an_input_or_a_workload_is_given() -> None:
         2, "model", "predict", "--parameters", MACHINE
     )
     assert "give either INPUT or --workload" in fails(2, "model", "predict", "x.csv", "--workload", EXAMPLE, "--parameters", MACHINE)  # fmt: skip
+
+
+def test_options_of_reading_are_refused() -> None:
+    for option in (
+        ("--from", "strace"),
+        ("--marks", MACHINE),
+        ("--comm", "db"),
+        ("--where", "true"),
+    ):
+        done = run("model", "predict", "--workload", EXAMPLE, "--parameters", MACHINE, *option)
+        assert done.returncode == 2, option
+        assert f"no log is read with --workload, so {option[0]} would have no effect" in done.stderr

@@ -124,7 +124,7 @@ def predict(
         refuse_inputs(trace, [found or input_, parameters, reading.marks])
     known = parameter_file.read(parameters)
     if workload is not None:
-        recording.refuse_filter(reading)
+        options.refuse_reading(reading, "--workload")
         recorded = planned(workload)
     else:
         with bar("reading") as progress:

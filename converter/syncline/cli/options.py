@@ -366,6 +366,18 @@ def refuse_for_converted(found: Input, reading: Reading, *, has_filters: bool = 
         )
 
 
+def refuse_reading(reading: Reading, instead: str) -> None:
+    """Refuses all options of how a log is read where an option takes the place of the log.
+
+    Raises:
+        Failure: one was given.
+    """
+    names = sorted(flag(name) for name in reading.given)
+    names += ["--where"] if reading.where is not None else []
+    if names:
+        raise Failure(f"no log is read with {instead}, so {', '.join(names)} would have no effect", f"leave out {', '.join(names)}")  # fmt: skip
+
+
 def _checked_engine(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     if value in _ENGINES or value.startswith(("local[", "spark://")):
         return value

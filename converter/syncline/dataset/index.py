@@ -415,12 +415,15 @@ def _chosen(entries: list[Entry], where: str) -> set[str]:
         create_runs(db, entries)
         db.execute("SET enable_external_access = false")
         db.execute("SET lock_configuration = true")
+        bare = f"SELECT run FROM syncline_run WHERE {where}"
         sql = f"SELECT run FROM syncline_run WHERE (\n{where}\n)"
         columns = [name for name, *_ in db.execute("DESCRIBE syncline_run").fetchall()]
         hint = f"a condition on a run, such as \"host = 'db1' AND day >= '2026-11-01'\"; the columns are: {', '.join(columns)}"
         try:
             if len(db.extract_statements(sql)) != 1:
                 raise SqlError("--where is one condition, not several statements", hint)
+            # A text such as `1=1) OR (1=1` needs the parentheses to be SQL, and one such as `true LIMIT 1` is SQL only without them.
+            db.extract_statements(bare)
             refuse_file_access(db, sql)
             found = interruptible.call(lambda: db.execute(sql).fetchall(), cancel=db.interrupt)
         except duckdb.Error as error:

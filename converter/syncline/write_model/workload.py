@@ -23,7 +23,8 @@ _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_0
 _FLAGS = "direct|sync|dsync|library|overwrite|random"
 _COUNT = r"[0-9]{1,9}"
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
-_TO = rf"(?P<path>(?!(?:{_FLAGS}|every|at)\b)\S+)"
+# A path with spaces, or one that is also a word of this language, is quoted.
+_TO = rf"(?P<path>'[^']+'|\"[^\"]+\"|(?!(?:{_FLAGS}|every|at)\b)[^\s'\"]\S*)"
 _SIZE = rf"(?P<size>{_NUMBER}) ?(?:(?P<unit>[kmg])(?:i?b)?|b)?"
 _WRITE = re.compile(rf"write {_SIZE}(?: ?[x*\u00d7] ?(?P<times>{_COUNT}))?(?: to {_TO})?(?P<flags>(?: (?:{_FLAGS}))*)", re.I)  # fmt: skip
 _SYNC = re.compile(rf"(?P<call>fsync|fdatasync|sync)(?: of {_TO})?(?: (?:every (?P<every>{_COUNT})|at the end))?", re.I)  # fmt: skip
@@ -60,9 +61,8 @@ def planned(text: str) -> Writes:
     Raises:
         InputError: it is not understood, or has too many calls.
     """
-    parts = [" ".join(part.split()) for part in text.split(";")]
     phases: list[_Phase] = []
-    for part in filter(None, parts):
+    for part in filter(None, map(_spaced, _split(text, ";"))):
         phases.append(_phase(part, phases[-1].path if phases else _FILE))
     calls = sum(one.times + sum(_count(one, step) for step in one.steps) for one in phases)
     if calls > _MOST_CALLS:
@@ -86,7 +86,7 @@ def _phase(text: str, before: str) -> _Phase:
     """Reads a phase. Without a write, its syncs are of the file of the phase before."""
     write = None
     steps = []
-    for part in (one.strip() for one in text.split(",")):
+    for part in map(str.strip, _split(text, ",")):
         if match := _WRITE.fullmatch(part):
             if write is not None:
                 raise InputError(
@@ -96,7 +96,7 @@ def _phase(text: str, before: str) -> _Phase:
         elif match := _SYNC.fullmatch(part):
             # With a number, after each so many writes; without, once.
             every = _positive(match["every"], part) if match["every"] else 0
-            steps.append(_Step(every, call=match["call"].lower(), path=match["path"] or ""))
+            steps.append(_Step(every, call=match["call"].lower(), path=_unquoted(match["path"])))
         elif match := _PAUSE.fullmatch(part):
             every = _positive(match["every"], part) if match["every"] else 0
             steps.append(_Step(every, pause_ns=round(float(match["length"]) * _TIMES[match["unit"].lower()])))  # fmt: skip
@@ -111,7 +111,23 @@ def _phase(text: str, before: str) -> _Phase:
     flags = frozenset(write["flags"].lower().split())
     if "library" in flags and flags & {"direct", "sync", "dsync"}:
         raise InputError(f"--workload: '{write[0]}' goes through the buffer of the C library, which has no {', '.join(sorted(flags - {'library'}))} writes", "leave one of them out")  # fmt: skip
-    return _Phase(size, times, write["path"] or _FILE, flags, _ordered(steps, times))
+    return _Phase(size, times, _unquoted(write["path"]) or _FILE, flags, _ordered(steps, times))
+
+
+def _split(text: str, at: str) -> list[str]:
+    """Splits a text at a character outside of quotes. Empty parts are left out."""
+    return re.findall(rf"(?:'[^']*'|\"[^\"]*\"|[^{at}])+", text)
+
+
+def _spaced(text: str) -> str:
+    """Makes spaces outside of quotes single."""
+    return re.sub(r"('[^']*'|\"[^\"]*\")|\s+", lambda found: found[1] or " ", text).strip()
+
+
+def _unquoted(path: str | None) -> str:
+    if not path:
+        return ""
+    return path[1:-1] if path[0] in "'\"" else path
 
 
 def _positive(text: str, part: str) -> int:
