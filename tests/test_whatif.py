@@ -19,7 +19,8 @@ from syncline.model.recording import Commit, Recording, Request, Sync, Wait
 from syncline.model.replay import Result, measured, prepare, replay
 from syncline.model.whatif import Setting, whatif
 from syncline.reading import Reading
-from syncline.render import whatif as rendered
+from syncline.render.chart import as_svg
+from syncline.render.whatif_figure import charts
 
 from tests import known_truth
 from tests.accuracy import devices
@@ -281,6 +282,16 @@ def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -
     assert "assumed: the device is 4 equal servers, which fits the recording best" in table
     assert "assumed: requests are dispatched by tags, because the device has the scheduler none" not in table  # fmt: skip
     assert "what if: depth 1" in chart.read_text()
+    page = tmp_path / "whatif.html"
+    leads = ("--controller", "paper", "--pattern", "*", "--lead", "0,0.01")
+    said = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1,2", "--dispatch", "tags", *leads, "--html", page)  # fmt: skip
+    shown = page.read_text()
+    for one in ("Latency of a sync by queue depth", "Latency of a sync by how early its file is opened", "no slower than a latency"):  # fmt: skip
+        assert one in shown
+    for one in ("paper, 4 or 1, lead 0 s", "paper, 4 or 1, lead 0.01 s"):
+        assert one in shown
+        assert f"assumed: {one}: the controller held the low depth" in " ".join(said.split())
+    assert "Check, out of sample: 4 equal servers predicts" in shown
     assert "--low-depth 5 is above the depth of the recording, 4" in fails(2, "whatif", tmp_path / "run.pftrace", "--controller", "paper", "--low-depth", "5")  # fmt: skip
     of_folder = ok("whatif", depths[4], "--queue-depth", "1")
     assert "assumed: requests are dispatched by tags, because the device has the scheduler none" in of_folder  # fmt: skip
@@ -326,7 +337,7 @@ def test_latencies_of_zero_have_a_chart() -> None:
     outcome = whatif(prepare(recording), [Fixed(1)], "fifo", is_known=False)
     assert outcome.unknown is not None
     assert isinstance(outcome.settings[0].percentile_ns(50), float)
-    assert rendered.as_svg(outcome).startswith("<svg")
+    assert as_svg(charts(outcome)).startswith("<svg")
     assert Result([5], 5, 0, None).latencies_ns == [5]
 
 
@@ -402,9 +413,9 @@ def test_a_flush_that_is_not_recorded_waits_for_what_is_at_the_device(tmp_path: 
 
 def test_equal_latencies_have_equal_percentiles_in_all_draws() -> None:
     # 99 syncs take 10, one takes 20: the 99th percentile lies between them, wherever five draws together would have it.
-    one = Setting("check", "depth 1", [[10] * 99 + [20]] * 5, 1, None, None)
+    one = Setting("check", "depth 1", 1, [[10] * 99 + [20]] * 5, 1, None, None)
     assert one.percentile_ns(99) == pytest.approx(10.1)
-    assert one.percentile_ns(99) == Setting("measured", "", one.draws_ns[:1], 1, None, None).percentile_ns(99)  # fmt: skip
+    assert one.percentile_ns(99) == Setting("measured", "", 1, one.draws_ns[:1], 1, None, None).percentile_ns(99)  # fmt: skip
     assert one.max_ns == 20
 
 

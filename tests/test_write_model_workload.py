@@ -169,3 +169,21 @@ def test_options_of_reading_are_refused() -> None:
         done = run("model", "predict", "--workload", EXAMPLE, "--parameters", MACHINE, *option)
         assert done.returncode == 2, option
         assert f"no log is read with --workload, so {option[0]} would have no effect" in done.stderr
+
+
+def test_a_plan_has_a_picture_and_a_page(tmp_path: Path) -> None:
+    picture, page = tmp_path / "plan.svg", tmp_path / "plan.html"
+    workload = "write 1m x 300; write 4k x 20 to log dsync; write 64k x 50, fsync every 10"
+    ok("model", "predict", "--workload", workload, "--parameters", MACHINE, "-o", picture, "--html", page)  # fmt: skip
+    for text in (picture.read_text(), page.read_text()):
+        for one in ("What a cached write costs", "What a synchronized write costs", "What a sync costs", "What is dirty"):  # fmt: skip
+            assert f">{one}</text>" in text
+        # Nothing was measured.
+        assert ">measured<" not in text
+    assert "assumed: one process writes to one device" in page.read_text()
+    done = run("model", "predict", "--workload", EXAMPLE, "--parameters", MACHINE, "-o", tmp_path / "plan.png")  # fmt: skip
+    assert done.returncode == 2
+    assert "the chart is an SVG" in done.stderr
+    done = run("model", "predict", "--workload", EXAMPLE, "--parameters", MACHINE, "--html", MACHINE)  # fmt: skip
+    assert done.returncode == 2
+    assert "it is an input of the same command" in done.stderr

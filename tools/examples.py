@@ -50,7 +50,7 @@ def steps(page: Path) -> Iterator[tuple[str, str | None]]:
             known = FIXTURE.search(command) or any(name in command for name in made)
             if NEVER.search(command) or not (known or command == "syncline doctor"):
                 continue
-            made.update(re.findall(r"(?:-o|--into) (\S+)", command))
+            made.update(re.findall(r"(?:-o|--into|-C) (\S+)", command))
             # What `doctor` prints depends on the machine.
             yield command, None if command == "syncline doctor" else output or None
 

@@ -13,7 +13,7 @@ from syncline.cli.errors import OK, Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, show
 from syncline.cli.progress import bar
-from syncline.cli.types import PLACE, SIZE
+from syncline.cli.types import FILE, PLACE, SIZE
 from syncline.formats import format_of
 from syncline.reading import Progress, Reading
 from syncline.write_model.cost import RULES
@@ -82,6 +82,8 @@ _parameters = click.option("--parameters", required=True, type=PLACE, metavar="F
 @click.option("--by", type=click.Choice(GROUPS), default=GROUPS[0], show_default=True, help="A row for each scenario, or for each state of page cache, path, or kind of commit in a scenario.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A row for each write, with the state of page cache and what is dirty.")  # fmt: skip
 @click.option("--trace", type=PLACE, metavar="OUT", help="Also write the trace of INPUT, with tracks of what is dirty and of the state of page cache, and with each write. OUT ends in .pftrace or .pftrace.gz.")  # fmt: skip
+@click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Also draw what each call costs over the bytes written, and what is dirty over time.")  # fmt: skip
+@click.option("--html", type=FILE, metavar="OUT", help="Also write one HTML page with the table, what is assumed, and the charts.")  # fmt: skip
 @options.table_format("json has the scenarios and each write.")
 @reading
 def predict(
@@ -92,6 +94,8 @@ def predict(
     by: str,
     each: bool,
     trace: str | None,
+    output: str | None,
+    html: str | None,
     form: str,
     reading: Reading,
 ) -> int:
@@ -107,6 +111,9 @@ def predict(
     from syncline import render
     from syncline.kinds import resolve
     from syncline.render import write_model as rendered
+    from syncline.render.chart import as_svg
+    from syncline.render.figure_page import as_page
+    from syncline.render.write_model_figure import charts
     from syncline.write_model import parameters as parameter_file
     from syncline.write_model import predict as model
     from syncline.write_model import recording
@@ -115,13 +122,15 @@ def predict(
 
     if trace is not None:
         _check_ending(trace)
+    if output is not None:
+        options.check_svg(output)
     if (input_ is None) == (workload is None):
         raise click.UsageError("give either INPUT or --workload")
     found = (
         None if input_ is None or recording.is_table(input_) else resolve(input_, reading.source)
     )
-    if trace is not None:
-        refuse_inputs(trace, [found or input_, parameters, reading.marks])
+    for one in filter(None, (trace, output, html)):
+        refuse_inputs(one, [found or input_, parameters, reading.marks])
     known = parameter_file.read(parameters)
     if workload is not None:
         options.refuse_reading(reading, "--workload")
@@ -134,6 +143,14 @@ def predict(
         with bar("writing the trace") as progress:
             recording_ = None if found is None else found.recording
             write_trace(input_ or "--workload", recording_, trace, outcome, reading, progress)
+    drawn = charts(outcome, known) if output is not None or html is not None else []
+    if output is not None:
+        interruptible.write(output, as_svg(drawn).encode())
+    if html is not None:
+        title = f"What writes should cost: {workload or input_}"
+        table, report = rendered.summary_for_people(outcome)
+        page = as_page(title, table, report, rendered.remarks(outcome), drawn)
+        interruptible.write(html, page.encode())
     if form == "json":
         show(rendered.as_json(outcome))
     elif form == "table":

@@ -366,6 +366,16 @@ def refuse_for_converted(found: Input, reading: Reading, *, has_filters: bool = 
         )
 
 
+def check_svg(output: str) -> None:
+    """Refuses another ending than that of the only form in which charts are drawn.
+
+    Raises:
+        Failure.
+    """
+    if not output.lower().endswith(".svg"):
+        raise Failure(f"cannot write {output}: the chart is an SVG", "end its name in .svg")
+
+
 def refuse_reading(reading: Reading, instead: str) -> None:
     """Refuses all options of how a log is read where an option takes the place of the log.
 

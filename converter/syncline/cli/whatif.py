@@ -9,14 +9,14 @@ from syncline import interruptible
 from syncline.cli import options
 from syncline.cli.errors import CANNOT_TELL, OK, Failure, say_prepared
 from syncline.cli.options import example, reading_with
-from syncline.cli.output import show
+from syncline.cli.output import refuse_inputs, show
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE, PLACE
 from syncline.model.controller.paper import PATTERNS
 from syncline.model.device import DISCIPLINES
 from syncline.reading import Reading
 
-# A year, of --hold and --lead.
+# A year: the longest --hold and --lead.
 _LONGEST_S = 31_536_000
 
 
@@ -34,10 +34,28 @@ class _Depths(click.ParamType):
         return [int(word) for word in words]
 
 
+class _Leads(click.ParamType):
+    """A list of times in seconds, such as 0.01,0.1,1."""
+
+    name = "list"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[float]:
+        try:
+            times = [float(word) for word in value.split(",")]
+        except ValueError:
+            times = [-1.0]
+        if not all(0 <= time <= _LONGEST_S for time in times):
+            self.fail(f"'{value}' is no list of seconds from 0 to {_LONGEST_S:,}, such as 0.01,0.1,1", param, ctx)  # fmt: skip
+        return times
+
+
 @click.command(
     "whatif",
     epilog=example(
         "syncline whatif depth-4 --also depth-31 --queue-depth 4,31",
+        "syncline whatif depth-4 --queue-depth 1,2,4 --controller paper --lead 0,0.01,0.1 --html whatif.html",
         "syncline whatif depth-31 --queue-depth 31 -o latencies.svg",
     ),
 )
@@ -55,7 +73,7 @@ class _Depths(click.ParamType):
 @click.option("--pattern", "patterns", multiple=True, metavar="GLOB", help=f"Paths of files that are synced often, for --controller. By default {', '.join(PATTERNS)}.")  # fmt: skip
 @click.option("--low-depth", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Low depth of --controller.")  # fmt: skip
 @click.option("--hold", type=click.FloatRange(0), default=5.0, show_default=True, metavar="SECONDS", help="Time without a sync after which --controller restores the depth.")  # fmt: skip
-@click.option("--lead", type=click.FloatRange(0), default=0.1, show_default=True, metavar="SECONDS", help="Time from the opening of a file to its sync, for --controller. Recordings have no openings.")  # fmt: skip
+@click.option("--lead", "leads", type=_Leads(), default="0.1", show_default=True, metavar="SECONDS,...", help="Times from the opening of a file to its sync, for --controller: each is replayed. Recordings have no openings.")  # fmt: skip
 @click.option("--block-device", "dev", metavar="MAJOR,MINOR", help="Device to model. By default that with most requests of syncs.")  # fmt: skip
 @click.option("--parallelism", type=click.IntRange(1), metavar="N", help="Number of requests that the device serves at once. By default estimated from the recording.")  # fmt: skip
 @click.option(
@@ -66,7 +84,8 @@ class _Depths(click.ParamType):
 )
 @click.option("--also", type=PLACE, multiple=True, metavar="INPUT", help="Another recording of the same device, at another depth: the device is fitted to both. May be repeated.")  # fmt: skip
 @options.table_format("json has the latency of each sync.")
-@click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
+@click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Also draw latency and background writes by queue depth, and the distributions of the latency.")  # fmt: skip
+@click.option("--html", type=FILE, metavar="OUT", help="Also write one HTML page with the table, what is assumed, and the charts.")  # fmt: skip
 @options.engine
 @reading_with(
     max_loss="Also replay a recording that lost events, if no more are lost: a number of losses (100), or a percentage of"
@@ -79,13 +98,14 @@ def command(
     patterns: tuple[str, ...],
     low_depth: int,
     hold: float,
-    lead: float,
+    leads: list[float],
     dev: str | None,
     parallelism: int | None,
     dispatch: str | None,
     also: tuple[str, ...],
     form: str,
     output: str | None,
+    html: str | None,
     engine: str,
     reading: Reading,
 ) -> int:
@@ -103,13 +123,18 @@ def command(
     from syncline.model.replay import prepare
     from syncline.model.whatif import whatif
     from syncline.render import whatif as rendered
+    from syncline.render.chart import as_svg
+    from syncline.render.figure_page import as_page
+    from syncline.render.whatif_figure import charts
     from syncline.report.run import caveats
 
-    _check_options(controller, output, hold, lead)
+    _check_options(controller, output, hold)
     warnings: list[str] = []
 
     def read(path: str, of: str | None) -> Recording:
         found = options.resolved(path, reading)
+        for one in filter(None, (output, html)):
+            refuse_inputs(one, [found, reading.marks])
         with bar("reading") as progress, found.open(reading, engine, progress) as open_engine:
             warnings.extend(caveats(open_engine))
             return recording.read(
@@ -130,19 +155,26 @@ def command(
                 f"--low-depth {low_depth} is above the depth of the recording, {model.depth}",
                 "the controller of the paper lowers the depth: name a smaller one",
             )
-        controllers.append(
+        controllers += [
             Paper(
                 model.depth,
                 low_depth,
                 patterns=patterns or PATTERNS,
                 hold_ns=round(hold * 1e9),
                 lead_ns=round(lead * 1e9),
+                is_one_of_several=len(leads) > 1,
             )
-        )
+            for lead in leads
+        ]
     outcome = whatif(model, controllers, dispatch, is_known=parallelism is not None)
     code = OK if outcome.answers else CANNOT_TELL
     if output is not None:
-        interruptible.write(output, rendered.as_svg(outcome).encode())
+        interruptible.write(output, as_svg(charts(outcome)).encode())
+    if html is not None:
+        title = f"What another queue depth would do: {input_}"
+        said = [*warnings, *rendered.remarks(outcome)]
+        page = as_page(title, rendered.as_table(outcome), rendered.REPORT, said, charts(outcome))
+        interruptible.write(html, page.encode())
     if form == "json":
         show(rendered.as_json(outcome))
         return code
@@ -156,20 +188,19 @@ def command(
     return code
 
 
-def _check_options(controller: str | None, output: str | None, hold: float, lead: float) -> None:
+def _check_options(controller: str | None, output: str | None, hold: float) -> None:
     """Refuses options of a controller without one, a time that is not a number, and an output that is no SVG.
 
     Raises:
         Failure.
     """
     context = click.get_current_context()
-    for name in ("patterns", "low_depth", "hold", "lead"):
+    for name in ("patterns", "low_depth", "hold", "leads"):
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if is_given and controller is None:
-            option = "pattern" if name == "patterns" else name.replace("_", "-")
+            option = {"patterns": "pattern", "leads": "lead"}.get(name, name.replace("_", "-"))
             raise Failure(f"--{option} has no effect without a controller", "add --controller paper, or leave it out")  # fmt: skip
-    for name, seconds in (("hold", hold), ("lead", lead)):
-        if not 0 <= seconds <= _LONGEST_S:
-            raise Failure(f"--{name} {seconds:g} is no time", f"give seconds from 0 to {_LONGEST_S:,}")  # fmt: skip
-    if output is not None and not output.lower().endswith(".svg"):
-        raise Failure(f"cannot write {output}: the chart is an SVG", "end its name in .svg")
+    if not 0 <= hold <= _LONGEST_S:
+        raise Failure(f"--hold {hold:g} is no time", f"give seconds from 0 to {_LONGEST_S:,}")
+    if output is not None:
+        options.check_svg(output)

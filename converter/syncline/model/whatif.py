@@ -35,6 +35,7 @@ class Setting:
     """The figures of one setting. Times are in ns.
 
     `kind`: `measured`, `check` (the replay at the recorded depth), or `what if`.
+    `depth`: None if a controller sets it. `lead_ns`: what it is told of a sync before, or 0.
     `draws_ns`: latencies of all syncs in each draw, sorted; none if `unknown` says why there are no figures.
     `background_per_s`: bytes that threads without a sync wrote in a second; None if there are none.
     `background_ns`: when they had written what they wrote in the recording.
@@ -42,10 +43,12 @@ class Setting:
 
     kind: str
     name: str
+    depth: int | None
     draws_ns: list[list[int]]
     end_ns: float
     background_per_s: float | None
     background_ns: float | None
+    lead_ns: int = 0
     unknown: str | None = None
 
     @property
@@ -113,7 +116,7 @@ def whatif(
         discipline: one of DISCIPLINES; None takes what the recording shows.
         is_known: the user has given the parallelism of the device.
     """
-    settings = [_setting("measured", f"depth {model.depth}", [measured(model)])]
+    settings = [_setting("measured", Fixed(model.depth), [measured(model)])]
     source = "as given"
     if discipline is None:
         discipline, source = _recorded(model)
@@ -141,8 +144,10 @@ def whatif(
     for controller in controllers:
         settings.append(_what_if(model, controller, agreeing))
     assumptions = _assumptions(model, settings, is_known=is_known)
-    for controller in controllers:
-        assumptions += controller.notes()
+    with_notes = [one for one in controllers if one.notes()]
+    for one in with_notes:
+        of = f"{one.name}: " if len(with_notes) > 1 else ""
+        assumptions += [f"{of}{note}" for note in one.notes()]
     if discipline is None:
         assumptions.append(
             "the scheduler is not recorded, and nothing that waited shows how requests are dispatched: figures are those on"
@@ -197,7 +202,7 @@ def _check(model: Model, discipline: str) -> Setting:
         replay(held_out(model, seed), Fixed(model.depth), discipline, seed)
         for seed in range(_draws(model))
     ]
-    return _setting("check", f"depth {model.depth}", results)
+    return _setting("check", Fixed(model.depth), results)
 
 
 def _draws(model: Model) -> int:
@@ -225,8 +230,8 @@ def _what_if(model: Model, controller: Controller, disciplines: Sequence[str]) -
         draws = _draws(model) if discipline == DISCIPLINES[0] else 1
         results = [replay(model, controller, discipline, seed) for seed in range(draws)]
         if (outside := _outside(model, controller, results)) is not None:
-            return _setting("what if", controller.name, [], outside)
-        found[discipline] = _setting("what if", controller.name, results)
+            return _setting("what if", controller, [], outside)
+        found[discipline] = _setting("what if", controller, results)
     averages = [one.average_ns for one in found.values()]
     if max(averages) > (1 + TOLERANCE) * min(averages):
         said = ", ".join(
@@ -234,7 +239,7 @@ def _what_if(model: Model, controller: Controller, disciplines: Sequence[str]) -
         )
         return _setting(
             "what if",
-            controller.name,
+            controller,
             [],
             f"it depends on how requests are dispatched, which is not recorded (the average is {said}): name it with --dispatch",
         )
@@ -268,20 +273,23 @@ def _same_order(model: Model) -> str | None:
 
 
 def _setting(
-    kind: str, name: str, results: Sequence[Result], unknown: str | None = None
+    kind: str, controller: Controller, results: Sequence[Result], unknown: str | None = None
 ) -> Setting:
+    depth = controller.largest_depth if isinstance(controller, Fixed) else None
     if unknown is not None:
-        return Setting(kind, name, [], 0, None, None, unknown)
+        return Setting(kind, controller.name, depth, [], 0, None, None, controller.lead_ns, unknown)
     has_background = any(result.background_end_ns is not None for result in results)
     end = sum(result.end_ns for result in results)
     ends = [result.background_end_ns for result in results if result.background_end_ns is not None]
     return Setting(
         kind,
-        name,
+        controller.name,
+        depth,
         [sorted(result.latencies_ns) for result in results],
         end / len(results),
         1e9 * sum(result.background_bytes for result in results) / end if has_background and end else None,
         sum(ends) / len(ends) if ends else None,
+        controller.lead_ns,
     )  # fmt: skip
 
 
@@ -329,7 +337,7 @@ def _assumptions(model: Model, settings: Sequence[Setting], *, is_known: bool) -
     ]
     if late and model.commits:
         found.append(
-            f"commits that a timer starts are those of the recording; syncs of {', '.join(late)} take"
+            f"commits that a timer starts are those of the recording; syncs of {'; '.join(late)} take"
             " longer than its usual 5 s, so there would be more"
         )
     return found

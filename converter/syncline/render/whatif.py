@@ -1,9 +1,8 @@
-"""The result of `syncline whatif`: a table with what the model assumes, and a chart of the latencies."""
+"""The result of `syncline whatif`: a table, how well the model agrees with the recording, and what it assumes."""
 
 from __future__ import annotations
 
 import math
-from html import escape
 
 from syncline import terminal
 from syncline.model.whatif import Outcome, Setting
@@ -13,7 +12,7 @@ from syncline.report import Column, Report, Table
 from .human import text
 from .table import render as render_table
 
-__all__ = ["REPORT", "as_json", "as_svg", "as_table", "render"]
+__all__ = ["REPORT", "as_json", "as_table", "remarks", "render", "unknown"]
 
 _COLUMNS = (
     ("kind", "text", "measured; check: the replay at the recorded depth; what if: another one."),
@@ -63,11 +62,17 @@ def render(outcome: Outcome) -> str:
     """Renders the table, how well the check agrees, and the assumptions."""
     table = as_table(outcome)
     lines = render_table(table, REPORT).strip("\n").splitlines()[2:]
-    said = ["", *([check(outcome), ""] if len(outcome.settings) > 1 else [])]
-    said += unknown(outcome)
-    said += [f"assumed: {printable(one)}" for one in outcome.assumptions]
+    agrees, *others = remarks(outcome) if len(outcome.settings) > 1 else ["", *remarks(outcome)]
+    said = ["", *([agrees, ""] if agrees else []), *others]
     lines += [part for line in said for part in terminal.wrapped(line, terminal.width())]
     return "\n".join(lines) + "\n"
+
+
+def remarks(outcome: Outcome) -> list[str]:
+    """Returns how well the check agrees, if there is one, a line for each figure that is missing, and one for each assumption."""
+    said = [check(outcome)] if len(outcome.settings) > 1 else []
+    said += unknown(outcome)
+    return said + [f"assumed: {printable(one)}" for one in outcome.assumptions]
 
 
 def unknown(outcome: Outcome) -> list[str]:
@@ -134,62 +139,3 @@ def as_json(outcome: Outcome) -> str:
         "settings": settings,
     }
     return json_text(head, indent=1) + "\n"
-
-
-# Size of the chart and of its margins, in pixels.
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 420, 60, 50, 20
-_LEGEND = 220
-# Colours of Okabe and Ito, which colour-blind people distinguish. Measured is black.
-_COLOURS = ("#000000", "#999999", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-
-
-def as_svg(outcome: Outcome) -> str:
-    """Draws the share of syncs that are no slower than a latency, one line for each setting. The latency is logarithmic."""
-    drawn = [(one, values) for one in outcome.settings if (values := one.latencies_ns)]
-    values = [value for _, own in drawn for value in own if value > 0] or [1]
-    low, high = math.log10(min(values)), math.log10(max(values))
-    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
-    right, bottom = _WIDTH - _LEGEND, _HEIGHT - _BOTTOM
-
-    def x(value: float) -> float:
-        return _LEFT + (math.log10(max(value, 1)) - low) / (high - low) * (right - _LEFT)
-
-    def y(share: float) -> float:
-        return bottom - share * (bottom - _TOP)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-        ' font-family="sans-serif" font-size="12">',
-        "<title>Share of syncs that are no slower than a latency</title>",
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-    ]
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        parts.append(f'<path d="M{_LEFT} {y(share):.1f}H{right}" stroke="#ddd"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>')  # fmt: skip
-    for tick in _ticks(low, high):
-        parts.append(f'<path d="M{x(tick):.1f} {_TOP}V{bottom}" stroke="#ddd"/>')
-        parts.append(f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{escape(text(tick, "ns"))}</text>')  # fmt: skip
-    parts.append(f'<text x="{(_LEFT + right) / 2}" y="{_HEIGHT - 12}" text-anchor="middle">latency of a sync</text>')  # fmt: skip
-    for place, (one, own) in enumerate(drawn):
-        colour = _COLOURS[place % len(_COLOURS)]
-        count = len(own)
-        points = "".join(f"H{x(value):.1f}V{y((n + 1) / count):.1f}" for n, value in enumerate(own))
-        dash = ' stroke-dasharray="6 3"' if place % 2 else ""
-        parts.append(f'<path d="M{x(own[0]):.1f} {bottom}{points}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')  # fmt: skip
-        row = _TOP + 10 + 20 * place
-        parts.append(f'<path d="M{right + 12} {row}h24" stroke="{colour}" stroke-width="2"{dash}/>')
-        parts.append(f'<text x="{right + 42}" y="{row + 4}">{escape(f"{one.kind}: {one.name}")}</text>')  # fmt: skip
-    parts.append("</svg>")
-    return "\n".join(parts) + "\n"
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Returns round latencies from low to high, which are logarithms."""
-    found = [
-        factor * 10.0**power
-        for power in range(math.floor(low), math.ceil(high) + 1)
-        for factor in (1, 2, 5)
-    ]
-    inside = [tick for tick in found if low <= math.log10(tick) <= high]
-    step = max(1, math.ceil(len(inside) / 8))
-    return inside[::step]

@@ -11,7 +11,16 @@ from syncline.write_model.predict import Outcome, Predicted, Summary, relative_e
 
 from .table import render as render_table
 
-__all__ = ["EACH", "SUMMARY", "as_json", "each", "remarks", "render", "summary"]
+__all__ = [
+    "EACH",
+    "SUMMARY",
+    "as_json",
+    "each",
+    "remarks",
+    "render",
+    "summary",
+    "summary_for_people",
+]
 
 _SUMMARY = (
     ("scenario", "text", "Scenario of the table, or else the kind of the write."),
@@ -102,14 +111,21 @@ def _each(one: Predicted, *, is_plan: bool) -> tuple[str | int | float | None, .
 
 def render(outcome: Outcome, *, is_each: bool) -> str:
     """Renders the table, what the recording shows, and what the prediction assumes."""
-    table, report = (each(outcome), EACH) if is_each else (summary(outcome), SUMMARY)
-    if outcome.is_plan:
-        table, report = _without_measured(table, report)
+    table, report = _for_people(outcome, each(outcome), EACH) if is_each else summary_for_people(outcome)  # fmt: skip
     lines = render_table(table, report).strip("\n").splitlines()[2:]
     lines.append("")
     width = terminal.width()
     lines += [part for line in remarks(outcome) for part in terminal.wrapped(line, width)]
     return "\n".join(lines) + "\n"
+
+
+def summary_for_people(outcome: Outcome) -> tuple[Table, Report]:
+    """Returns a row for each scenario, without the columns that a plan cannot have."""
+    return _for_people(outcome, summary(outcome), SUMMARY)
+
+
+def _for_people(outcome: Outcome, table: Table, report: Report) -> tuple[Table, Report]:
+    return _without_measured(table, report) if outcome.is_plan else (table, report)
 
 
 def _without_measured(table: Table, report: Report) -> tuple[Table, Report]:

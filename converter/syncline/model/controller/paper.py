@@ -28,12 +28,14 @@ class Paper:
         patterns: Sequence[str] = PATTERNS,
         hold_ns: int = 5_000_000_000,
         lead_ns: int = 100_000_000,
+        is_one_of_several: bool = False,
     ) -> None:
         """Args:
         depth, low: the queue depth, and the lowered one.
         patterns: names of files whose opening lowers it.
         hold_ns: time without a sync after which it is restored.
         lead_ns: time from the opening of a file to its sync. Recordings have no openings.
+        is_one_of_several: others differ in this time, so the name has it.
         """
         self.largest_depth = max(depth, low)
         self._depth = depth
@@ -41,6 +43,7 @@ class Paper:
         self._patterns = tuple(patterns)
         self._hold_ns = hold_ns
         self.lead_ns = lead_ns
+        self._has_lead_in_name = is_one_of_several
         self._last = 0
         self._is_low = False
         # Syncs of files of the patterns that have not ended.
@@ -55,7 +58,8 @@ class Paper:
     @property
     def name(self) -> str:
         """Returns the name for people."""
-        return f"paper, {self._depth} or {self._low}"
+        lead = f", lead {self.lead_ns / 1e9:g} s" if self._has_lead_in_name else ""
+        return f"paper, {self._depth} or {self._low}{lead}"
 
     def begin(self, control: Control) -> None:
         """Sets the normal depth."""
