@@ -68,7 +68,7 @@ class _Task:
 
 
 def _ignore(message: str, hint: str) -> None:
-    """Takes a warning. A lambda of another module could not be sent to a worker."""
+    """Drops a warning. It stands in for `Reading.warn` on the way to a worker, to which a lambda could not be sent."""
 
 
 def ingest_all(
@@ -81,7 +81,7 @@ def ingest_all(
     """
     if not runs:
         return
-    # A worker may have another working folder.
+    # A worker may have another working folder, so it gets absolute paths; `named` has for each the path that the caller gave.
     given = {run.absolute(): run.path for run in runs}
     named = {run.path: path for run, path in given.items()}
     target = dataset if is_url(dataset) else str(Path(dataset).absolute())

@@ -415,11 +415,11 @@ class _Watch:
         held_s = self._request.buffer_kb * 1024 / rate
         if held_s < self._arming.keep_s:
             self._say(
-                f"warning: at the rate of now, the buffers hold the last {held_s:.0f} s, and --keep is {self._arming.keep_s:g} s:"
+                f"warning: at the present rate of events, the buffers hold the last {held_s:.0f} s, and --keep is {self._arming.keep_s:g} s:"
                 f" {self._larger(held_s, self._arming.keep_s)}"
             )
         else:
-            self._say(f"at the rate of now, the buffers hold the last {_time(held_s)}")
+            self._say(f"at the present rate of events, the buffers hold the last {_time(held_s)}")
 
     def _say_end(self, reason: str) -> None:
         counts = self._counts

@@ -129,7 +129,7 @@ KINDS = (
     Kind(
         "etcd's log of slow syncs",
         "when a sync of the WAL took longer than etcd expects, and how long",
-        "how long the other syncs took, or what it waited for",
+        "how long the other syncs took, or what the slow one waited for",
         _RECORD_BESIDE,
         (r'"slow fdatasync"', r"\bsync duration of \S+, expected less than "),
     ),

@@ -40,10 +40,10 @@ function literal(value: Parameters[string]): string {
 /** The tables of one trace. Each is built when it is first needed. */
 export class Database {
   private readonly built = new Map<string, Promise<unknown>>();
-  // One after another: a query must not run between the statements that build what it reads.
+  // The build that was begun last. The next one waits for it, because a query must not run between statements that build what it reads.
   private last: Promise<unknown> = Promise.resolve();
 
-  /** `hasModules`: the engine has the modules of the tables; otherwise, this class has their SQL run. */
+  /** `hasModules`: the engine has the modules of the tables, so that including one builds it. Without them, this class runs their SQL. */
   constructor(
     private readonly engine: Engine,
     private readonly hasModules = false,

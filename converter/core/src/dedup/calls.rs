@@ -52,7 +52,7 @@ struct OpenCall {
     location: Location,
     log: usize,
     call_only: bool,
-    /// A request has begun in it, other than by a folio or a submit without a start. `ThreadCalls::request` knows of that one.
+    /// It has the start or the end of a request. A request that only a folio or a submit shows is in `ThreadCalls::request`.
     has_request: bool,
     /// A request has ended in it, so it may have returned.
     request_has_ended: bool,
@@ -174,8 +174,8 @@ impl ThreadCalls {
         outcome
     }
 
-    /// The thread's open call is one that another log has reported first. A thread cannot make two calls at once, so both are the same, and
-    /// from now on it belongs to the authoritative log.
+    /// Returns whether the thread's open call is this one, which another log has reported first: a thread cannot make two calls at once. If
+    /// so, the call belongs to the authoritative log from now on.
     fn take_over_open_call(&mut self, entry: &Entry, authority: &Authority, outcome: &mut Outcome) -> bool {
         let Some(open) = &mut self.open else { return false };
         if open.log == entry.log || open.op != entry.op || open.reported_by.contains(entry.log) {
@@ -283,7 +283,8 @@ impl ThreadCalls {
         }
     }
 
-    /// The place of a log's pending call that has not returned. It is searched from the end, because any number of returned ones may precede it.
+    /// The place of a log's pending call that has not returned. It is searched from the end, because any number of returned ones may
+    /// precede it.
     fn find_unreturned(&self, log: usize) -> Option<usize> {
         if self.unreturned == 0 {
             return None;
@@ -347,8 +348,8 @@ impl ThreadCalls {
         outcome.superseded.extend(unused);
     }
 
-    /// Takes an exit of a log that has not reported the entry, because the log began within the call or lost the entry. A pending call of another
-    /// log that waits for this entry would wait for nothing, so it begins now.
+    /// Takes an exit of a log that has not reported the entry, because the log began within the call or lost the entry. A pending call of
+    /// another log that waits for this entry would wait for nothing, so it begins now.
     fn begin_pending_call_of(
         &mut self,
         exit: &Event,
@@ -357,7 +358,7 @@ impl ThreadCalls {
         authority: &Authority,
         outcome: &mut Outcome,
     ) {
-        // It may be the second report of the exit before.
+        // It may be another log's report of the exit that was emitted last.
         if self.open.is_some() || self.last_exit.is_some_and(|used| used.log != log) {
             return;
         }
@@ -422,7 +423,7 @@ impl ThreadCalls {
         }
     }
 
-    /// Takes the end of a request. The end without an id of a nested start ends nothing.
+    /// Takes the end of a request. After a nested start, an end without an id ends nothing.
     pub(super) fn end_request(&mut self, id: u64) {
         if id == NO_ID && std::mem::take(&mut self.has_nested_start) {
             return;

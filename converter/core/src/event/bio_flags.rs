@@ -1,12 +1,12 @@
-//! What a bio or a request asks of the device, and its flags. The kernel prints both as the letters of `rwbs`, and keeps them in the bits of
-//! `bi_opf`.
+//! What a bio or a request asks of the device, and its flags. The kernel prints both as the letters of `rwbs`, and keeps them in the bits
+//! of `bi_opf`.
 
 /// Number of flags whose letters are printed around that of the operation.
 const COUNT: usize = 5;
-/// The flags in the order in which the kernel prints them: their letter, and their bit in `bi_opf`. The operation follows the first one. The
-/// bits are the same in all kernels from 4.10 on.
+/// The flags in the order in which the kernel prints them: their letter, and their bit in `bi_opf`. The letters of the operation follow the
+/// first one. The bits are the same in all kernels from 4.10 on.
 const FLAGS: [(u8, u32); COUNT] = [(b'F', 18), (b'F', 17), (b'A', 19), (b'S', 11), (b'M', 12)];
-/// All bits: the flags, and the number of the operation.
+/// How many bits `BioFlags` uses: one for each flag, and three for the number of the operation.
 const BITS: usize = COUNT + 3;
 /// Letters that `rwbs` has at most.
 const LETTERS: usize = COUNT + 2;
@@ -82,7 +82,7 @@ impl Direction {
     }
 }
 
-/// How the queue of a device keeps what is in flight, and which recordings report it: writes are known to file systems and to probes.
+/// Which of a device's queues holds a bio or a request in flight. The bios of writes may be known from file systems and probes as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Traffic {
     Writes,
@@ -162,9 +162,9 @@ impl BioFlags {
         }
     }
 
-    /// Reads the letters that the kernel and blkparse print, such as `FWFSM`, `RA` and `FF`. An `F` before the operation is a flush, one after
-    /// it FUA. Letters of other flags are left out. A flush without an operation is one of its own, which blkparse prints as `FN`. `None` for
-    /// what manages zones.
+    /// Reads the letters that the kernel and blkparse print, such as `FWFSM`, `RA` and `FF`. An `F` before the operation is a flush, one
+    /// after it FUA. Letters of other flags are left out. A flush without an operation is a request for that alone, `FN` in blkparse.
+    /// `None` for what manages zones.
     pub fn of_rwbs(rwbs: &[u8]) -> Option<Self> {
         let after_flush = rwbs.strip_prefix(b"F");
         let rest = after_flush.unwrap_or(rwbs);
@@ -291,7 +291,7 @@ mod tests {
     fn each_combination_has_its_own_letters() {
         for bits in 0..1 << COUNT {
             for operation in (0..OPERATIONS.len() as u8).filter(|&op| op != Operation::Flush as u8) {
-                // Nothing that is not named flushes before.
+                // `FN` is a flush request, so an operation without a name has no letters for a flush before it.
                 let flags = BioFlags(bits | operation << COUNT);
                 if operation != Operation::Other as u8 || !flags.contains(BioFlags::PREFLUSH) {
                     assert_eq!(BioFlags::of_word(flags.rwbs()), Some(flags));

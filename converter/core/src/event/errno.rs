@@ -149,7 +149,7 @@ pub fn number(name: &[u8]) -> Option<i64> {
     NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, number)| number)
 }
 
-/// Returns the name of an error, as `EIO`; `error 41` if it has none.
+/// Returns the name of an error, such as `EIO`, whatever the sign of its number; `error 41` if it has none.
 pub fn name(number: i64) -> String {
     let known = NAMES.iter().find(|&&(_, known)| known == number.abs());
     known.map_or_else(|| format!("error {}", number.abs()), |(name, _)| (*name).to_owned())

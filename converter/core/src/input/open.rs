@@ -40,7 +40,7 @@ pub fn open_inputs(
             }
             taken.extend(canonical_path(&part).map(|file| TakenFile { file, by: path.clone() }));
         }
-        open.given = inputs.len();
+        open.place_in_command = inputs.len();
         inputs.push(open);
     }
     Ok(inputs)

@@ -12,7 +12,7 @@ pub struct OpenInput {
     pub source: &'static dyn Source,
     pub traits: InputTraits,
     /// Its place among the inputs of the command, from 0.
-    pub given: usize,
+    pub place_in_command: usize,
     /// The events in its head. Empty if it is the only input, because then nobody asks.
     pub head_events: HeadEvents,
 }
@@ -40,7 +40,7 @@ impl OpenInput {
 
     fn of(input: Input, source: &'static dyn Source) -> Self {
         let traits = source.describe(&input);
-        Self { input, source, traits, given: 0, head_events: HeadEvents::default() }
+        Self { input, source, traits, place_in_command: 0, head_events: HeadEvents::default() }
     }
 }
 

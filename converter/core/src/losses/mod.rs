@@ -57,7 +57,7 @@ reasons! {
     RecorderEnded "recorder_ended" Loss
         "recorders that ended before the recording did, so nothing is known from first_ts_ns on: they were killed, ran out of memory, or their disk was full; record again"
     IoUring "io_uring" Loss
-        "uses of io_uring, whose writes and syncs strace does not see, and syncs by Linux AIO (io_submit), whose end it does not see; record with the route ring-buffer or bpftrace"
+        "uses of io_uring, whose writes and syncs strace does not see, and syncs by Linux AIO (io_submit), whose end it does not see; record with the route ring-buffer, dynamic-events or bpftrace"
     DurationMissing "duration_missing" Loss
         "calls whose duration is not in the log; record with strace -T"
     LateEvent "late_event" Loss

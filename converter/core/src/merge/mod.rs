@@ -1,8 +1,8 @@
 //! Merges the inputs of a run: which input is read next, and the watermark up to which all inputs have been read.
 //!
-//! Pieces of one log are read one after the other, in a lane. Lanes cover the same time and are read in parallel: the lane that is furthest
-//! behind is read next, so that few events have to wait in memory. A piece that begins long before the one before it ends gets a lane of its
-//! own.
+//! Pieces of one log are read one after the other, in a lane. Lanes cover the same time, so they take turns: the lane that is furthest
+//! behind is read next, so that few events have to wait in memory. A piece that begins long before the one before it ends gets a lane of
+//! its own.
 
 pub mod clock;
 pub mod parallel_parse;
@@ -20,8 +20,8 @@ use crate::input::open::OpenInput;
 use crate::input_file::Input;
 use crate::source::{Batch, Reader, SourceOptions, StatefulPass};
 
-/// Maximum number of waiting events if a source gives watermarks: more than all ring-buffer pages of many CPUs hold. A file whose watermarks
-/// never rise must not be kept in memory whole.
+/// Maximum number of waiting events if a source gives watermarks: more than all ring-buffer pages of many CPUs hold. A file whose
+/// watermarks never rise must not be kept in memory whole.
 const MAX_WAITING_BY_WATERMARK: usize = 4_000_000;
 
 pub struct MergeOptions {
@@ -139,8 +139,8 @@ struct ReadyInput {
     /// The number of its lines that are left out.
     skipped_lines: u64,
     /// Its place among the inputs of the command.
-    given: usize,
-    /// All of it has been read.
+    place_in_command: usize,
+    /// All of it is in the head that was read to detect its format, so no worker threads are worth it.
     is_small: bool,
     reader: Reader,
     clock: Clock,
@@ -149,7 +149,7 @@ struct ReadyInput {
     known: Known,
 }
 
-/// The times between which an input has all that was recorded. Without one, it has its first, or its last event.
+/// The times between which an input has all that was recorded. `None`: from its first event on, or up to its last one.
 #[derive(Clone, Copy, Default)]
 struct Known {
     from: Option<i64>,
@@ -279,7 +279,7 @@ impl Merge {
                 }
             }
             (input, lines_before) = (current.index, current.lines);
-            // Some of the events before and after these times are there, and others are not.
+            // Events before and after these times are not used, because others of the same times are missing.
             if let Some(Known { from, until }) = self.known.get(&input).copied() {
                 if let Some(ts) = from {
                     batch.keep_from(ts);
@@ -328,7 +328,7 @@ impl Merge {
         }
         // An offset refers to the clock of the input that the user names first.
         if self.options.hints.values().any(|hints| hints.offset_ns.is_some()) {
-            ready.sort_by_key(|(_, input)| input.given);
+            ready.sort_by_key(|(_, input)| input.place_in_command);
         }
         ready.into_iter().try_for_each(|(lane, input)| self.start(lane, input))
     }
@@ -339,7 +339,7 @@ impl Merge {
         let Some((index, mut open)) = lane.waiting.pop_front() else { return Ok(None) };
         let starts_log = open.traits.starts_log;
         if lane.carried_state.is_some() && !starts_log {
-            // The state is that after these lines.
+            // The state includes these lines already.
             let repeated = lane.tail.as_ref().map_or(0, |tail| open.input.repeated(tail));
             open.input.skip(repeated);
             if repeated > 0 && open.input.head().is_empty() && open.input.is_whole_in_head {
@@ -356,7 +356,7 @@ impl Merge {
     }
 
     fn open(&self, (index, open): (usize, OpenInput), options: SourceOptions) -> Result<ReadyInput> {
-        let OpenInput { input, source, traits, given, .. } = open;
+        let OpenInput { input, source, traits, place_in_command, .. } = open;
         let hints = self.options.hints.get(&input.requested_path).cloned().unwrap_or_default();
         let path = input.path.clone();
         let skipped_lines = input.skipped_lines();
@@ -364,7 +364,7 @@ impl Merge {
         let mut reader = source.open(input, &options)?;
         let known = Known { from: hints.known_from, until: hints.known_until };
         let (clock, shift) = resolve_clock(&mut reader, traits.default_clock, hints);
-        Ok(ReadyInput { index, path, skipped_lines, given, is_small, reader, clock, shift, known })
+        Ok(ReadyInput { index, path, skipped_lines, place_in_command, is_small, reader, clock, shift, known })
     }
 
     fn start(&mut self, at: usize, ready: ReadyInput) -> Result<()> {

@@ -1,12 +1,13 @@
 //! Parts of an input: what lies before and after the places where its time goes back.
 //!
-//! A log that repeats a part of itself has such a place where the repeat begins. So has the log of bpftrace, wherever the buffer of the next
-//! CPU begins; but no event of one thread is in two of them with one time.
+//! A log that repeats a part of itself has such a place where the repeat begins. So has the log of bpftrace, wherever the buffer of the
+//! next CPU begins; but there, no thread has events of one time in two parts.
 //!
 //! Time does not go back where a single line is repeated. Most such lines are noticed when events are paired, as a second end or a bio that
-//! never completes. Two kinds would not be: a folio makes its bio larger, and an entry is a call or a request. Of these, two equal lines one after
-//! the other are one, because no bio takes the same bytes twice, and no thread enters a function again before it has returned. That it returned
-//! shows only where returns are recorded: without them, a thread may enter twice within one µs, as in a loop that syncs a clean file.
+//! never completes. Two kinds would not be: a folio makes its bio larger, and an entry begins one more call or request. Of these, two equal
+//! lines one after the other are one, because no bio takes the same bytes twice, and no thread enters a function again before it has
+//! returned. That it returned shows only where returns are recorded: without them, a thread may enter twice within one µs, as in a loop
+//! that syncs a clean file.
 
 use std::collections::VecDeque;
 
@@ -18,13 +19,13 @@ use crate::event::write::WriteEvent;
 use crate::event::{Dev, Event, Kind, NO_ID, Op, UNKNOWN_TASK};
 use crate::location::Location;
 
-/// The resolution of a clock that is too coarse: a call may return, and the thread make another one, within one time of it.
+/// The resolution of a clock that is too coarse: a call may return, and the thread make another one, within one tick of it.
 const COARSE_NS: i64 = 1_000_000;
 
 /// The resolution of most clocks of the ring buffer, perf and strace: without their returns, two equal entries may be two.
 const MICROSECOND_NS: i64 = 1_000;
 
-/// Further entries that may be there again are used, so each is another call.
+/// Doubtful seams that are kept of an input. Entries at further ones are used, as other calls.
 const MAX_DOUBTFUL: usize = 64;
 
 /// A place where time goes back, or where a line is there again.
@@ -60,7 +61,7 @@ struct OfInput {
     last: Option<Event>,
     last_line: Option<u64>,
     seams: VecDeque<Seam>,
-    /// Seams that are some only if the input has a certain return. Few, because they are looked at one by one.
+    /// Places that are seams only if the input has a certain return. Few, because they are looked at one by one.
     doubtful: VecDeque<Seam>,
     /// Which returns it records.
     returns: HashSet<Return, FixedState>,
@@ -82,7 +83,7 @@ impl OfInput {
     fn is_again(&self, event: &Event) -> bool {
         let cannot_recur = match event.kind {
             Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => true,
-            // Two threads of a process may enter at one time, and one thread within one time of a coarse clock.
+            // Two threads of a process may enter at one time, and one thread twice within a tick of a coarse clock.
             // A second start with the id of a request is noticed when it is paired.
             Kind::CallEnter { .. } | Kind::SyncStart { id: NO_ID, .. } | Kind::Probe(Probe::SyncEnter { .. }) => {
                 event.tid != UNKNOWN_TASK && event.ts % COARSE_NS != 0
@@ -110,7 +111,7 @@ impl OfInput {
     }
 }
 
-/// The event that an entry cannot do without before an equal one.
+/// The return that the input must record for a second, equal entry to be a repeat; `None` if it is a repeat in any case.
 fn return_of(entry: &Event) -> Option<Return> {
     let is_fine = entry.ts % MICROSECOND_NS != 0;
     match entry.kind {
@@ -127,11 +128,12 @@ impl Parts {
     }
 
     /// Whether no input has a seam.
-    pub fn is_one(&self) -> bool {
+    pub fn has_no_seam(&self) -> bool {
         self.count == 0
     }
 
-    /// Takes the next event of an input, in the order of the input. `line`: its line there. A format without lines has no seams: nobody pastes it.
+    /// Takes the next event of an input, in the order of the input. `line`: its line there. A format without lines has no seams: nobody
+    /// pastes it.
     pub fn observe(&mut self, event: &Event, location: Location, line: u64, input: usize) {
         // A torn or lost event may have the time of another event, or a wrong one.
         let has_own_time = !matches!(event.kind, Kind::Torn { .. } | Kind::Probe(Probe::Write(WriteEvent::Lost)));
@@ -165,7 +167,7 @@ impl Parts {
         })
     }
 
-    /// Forgets the seams that all events of a time, and of later ones, are behind.
+    /// Forgets the seams that lie before all events of this time and of later ones.
     pub fn forget_before(&mut self, ts: i64) {
         if self.count == 0 {
             return;
@@ -238,8 +240,8 @@ mod tests {
         parts.observe(&event(10), Location::new(0, 1), 1, 0);
         parts.observe(&event(5), Location::new(0, 2), 2, 0);
         parts.forget_before(10);
-        assert!(!parts.is_one());
+        assert!(!parts.has_no_seam());
         parts.forget_before(11);
-        assert!(parts.is_one());
+        assert!(parts.has_no_seam());
     }
 }

@@ -77,7 +77,7 @@ impl Simultaneous {
             self.finish(&mut take)?;
             self.parts.forget_before(event.ts);
         }
-        if !self.has_several_inputs && self.parts.is_one() {
+        if !self.has_several_inputs && self.parts.has_no_seam() {
             return take(event, location, Use::Once);
         }
         self.group.push((event, location, input));

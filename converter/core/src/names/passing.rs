@@ -2,7 +2,7 @@
 
 use super::table::Table;
 
-/// Passing ids begin here.
+/// Ids of these names begin here; lower ones are of names that are never forgotten.
 pub(super) const FIRST_ID: u32 = 1 << 31;
 
 /// Names by id. An id is never given to a second name.

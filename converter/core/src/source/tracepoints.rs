@@ -1,4 +1,4 @@
-//! The meaning of kernel tracepoints by name and fields, shared by the text and the binary form of the ring buffer.
+//! The meaning of kernel tracepoints by name and fields, shared by all formats that carry them.
 
 use std::borrow::Cow;
 
@@ -183,8 +183,8 @@ impl Tracepoint {
         }
     }
 
-    /// Whether it is of a sync of a file system, which its thread tells from others unless it has an id.
-    pub(super) fn is_of_request(self) -> bool {
+    /// Whether it is the start or the end of a sync without an id, which only its thread tells from others.
+    pub(super) fn is_sync_without_id(self) -> bool {
         matches!(self, Self::Named(EventName::StartWithoutId | EventName::EndWithoutId))
     }
 
@@ -241,7 +241,7 @@ impl Tracepoint {
             // The low-level log holds all fields of a dynamic event.
             (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => false,
             (Self::RawExit, _) => name == b"ret",
-            // The log has all ones as the tracer prints them.
+            // A flush has no sector: the low-level log keeps the number of all ones that the tracer printed.
             (Self::Named(_), kind) if name == b"sector" && kind.is_without_sector() => false,
             (Self::Named(event), _) => has_field(event, log_key(name)),
         }
@@ -398,7 +398,7 @@ impl Tracepoint {
                 };
                 block.kind(event)
             }
-            // No tracepoint: only a table of calls that are over has it.
+            // No tracepoints: only tables of calls or requests that are over have them.
             EventName::Done | EventName::BlockReport => Kind::Other,
         })
     }
@@ -407,7 +407,7 @@ impl Tracepoint {
 /// Makes an event of a text.
 type OfPrint = fn(&[u8]) -> Option<Kind>;
 
-/// What makes an event of a text, for one that a tracer may print without the names of its fields.
+/// Returns the parser for an event that a tracer may print as a text without the names of its fields.
 pub(super) fn of_print(event: EventName) -> Option<OfPrint> {
     match event {
         EventName::Switch => Some(|text| Some(printed_switch(text))),
@@ -417,7 +417,7 @@ pub(super) fn of_print(event: EventName) -> Option<OfPrint> {
 }
 
 /// Makes the event of a thread. `ids` are the thread that leaves a CPU, the one that gets it, and the one that is woken; `state` is that of
-/// the first one, as a number or as letters. It is of no use without them.
+/// the first one, as a number or as letters. Without what it needs of these, the event is not used.
 fn thread_event(event: EventName, ids: [Option<u64>; 3], state: (Option<u64>, Option<&[u8]>)) -> Kind {
     let [from, to, woken] = ids.map(|id| id.and_then(|id| u32::try_from(id).ok()));
     let thread_event = match event {

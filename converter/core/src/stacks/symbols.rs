@@ -17,7 +17,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// The text of a frame is `function+offset (file)`, as bpftrace prints it after the address in its stack mode `perf`.
+    /// Takes (process, address, text). A text is `function+offset (file)`, as bpftrace prints it after the address in stack mode `perf`.
     pub fn new(frames: impl IntoIterator<Item = (u32, u64, String)>) -> Self {
         Self { frames: frames.into_iter().map(|(pid, address, text)| ((pid, address), text)).collect() }
     }

@@ -202,7 +202,7 @@ impl Parser {
 
 /// Whether an event says nothing without its thread.
 fn needs_thread(tracepoint: Tracepoint) -> bool {
-    tracepoint.is_call() || tracepoint.is_of_request()
+    tracepoint.is_call() || tracepoint.is_sync_without_id()
 }
 
 #[cfg(test)]
