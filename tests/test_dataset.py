@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from syncline import _core
-from syncline.dataset import index, ingest, layout
+from syncline.dataset import index, ingest, layout, object_files
 from syncline.dataset.store import FolderStore, ObjectStore, open_store
 from syncline.dataset.tables import open_dataset
 from syncline.engine import EngineError, SqlError
@@ -383,12 +383,19 @@ def test_diff_takes_both_sides_from_a_dataset(tmp_path: Path) -> None:
 # Object stores
 
 
+# What the server was asked for.
+ASKED: list[str] = []
+
+
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
     """Runs an S3 server, and yields the URL of a bucket in it."""
     server = pytest.importorskip("moto.server")
     fs = pytest.importorskip("pyarrow.fs")
+    serving = pytest.importorskip("werkzeug.serving")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    log_request = serving.WSGIRequestHandler.log_request
+    serving.WSGIRequestHandler.log_request = lambda own, *_: ASKED.append(f"{own.command} {own.path}")  # fmt: skip
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
     _, port = running.get_host_and_port()
@@ -402,6 +409,7 @@ def bucket() -> Iterator[str]:
     fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True).create_dir("runs")  # fmt: skip
     yield "s3://runs"
     running.stop()
+    serving.WSGIRequestHandler.log_request = log_request
     os.environ.clear()
     os.environ |= kept
 
@@ -451,17 +459,44 @@ def test_an_object_store_that_does_not_answer_is_named(
             assert not done.stdout
 
 
+def test_a_file_of_an_object_store_is_fetched_once(bucket: str, dataset: Path) -> None:
+    some = [partition(dataset, name) for name in ("small1", "parallel4")]
+    ok("ingest", "-q", *some, "--into", f"{bucket}/once")
+    ASKED.clear()
+    with open_dataset(f"{bucket}/once") as engine:
+        whole = run_report(engine, "summary")
+        engine.query("SELECT COUNT(*), MAX(path) FROM syncline_sync")
+        run_report(engine, "files")
+        # A table without rows is not asked for.
+        assert engine.query("SELECT COUNT(*) FROM syncline_write_wait").rows == [(0,)]
+    tables = [one for one in ASKED if ".parquet" in one]
+    assert len(tables) == len({*tables})
+    assert not [one for one in tables if "write_wait" in one]
+    assert len([one for one in tables if "syncline_sync" in one]) == 4
+    with open_dataset(str(dataset), "name IN ('small1.log', 'parallel4.log')") as engine:
+        assert run_report(engine, "summary") == whole
+
+
+def test_a_large_file_of_an_object_store_is_read_in_pieces(
+    monkeypatch: pytest.MonkeyPatch, bucket: str, dataset: Path
+) -> None:
+    monkeypatch.setattr(object_files, "_SMALL_BYTES", 1000)
+    ok("ingest", "-q", partition(dataset, "small1"), "--into", f"{bucket}/large")
+    with open_dataset(f"{bucket}/large") as engine, open_dataset(str(dataset), "name = 'small1.log'") as of_folder:  # fmt: skip
+        assert run_report(engine, "summary") == run_report(of_folder, "summary")
+
+
 def test_a_store_that_stops_during_a_query_is_named(bucket: str, dataset: Path) -> None:
-    """The entries are read, and then the server refuses to give the tables."""
-    ok("ingest", "-q", partition(dataset, "small1"), "--into", f"{bucket}/stops")
+    """The entries are read, and then the server refuses to give the tables of the second run. Those of the first one have been read."""
+    some = [partition(dataset, name) for name in ("small1", "parallel4")]
+    ok("ingest", "-q", *some, "--into", f"{bucket}/stops")
     with open_dataset(f"{bucket}/stops") as engine:
-        assert run_report(engine, "summary").rows
         store = open_store(f"{bucket}/stops")
-        (entry,) = index.read_entries(store)[0]
+        _, entry = index.read_entries(store)[0]
         store.remove(entry.partition)
         with pytest.raises((EngineError, InputError)) as failed:
             engine.query("SELECT SUM(bytes), MAX(path) FROM syncline_sync")
-    assert "run=small1-" in str(failed.value)
+    assert f"run={entry.run}" in str(failed.value)
 
 
 def replaced(url: str, host: str) -> str:

@@ -94,6 +94,8 @@ def session(master: str) -> Iterator[Session]:
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         # It plans each report here, and puts the text of a table in each place that reads it: 1 GB is too little for bystanders.
         "spark.driver.memory": "4g",
+        # Names are resolved from the inside out, and the texts of views are nested in each other: 100 rounds are too few for `neighbours`.
+        "spark.sql.analyzer.maxIterations": "1000",
         # A sum that is too large is an error, not another number.
         "spark.sql.ansi.enabled": "true",
         "spark.ui.showConsoleProgress": "false",

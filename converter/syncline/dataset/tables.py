@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syncline.engine import EngineError
 from syncline.engine.attach import as_pattern, create_tables, no_rows
@@ -13,7 +12,7 @@ from syncline.engine.file_columns import FILE_COLUMNS
 from syncline.engine.run_files import TABLES
 from syncline.report.catalogue import sql_root
 
-from . import index, layout
+from . import index, layout, object_files
 from .index import Selection
 from .layout import Entry
 from .store import ObjectStore, Store, is_url, open_store, store_reason
@@ -45,7 +44,7 @@ def open_dataset(
 
     def attach(db: duckdb.DuckDBPyConnection) -> None:
         if isinstance(store, ObjectStore):
-            db.register_filesystem(_filesystem(store))
+            db.register_filesystem(object_files.filesystem(store, selection.entries))
         _attach(db, store, selection)
 
     groups = _groups(selection.entries)
@@ -81,42 +80,14 @@ def _groups(entries: list[Entry]) -> list[list[Entry]]:
     return groups
 
 
-def _filesystem(store: ObjectStore) -> Any:
-    """Returns the store as the kind of file system that DuckDB takes."""
-    try:
-        arrow = importlib.import_module("fsspec.implementations.arrow")
-    except ImportError:
-        raise EngineError(
-            "an object store needs the Python package fsspec", "pip install 'syncline[s3]'"
-        ) from None
-
-    class S3(arrow.ArrowFSWrapper):  # type: ignore[misc, name-defined]
-        protocol = ("s3",)
-        # Each would otherwise be a request for each read.
-        _known: dict[str, Any] = {}
-
-        def info(self, path: str, **options: Any) -> Any:
-            if path not in self._known:
-                self._known[path] = super().info(path, **options)
-            return self._known[path]
-
-        def exists(self, path: str, **options: Any) -> bool:
-            return bool(path in self._known or super().exists(path, **options))
-
-        def modified(self, path: str) -> Any:
-            return self.info(path)["mtime"]
-
-    return S3(store.filesystem)
-
-
 def by_columns(entries: list[Entry], table: str) -> list[tuple[dict[str, str], list[Entry]]]:
-    """Groups the runs by the columns that their files of a table have.
+    """Groups the runs by the columns that their files of a table have. Runs without a row there are left out.
 
     A group is read without opening its files to compare them.
     """
     groups: dict[tuple[tuple[str, str], ...], list[Entry]] = {}
     for entry in entries:
-        if table in entry.tables:
+        if table in entry.tables and entry.tables[table].rows:
             groups.setdefault(tuple(entry.tables[table].columns.items()), []).append(entry)
     return [(dict(columns), found) for columns, found in groups.items()]
 
