@@ -63,8 +63,8 @@ AS
     0 AS is_sync,
     CASE
       WHEN durable.ts_ns IS NOT NULL THEN 0
-      WHEN file.flags GLOB '*RWF_DSYNC*'
-      OR file.flags GLOB '*RWF_SYNC*' THEN 0
+      WHEN INSTR(file.flags, 'RWF_DSYNC') > 0
+      OR INSTR(file.flags, 'RWF_SYNC') > 0 THEN 0
       WHEN file.op = 'write'
       AND COALESCE(file.bytes, 1) > 0 THEN 1
       WHEN file.op IN ('truncate', 'allocate') THEN 1

@@ -277,10 +277,25 @@ class SparkEngine:
         return result
 
     def _run(self, statement: exp.Expression) -> Result:
+        if step := spark_sql.step_of(statement):
+            return self._step(step, statement.args.get("expression"))
+        self._unroll_all(statement)
+        return self._rows(spark_sql.written(statement))
+
+    def _step(self, name: str, query: exp.Expression | None) -> Result:
+        """Computes the table of a step, and keeps it on the workers, or removes it if there is no query."""
+        if query is None:
+            self._spark.catalog.dropTempView(name)
+            return Result([], [])
+        self._unroll_all(query)
+        # Unlike that of a cached table, its plan is not a part of the plans that read it.
+        self._view(name, self._spark.sql(spark_sql.written(query)).localCheckpoint())
+        return Result([], [])
+
+    def _unroll_all(self, statement: exp.Expression) -> None:
         for cte in spark_sql.tables(statement):
             if self._is_unrolled(cte):
                 self._unroll(cte)
-        return self._rows(spark_sql.written(statement))
 
     def _is_unrolled(self, cte: exp.CTE) -> bool:
         """Returns whether it is a recursive table that keeps each row once, which Spark's SQL cannot compute."""

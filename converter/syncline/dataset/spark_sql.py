@@ -6,11 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from syncline.engine import EngineError, SqlError
+from syncline.engine.staged import STEP
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["package", "parsed", "tables", "translate", "type_of", "written"]
+__all__ = ["package", "parsed", "step_of", "tables", "translate", "type_of", "written"]
 
 
 def package(name: str, what: str = "Spark") -> Any:
@@ -70,7 +71,10 @@ def parsed(sql: str) -> list[exp.Expression]:
 
 def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:
     """Changes SQL that means something else in Spark, and that sqlglot leaves unchanged."""
-    if isinstance(statement, exp.Create):
+    if step_of(statement):
+        # Spark has no temporary tables: the engine computes it, and keeps it as a view.
+        pass
+    elif isinstance(statement, exp.Create):
         if statement.kind != "VIEW":
             raise SqlError(f"CREATE {statement.kind} is not allowed", "Spark only reads a dataset")
         properties = exp.Properties(expressions=[exp.TemporaryProperty()])
@@ -100,6 +104,15 @@ def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:
             share = node.expressions[1]
             share.replace(exp.Div(this=exp.cast(share.copy(), "double"), expression=exp.Literal.number(100)))  # fmt: skip
     return statement
+
+
+def step_of(statement: exp.Expression) -> str:
+    """Returns the name of the table that a step of Syncline's own SQL creates or removes; empty for another statement."""
+    exp = package("sqlglot").exp
+    if not isinstance(statement, exp.Create | exp.Drop) or statement.kind != "TABLE":
+        return ""
+    name = str(statement.find(exp.Table).name)
+    return name if name.startswith(STEP) else ""
 
 
 def _leave_out_frame(exp: Any, node: Any) -> None:

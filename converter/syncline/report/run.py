@@ -108,6 +108,8 @@ def _steps(engine: SqlEngine, sql: str) -> Iterator[Staged]:
     """Yields the steps of Syncline's own SQL: on a trace they take less time, on large tables less memory. Then removes their tables."""
     if isinstance(engine, ColumnsEngine) and engine.is_large:
         steps = staged_for_memory(expanded(sql, "duckdb"))
+    elif engine.name == "spark":
+        steps = staged_for_memory(expanded(sql, "spark"))
     elif engine.name in WITH_TABLES:
         steps = Staged("", sql, "")
     else:
