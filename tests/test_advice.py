@@ -806,6 +806,19 @@ def test_places_have_the_number_of_their_syncs(name: str, seen: str) -> None:
     assert said == seen
 
 
+@pytest.mark.parametrize(
+    ("syncs", "of_syncs", "begin"),
+    [
+        (1, 151, "1 of 151 syncs is of a file that"),
+        (2, 1151, "2 of 1,151 syncs are of a file that"),
+        (1, 1, "1 of 1 sync is of a file that"),
+    ],
+)
+def test_one_sync_is_singular(syncs: int, of_syncs: int, begin: str) -> None:
+    said = Advice(load("rename-file"), "found", syncs=syncs, of_syncs=of_syncs).seen
+    assert said.startswith(begin)
+
+
 def test_every_finding_is_described() -> None:
     page = (ROOT / "docs" / "reference" / "advice.md").read_text()
     columns = [column.name for column in load("needless").report.columns]

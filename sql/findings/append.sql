@@ -7,7 +7,7 @@
 -- smaller than a block, only those that begin one need that, if the size is set
 -- in advance.
 --
--- Seen: {syncs} of {of_syncs} syncs are each of a file that had grown, or had
+-- Seen: {syncs} of {of_syncs} {are} of a file that had grown, or had
 -- blocks written for the first time: {where}.
 --
 -- Cost: the time in which all syncs of the process waited for such commits. It

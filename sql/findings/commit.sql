@@ -6,7 +6,7 @@
 -- commit that the sync itself, its thread or a timer has started is left out. A
 -- sync may have several.
 --
--- Seen: {syncs} of {of_syncs} syncs waited for a commit that was not theirs:
+-- Seen: {syncs} of {of_syncs} waited for a commit that was not theirs:
 -- {where}.
 --
 -- Cost: the time in which threads waited for such commits, summed over the

@@ -4,7 +4,7 @@
 -- whose syncs spent at least a fifth of their time in it, and with that at
 -- least a twentieth of the time of all syncs. A sync may have several.
 --
--- Seen: the threads of {syncs} of {of_syncs} syncs could run, and waited for a
+-- Seen: the threads of {syncs} of {of_syncs} could run, and waited for a
 -- CPU: {where}.
 --
 -- Cost: the time in which a process had syncs in flight, and all of them waited

@@ -7,7 +7,7 @@
 -- commit. A sync that waited for an earlier commit too is left out, because
 -- that one may hold the other blocks.
 --
--- Seen: {syncs} of {of_syncs} syncs waited for a commit that held only an
+-- Seen: {syncs} of {of_syncs} waited for a commit that held only an
 -- inode: {where}.
 --
 -- Cost: the time in which the process waited only for these commits. If the

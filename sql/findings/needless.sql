@@ -11,7 +11,7 @@
 -- Where waits for commits are not recorded, evidence is only a sync that was
 -- shorter than each bio of the recording: in a commit is at least one.
 --
--- Seen: {syncs} of {of_syncs} syncs found nothing to write: {where}.
+-- Seen: {syncs} of {of_syncs} found nothing to write: {where}.
 --
 -- Cost: the time in which these syncs were all that the process waited for.
 --

@@ -5,7 +5,7 @@
 -- directly in it count, because a folder in it may be that of a database. Syncs
 -- by workers of the kernel, which flush a loop device, are left out.
 --
--- Seen: {syncs} of {of_syncs} syncs are of files that can probably be rebuilt:
+-- Seen: {syncs} of {of_syncs} {are} of files that can probably be rebuilt:
 -- {where}.
 --
 -- Cost: the time in which these syncs were all that the process waited for.

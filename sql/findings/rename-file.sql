@@ -3,7 +3,7 @@
 -- Evidence is a sync that wrote no data, of the inode that the same thread
 -- synced just before under another path.
 --
--- Seen: {syncs} of {of_syncs} syncs are of a file that was synced under another
+-- Seen: {syncs} of {of_syncs} {are} of a file that was synced under another
 -- name before, and wrote no data: {where}.
 --
 -- Cost: the time in which these syncs were all that the process waited for. A

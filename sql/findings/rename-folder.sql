@@ -7,7 +7,7 @@
 -- each new file another inode number, so that a file that was deleted looks the
 -- same. Elsewhere, a deleted file usually leaves its number to the next one.
 --
--- Seen: {syncs} of {of_syncs} syncs are of a file whose name was then given to
+-- Seen: {syncs} of {of_syncs} {are} of a file whose name was then given to
 -- a new file without a sync of the folder: {where}.
 --
 -- Cost: not known. It is a risk, and no time: after a crash the name may be

@@ -10,7 +10,7 @@
 -- Left out are temporary names that end in tmp and a number (settings.tmp7), by
 -- which one file is replaced again and again.
 --
--- Seen: {syncs} of {of_syncs} syncs are each of a small file of its own, one
+-- Seen: {syncs} of {of_syncs} {are} of a small file of its own, one
 -- after the other: {where}.
 --
 -- Cost: the time in which these syncs were all that the process waited for. It

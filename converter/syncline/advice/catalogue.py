@@ -51,7 +51,7 @@ class UnknownFinding(Exception):
 class Finding:
     """A finding: what it looks for, and the SQL of its evidence.
 
-    `seen`: what was seen, with the placeholders `{syncs}`, `{of_syncs}` and `{where}`.
+    `seen`: what was seen, with the placeholders `{syncs}`, `{of_syncs}` (`151 syncs`), `{are}` (or `is`) and `{where}`.
     `cost`: how the cost is computed. `inferred`: what no event says; empty if all of it is recorded.
     `instead`: what people do about it.
     `needs`: what an input must hold: `TABLE.COLUMN` with a value, `phase:NAME` that it can show, or `fact:KEY` of `syncline_meta`.

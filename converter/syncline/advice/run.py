@@ -98,7 +98,10 @@ class Advice:
         if self.more_places:
             where += f", and {self.more_places:,} more"
         return self.finding.seen.format(
-            syncs=f"{self.syncs:,}", of_syncs=f"{self.of_syncs:,}", where=where
+            syncs=f"{self.syncs:,}",
+            of_syncs=f"{self.of_syncs:,} sync{'s' * (self.of_syncs != 1)}",
+            are="is" if self.syncs == 1 else "are",
+            where=where,
         )
 
 

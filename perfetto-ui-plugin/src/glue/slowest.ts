@@ -1,7 +1,7 @@
 // The syncs that waited longest: a track, and a tab with a table of them.
 
 import m from 'mithril';
-import {duration} from '../logic/format';
+import {count, duration} from '../logic/format';
 import {boxes, fitting, itemAt, type Item} from '../logic/lanes';
 import {phaseColour, phaseName, textOn} from '../logic/phases';
 import {chosen, label, mostly, ORDERS, type Order, type Slow} from '../logic/slowest';
@@ -127,7 +127,7 @@ export class SlowestTab implements Tab {
       sync.sliceId === null ? text : link(text, () => this.focus.go({sliceId: sync.sliceId!, ts: sync.ts, ns: sync.ns}));
     return m('.syncline.syncline-slowest', [
       m('p', [
-        this.syncs.length < this.inAll ? `The slowest ${this.syncs.length} of ${this.inAll.toLocaleString('en')} syncs. ` : `All ${this.inAll} syncs. `,
+        this.syncs.length < this.inAll ? `The slowest ${this.syncs.length} of ${count(this.inAll, 'sync')}. ` : `All ${count(this.inAll, 'sync')}. `,
         'File or thread: ',
         m('input', {type: 'search', value: this.filter, 'aria-label': 'File or thread', oninput: (event: Event) => { this.filter = (event.target as HTMLInputElement).value; }}),
         ' Sort by: ',

@@ -214,13 +214,13 @@ function changeLegend(hasUnknown) {
 function whyEmpty(total, weight, zoomed) {
   const {label, unit} = WEIGHTS[weight];
   if (zoomed) return `${label} is not known for any sync below this frame`;
-  return total.known(weight) ? `${label} is ${format.text(0, unit)} in all of ${format.count(total.known(weight))} syncs` : `${label} is not known for any sync`;
+  return total.known(weight) ? `${label} is ${format.text(0, unit)} in all of ${format.counted(total.known(weight), 'sync')}` : `${label} is not known for any sync`;
 }
 
 function notesOf(side, state, found) {
   const notes = [];
   const known = found.total.known(state.weight);
-  if (known && known < found.total.syncs) notes.push(`${WEIGHTS[state.weight].label} is not known for ${format.count(found.total.syncs - known)} of ${format.count(found.total.syncs)} syncs, which are not included.`);
+  if (known && known < found.total.syncs) notes.push(`${WEIGHTS[state.weight].label} is not known for ${format.count(found.total.syncs - known)} of ${format.counted(found.total.syncs, 'sync')}, which are not included.`);
   if (state.flame === 'stack' && found.inexact.has('stacks')) notes.push(`≈ Filtered only by ${found.stacksBy}: this page does not hold stacks by two filters at once. The SQL above gives the exact figures.`);
   return notes.length ? [h('p.note', {}, notes.join(' '))] : [];
 }

@@ -62,7 +62,7 @@ export const heatView = {
           title: ({row, value}) => describe(side.point(row), value), tip: {fill: 'var(--card)', stroke: 'var(--line)', lineWidth: 40},
         }) : Plot.rect(cells, {
           x1: 'from', x2: 'to', y1: 'low', y2: 'high', fill: 'var(--bar)', fillOpacity: ({syncs}) => shade(syncs, max), insetRight: 0.5,
-          title: (cell) => `${format.range(cell.from, cell.to)}\n${cell.least < 1 ? '0 ns' : `${format.ns(cell.least)} to ${format.ns(cell.most)}`}\n${format.count(cell.syncs)} syncs`, tip: {fill: 'var(--card)', stroke: 'var(--line)'},
+          title: (cell) => `${format.range(cell.from, cell.to)}\n${cell.least < 1 ? '0 ns' : `${format.ns(cell.least)} to ${format.ns(cell.most)}`}\n${format.counted(cell.syncs, 'sync')}`, tip: {fill: 'var(--card)', stroke: 'var(--line)'},
         }),
         Plot.ruleY([floor], {stroke: 'var(--line)'}),
       ],
@@ -87,7 +87,7 @@ export const heatView = {
     return [
       isPoints ? null : h('ul.legend', {}, steps(max).map((syncs) => h('li', {}, h('span.swatch', {style: {background: 'var(--bar)', opacity: shade(syncs, max)}}), `${format.count(syncs)} ${syncs === 1 ? 'sync' : 'syncs'}`))),
       host,
-      h('p.note', {}, isPoints ? `${format.count(found.points.length)} syncs, each a point.` : found.cells ? 'Each cell counts the syncs of a bin of time and of a bucket of the report `latency`. The shade is logarithmic.' : `${format.count(found.points.length)} syncs, counted by cell. The shade is logarithmic.`),
+      h('p.note', {}, isPoints ? `${format.counted(found.points.length, 'sync')}, each a point.` : found.cells ? 'Each cell counts the syncs of a bin of time and of a bucket of the report `latency`. The shade is logarithmic.' : `${format.counted(found.points.length, 'sync')}, counted by cell. The shade is logarithmic.`),
     ];
   },
 };

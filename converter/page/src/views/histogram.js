@@ -253,7 +253,7 @@ function tooltip(place, bars, all, sides, {unit}) {
   const at = bars[0].findIndex((bar) => place >= bar.from && place < bar.to);
   if (at < 0) return '';
   const {lower, upper} = bars[0][at];
-  const lines = sides.map((side, index) => `${sides.length > 1 ? (index ? 'new: ' : 'base: ') : ''}${format.count(bars[index][at].count)} syncs, ${format.share(all[index].total ? bars[index][at].count / all[index].total : null)}`);
+  const lines = sides.map((side, index) => `${sides.length > 1 ? (index ? 'new: ' : 'base: ') : ''}${format.counted(bars[index][at].count, 'sync')}, ${format.share(all[index].total ? bars[index][at].count / all[index].total : null)}`);
   return `${format.text(lower, unit)} to ${format.text(upper, unit)}\n${lines.join('\n')}`;
 }
 
@@ -264,8 +264,8 @@ function quantiles(side, state, {kind, unit, report}, {total: shown}) {
   const total = list.reduce((sum, count) => sum + count, 0);
   const syncs = sums.syncs;
   if (found.byBucket && !shown) return 'Not known for this selection: the page holds only counts by bucket, of latency or of amount.';
-  const of = total === syncs ? `${format.count(total)} syncs` : `${format.count(total)} of ${format.count(syncs)} syncs for which it is known`;
-  if (!total) return `Not known for any of ${format.count(syncs)} syncs.`;
+  const of = total === syncs ? format.counted(total, 'sync') : `${format.count(total)} of ${format.count(syncs)} syncs for which it is known`;
+  if (!total) return `Not known for any of ${format.counted(syncs, 'sync')}.`;
   const name = kind === 'amount' ? 'writeback_amount' : `${kind}_latency`;
   const figures = [50, 90, 99].map((percent) => {
     const whole = filtered(state) ? null : side.metric(`${name}_p${percent}`)?.value;

@@ -38,7 +38,7 @@ export const slowestView = {
         h('td', {}, line ? copyButton(`the command that opens sync ${point.id} on the timeline`, line) : null, ' ', h('button.small', {'data-key': `open-${key}`, 'aria-expanded': String(isOpen), 'aria-label': `${isOpen ? 'Close' : 'Open'} sync ${point.id}`, onclick: toggle}, isOpen ? '▾' : '▸')));
       return isOpen ? [shown, h('tr.opened', {}, h('td.left', {colspan: columns.length}, opened(side, row, point, state, set)))] : [shown];
     });
-    const note = isCertain ? `${format.count(rows.length)} of ${format.count(side.select(state).total.syncs)} selected syncs.` : `${format.count(rows.length)} syncs: this page holds the ${format.count(side.raw.limits.longest)} longest of the whole run, and other selected syncs may be as slow as some that are listed.`;
+    const note = isCertain ? `${format.count(rows.length)} of ${format.count(side.select(state).total.syncs)} selected syncs.` : `${format.counted(rows.length, 'sync')}: this page holds the ${format.count(side.raw.limits.longest)} longest of the whole run, and other selected syncs may be as slow as some that are listed.`;
     return [
       legend(scale.shown),
       h('div.scroll.tall', {tabindex: 0, role: 'group', 'aria-label': 'The slowest syncs'}, h('table.data.slow', {}, h('thead', {}, h('tr', {}, columns.map((name) => h(`th${LEFT.has(name) ? '.left' : ''}`, {scope: 'col'}, name)))), h('tbody', {}, body))),

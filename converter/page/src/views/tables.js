@@ -91,7 +91,7 @@ function tableView({id, title, one, heading, field, help, columns: all, exact}) 
       for (const side of sides) {
         const {total} = side.select(state);
         const partlyKnown = waits.filter(({key}) => total.known(key) < total.syncs).map(({key, label}) => `${label} for ${format.count(total.known(key))}`);
-        if (partlyKnown.length) notes.push(`${comparing ? (side.index ? 'New: known' : 'Base: known') : 'Known'} out of ${format.count(total.syncs)} syncs: ${partlyKnown.join(', ')}. Sums cover only these.`);
+        if (partlyKnown.length) notes.push(`${comparing ? (side.index ? 'New: known' : 'Base: known') : 'Known'} out of ${format.counted(total.syncs, 'sync')}: ${partlyKnown.join(', ')}. Sums cover only these.`);
       }
       if (comparing) notes.push('Below each figure: that of the base, and the change.');
       if (comparing && field === 'thread') notes.push('Threads with the same name are added up, because thread ids differ between runs.');
