@@ -19,6 +19,9 @@ interface App {
 // The UI of v52 takes only the first part of a namespace as the name of a package.
 const PACKAGE = 'dev';
 
+// The UI soon replaces the address of the page.
+const server = new URLSearchParams(window.location.hash.split('?')[1]).get('url')?.replace(/[^/]*$/, '') ?? null;
+
 let app: unknown;
 // Another script may wait for the core in the same way.
 const before = Object.getOwnPropertyDescriptor(window, 'app');
@@ -36,6 +39,7 @@ Object.defineProperty(window, 'app', {
         value.extraSqlPackages.push({name: PACKAGE, modules});
       }
       SynclinePlugin.hasModules = true;
+      SynclinePlugin.server = server;
       value.plugins.registerPlugin(SynclinePlugin);
     } catch (error) {
       console.warn('syncline: this version of the Perfetto UI does not take the plugin:', error);

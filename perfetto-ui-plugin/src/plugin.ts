@@ -18,6 +18,9 @@ export class SynclinePlugin {
   /** Whether the UI has the modules of the tables. */
   static hasModules = false;
 
+  /** The folder of the trace on the server of `syncline open`, which ends with `/`; null in another UI. */
+  static server: string | null = null;
+
   async onTraceLoad(trace: Trace): Promise<void> {
     const db = new Database(trace.engine, SynclinePlugin.hasModules);
     if ((await db.query('ours')).length === 0) return;
@@ -32,7 +35,7 @@ export class SynclinePlugin {
       await addLanes(trace, db, focus, lanes);
     });
     addKeys(trace, db, focus);
-    addPage(trace, db, focus);
+    addPage(trace, db, focus, SynclinePlugin.server);
   }
 }
 

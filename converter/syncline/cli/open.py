@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import getpass
 import gzip
 import os
@@ -141,7 +142,9 @@ def command(
             _add_system_trace(Path(resolved.path), trace)
         try:
             if offline:
-                server = OfflineServer(trace, name, _web_dist(), port or 0, shown)
+                server = OfflineServer(
+                    trace, name, _web_dist(), port or 0, shown, functools.cache(_Why(trace))
+                )
             else:
                 server = OnlineServer(trace, name, shown=shown)
         except PortTaken as taken:
@@ -264,6 +267,28 @@ def _first_of(
         if not message.endswith(_OF_OTHERS):
             say(f"warning: the slowest sync is not shown first: {message}")
         return None
+
+
+class _Why:
+    """Says why a report of a trace has no rows, as `syncline report` does."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __call__(self, report: str) -> str | None:
+        from syncline.kinds import Trace
+        from syncline.report.catalogue import names
+        from syncline.report.inspect import statements, why_empty
+
+        if report not in names():
+            return None
+        try:
+            with Trace(str(self.trace)).open(
+                Reading(), "duckdb", statements=statements([report])
+            ) as engine:
+                return why_empty(engine, report) or "nothing in the recording matches."
+        except (_core.CoreError, EngineError) as error:
+            return str(error.args[0])
 
 
 def _trace_name(log: str) -> str:

@@ -364,8 +364,11 @@ class OfflineServer(_Server):
         web_dist: Path,
         port: int = 0,
         shown: view.Slowest | None = None,
+        why_empty: Callable[[str], str | None] = lambda _: None,
     ) -> None:
+        """`why_empty`: says why a report has no rows; None if there is no such report."""
         self.web_dist = web_dist
+        self.why_empty = why_empty
         super().__init__(trace, name, port, _OfflineHandler)
         self.ui_page = view.address(self.origin, self.trace_url, shown, plugin=_PLUGIN.is_file())
 
@@ -397,6 +400,11 @@ class _OfflineHandler(_Handler):
             pass
         elif self.asks_for_trace():
             self.send_trace()
+        elif (report := self._report_without_rows()) is not None:
+            why = self.server.why_empty(report)
+            if why is None:
+                return False
+            self._send(why.encode(), "text/plain")
         elif urlsplit(self.path).path in ("/", "/index.html") and _PLUGIN.is_file():
             # The script of the plugin must run before that of the UI.
             page = (self.server.web_dist / "index.html").read_bytes()
@@ -410,6 +418,12 @@ class _OfflineHandler(_Handler):
         else:
             return False
         return True
+
+    def _report_without_rows(self) -> str | None:
+        """Returns the report of which the plugin asks why it has no rows. The request has the random part of the trace's path."""
+        folder, _, report = unquote(self.path).rpartition("/")
+        is_of_trace = hmac.compare_digest(folder.encode(), f"{self.server.start_path}why".encode())
+        return report if is_of_trace else None
 
     def end_headers(self) -> None:
         self.send_header("Content-Security-Policy", self._POLICY)

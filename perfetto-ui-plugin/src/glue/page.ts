@@ -14,8 +14,9 @@ const FIRST = 'summary';
 // More rows would make the page slow. The query page shows all.
 const MOST_ROWS = 1000;
 
-export function addPage(trace: Trace, db: Database, focus: Focus): void {
-  const page = new ReportPage(trace, db, focus);
+/** Adds the page. `server` is the folder of the trace on the server of `syncline open`; null in another UI. */
+export function addPage(trace: Trace, db: Database, focus: Focus, server: string | null): void {
+  const page = new ReportPage(trace, db, focus, server);
   trace.pages.registerPage({route: ROUTE, render: () => page.render()});
   trace.commands.registerCommand({id: 'dev.syncline.Sync#Reports', name: 'Syncline: reports', callback: () => { window.location.hash = `#!${ROUTE}`; }});
   trace.sidebar.addMenuItem({section: 'current_trace', text: 'Syncline reports', href: `#!${ROUTE}`, icon: 'summarize', sortOrder: 15});
@@ -26,6 +27,8 @@ class ReportPage {
   private chosen: Report | undefined;
   private rows: Row[] | undefined;
   private phases: readonly Part[] | undefined;
+  /** Why there are no rows, if the server says it. */
+  private why: string | undefined;
   private error: string | undefined;
   /** The column by which the rows are sorted; null as long as they are in the order of the report. */
   private order: string | null = null;
@@ -34,6 +37,7 @@ class ReportPage {
     private readonly trace: Trace,
     private readonly db: Database,
     private readonly focus: Focus,
+    private readonly server: string | null,
   ) {}
 
   render(): m.Children {
@@ -48,7 +52,7 @@ class ReportPage {
 
   private result(report: Report, rows: readonly Row[]): m.Children {
     const columns = Object.keys(rows[0] ?? {}).filter((name) => name !== 'run' && name !== 'unit' && name !== 'depth');
-    if (rows.length === 0) return m('p', `No rows. Why: syncline report TRACE ${report.name}`);
+    if (rows.length === 0) return m('p', this.why ? `No rows: ${this.why}` : `No rows. Why: syncline report TRACE ${report.name}`);
     return [
       table(columns.map((column) => this.head(report, column)), sorted(rows, this.order).slice(0, MOST_ROWS).map((row) => columns.map((column) => this.cell(report, row, column)))),
       rows.length > MOST_ROWS && m('p', `${rows.length - MOST_ROWS} more rows: syncline report ${report.name}`),
@@ -79,6 +83,7 @@ class ReportPage {
     this.order = null;
     this.chosen = report;
     this.rows = undefined;
+    this.why = undefined;
     this.error = undefined;
     void this.read(report);
   }
@@ -87,10 +92,18 @@ class ReportPage {
     try {
       this.phases ??= addUp((await this.db.query('all-phases')).map((row) => ({name: text(row['phase'])!, ns: num(row['time_ns'])!})));
       const rows = await this.db.run(report.sql);
-      if (report === this.chosen) this.rows = rows;
+      const why = rows.length === 0 ? await this.reason(report) : undefined;
+      if (report === this.chosen) [this.rows, this.why] = [rows, why];
     } catch (error) {
       if (report === this.chosen) this.error = `The report cannot run: ${error}`;
     }
     this.trace.raf.scheduleFullRedraw();
+  }
+
+  // The rule is that of `syncline report`, which runs on the server.
+  private async reason(report: Report): Promise<string | undefined> {
+    if (this.server === null) return undefined;
+    const answer = await fetch(`${this.server}why/${report.name}`).catch(() => null);
+    return answer?.ok ? answer.text() : undefined;
   }
 }
