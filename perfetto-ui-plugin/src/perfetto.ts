@@ -76,9 +76,9 @@ export interface RenderContext {
 export interface Renderer {
   readonly render: (context: RenderContext) => void;
   readonly getHeight: () => number;
-  readonly onMouseMove?: (event: {x: number; timescale: TimeScale}) => void;
+  readonly onMouseMove?: (event: {x: number; y: number; timescale: TimeScale}) => void;
   readonly onMouseOut?: () => void;
-  readonly onMouseClick?: (event: {x: number; timescale: TimeScale}) => boolean;
+  readonly onMouseClick?: (event: {x: number; y: number; timescale: TimeScale}) => boolean;
   readonly renderTooltip?: () => m.Children;
 }
 

@@ -30,7 +30,7 @@ export class SyncPanel implements DetailsPanel {
     await this.usual?.load?.(selection);
     const found = await ofSlice(this.db, selection.eventId);
     this.view = found && (await readSync(this.db, found.syncId, found.bioId));
-    if (this.view) this.focus.set({sliceId: this.view.sliceId, ts: this.view.ts, ns: this.view.ns ?? 0});
+    if (this.view) this.focus.set({sliceId: this.view.sliceId, ts: this.view.ts, ns: this.view.ns ?? 0}, this.view.syncId);
     this.bio = found ? null : await readBio(this.db, selection.eventId);
     const waitId = found ? null : await ofWrite(this.db, selection.eventId);
     this.write = waitId === null ? null : await readWrite(this.db, waitId);

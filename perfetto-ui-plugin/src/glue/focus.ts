@@ -11,12 +11,22 @@ export interface Focused {
 export class Focus {
   private focused: Focused | null = null;
   private isShown = true;
+  private syncId: number | null = null;
+  private readonly listeners: Array<(syncId: number) => void> = [];
 
   constructor(private readonly trace: Trace) {}
 
-  set(focused: Focused): void {
+  set(focused: Focused, syncId: number): void {
     this.focused = focused;
+    if (syncId !== this.syncId) for (const listener of this.listeners) listener(syncId);
+    this.syncId = syncId;
     if (!this.isShown) this.show(focused);
+  }
+
+  /** Calls `listener` with the sync that is selected, and with each that is selected later. */
+  onSync(listener: (syncId: number) => void): void {
+    this.listeners.push(listener);
+    if (this.syncId !== null) listener(this.syncId);
   }
 
   get(): Focused | null {

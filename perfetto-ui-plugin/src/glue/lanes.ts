@@ -1,4 +1,4 @@
-// The first view: what is pinned (the slowest syncs, who used the disk, the journal, latency over time), and below it a lane for each
+// The first view: what is pinned (the slowest syncs, the inside of the selected one, who used the disk, the journal, latency over time), and below it a lane for each
 // thread, by the time that it waited.
 
 import m from 'mithril';
@@ -9,15 +9,19 @@ import {heat, range, type Range, rowOf} from '../logic/heat';
 import {boxes, fitting, itemAt, type Item, latencyColour} from '../logic/lanes';
 import {hash, phaseColour, phaseName, textOn} from '../logic/phases';
 import {num, type Row, text} from '../logic/rows';
-import {readSlowest} from '../logic/slowest';
+import {MOST, readSlowest} from '../logic/slowest';
+import {slowestBios} from '../logic/slowest_bios';
 import type {RenderContext, Renderer, TimeScale, Trace, TrackNode, Workspace} from '../perfetto';
 import {FONT, scaleOf, tag, theme} from './canvas';
 import {DiskTrack} from './disk';
 import type {Focus} from './focus';
+import {InsideTrack} from './inside';
 import {outline, SlowestTab, SlowestTrack} from './slowest';
+import {SlowestBiosTab} from './slowest_bios';
 
 const PREFIX = 'dev.syncline.Sync/';
 const TAB = 'dev.syncline.Sync#Slowest';
+const BIOS_TAB = 'dev.syncline.Sync#SlowestBios';
 // More lanes than anybody compares at one look.
 const MOST_LANES = 30;
 const LANE_HEIGHT = 24;
@@ -69,6 +73,7 @@ export async function addLanes(trace: Trace, db: Database, focus: Focus, lanes: 
   if (syncs.length > 0) {
     const slowest = await readSlowest(db);
     pin(slowest.length < syncs.length ? `${slowest.length} slowest syncs` : 'Syncs', new SlowestTrack(focus, origin, slowest));
+    pin('Inside the selected sync', new InsideTrack(trace, db, focus, origin));
     trace.tabs.registerTab({uri: TAB, content: new SlowestTab(focus, slowest, origin, syncs.length)});
     trace.tabs.addDefaultTab(TAB);
     trace.tabs.showTab(TAB);
@@ -76,6 +81,11 @@ export async function addLanes(trace: Trace, db: Database, focus: Focus, lanes: 
     if (trace.selection.selection.kind === 'track_event') trace.tabs.showTab('current_selection');
   }
   const names = new Map((await db.query('devices')).map((row) => [text(row['dev'])!, text(row['name'])!]));
+  if (syncs.length === 0) {
+    trace.tabs.registerTab({uri: BIOS_TAB, content: new SlowestBiosTab(focus, slowestBios(await db.query('slowest-bios', {most: MOST}), names))});
+    trace.tabs.addDefaultTab(BIOS_TAB);
+    trace.tabs.showTab(BIOS_TAB);
+  }
   // Whose each bio is takes long to find, and the other tracks need not wait for it.
   let read: Promise<Device[]> | undefined;
   const used = async (dev: string) => (await (read ??= db.query('disk').then((rows) => devices(rows, origin)))).find((device) => device.dev === dev) ?? null;
