@@ -67,6 +67,7 @@ format: $(STAMP) ## fix what `make lint` finds, where a tool can
 bench: $(STAMP) ## measure speed and memory against peers in the same run (minutes; 2 GB of disk)
 	$(BIN)/python tests/bench/run.py
 	$(BIN)/python tests/bench/page.py
+	$(BIN)/python tests/bench/view.py
 
 accuracy: $(STAMP) ## measure how often Syncline is right where the truth is known (minutes)
 	$(BIN)/python -m tests.accuracy.run
