@@ -295,7 +295,7 @@ WITH
   ),
   -- Time that a party cost a sync (`ns`), and the part of it that is certain
   -- (`sure_ns`). Party 0 is something that is not recorded.
-  delay AS (
+  delay AS MATERIALIZED (
     -- 1. What the device did. While it works for another party than the waiter,
     -- that party delays the waiter. While it is idle, so does the other party
     -- whose data are kept, or whose bio is next, but only in waits for a
@@ -375,7 +375,7 @@ WITH
     GROUP BY run, party, call_sync_id
   ),
   -- What each party cost the syncs of all others.
-  cost AS (
+  cost AS MATERIALIZED (
     SELECT
       of!(delay, (run, party)),
       COUNT(DISTINCT CASE WHEN way <> 'device' THEN call_sync_id END) AS syncs,
@@ -395,7 +395,7 @@ WITH
   -- Each sync with each other party that used its device. `is_met` is 1 if it
   -- met that one alone, 0 if it met nobody, else null. Only syncs that met
   -- nobody show how fast one like them can be.
-  sync_next_to AS (
+  sync_next_to AS MATERIALIZED (
     SELECT
       of!(found, (party, is_active, is_met)),
       sync.party AS waiter,
@@ -430,7 +430,7 @@ WITH
     LEFT JOIN served_times!(held_time) AS served USING (run, sync_id)
   ),
   -- The upper bound of what each party cost, and its cost by comparison.
-  compared AS (SELECT * FROM compared_costs!(sync_next_to)),
+  compared AS MATERIALIZED (SELECT * FROM compared_costs!(sync_next_to)),
   -- For each party, how many syncs next to it met nobody.
   quiet_count AS (
     SELECT party, COUNT(DISTINCT call_sync_id) AS syncs
