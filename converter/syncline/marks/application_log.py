@@ -41,6 +41,8 @@ _FORMS = [
         rf"(?<!\d)(?P<day>\d{{1,2}})[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :]{_TIME}{_ZONE}",
         rf"\b{_MONTH} +(?P<day>\d{{1,2}}) {_TIME}(?:{_ZONE} (?P<year>\d{{4}})\b)?",
         rf"^[IWEF](?P<month>\d\d)(?P<day>\d\d) {_TIME}",
+        # CockroachDB writes the year too, and its times are in UTC.
+        rf"^[IWEF](?P<short_year>\d\d)(?P<month>\d\d)(?P<day>\d\d) {_TIME}",
         r"^\[?(?P<epoch>\d{10})(?:[.,](?P<part>\d{1,9}))?(?=[\] \t])",
     )
 ]
@@ -48,7 +50,7 @@ _FORMS = [
 _TIMES = ("ts", "time", "timestamp", "@timestamp", "__REALTIME_TIMESTAMP", "datetime", "date", "t", "asctime")  # fmt: skip
 _MESSAGES = ("msg", "message", "MESSAGE", "event", "log", "text")
 _DURATION = re.compile(
-    r"(?<![\w-])(?:took(?: too long)?|duration(?: of)?|elapsed)[\"']?\s*[:=(]?\s*[\"'(]?"
+    r"(?<![\w-])(?:took(?: too long)?|duration(?: of)?|elapsed|latency|ongoing for)[\"']?\s*[:=(]?\s*[\"'(]?"
     r"(?P<length>(?:\d+(?:\.\d+)? ?(?:ns|us|µs|μs|ms|s|m|h)(?![a-zA-Z]))+)"
 )
 # What PostgreSQL says at the end of a checkpoint.
@@ -165,6 +167,8 @@ class _Reader:
         month = _MONTHS.get(parts["month"] or "") or int(parts["month"] or 0)
         hour, minute, second = map(int, (parts["time"] or "").split(":"))
         year, zone = parts.get("year"), parts.get("zone")
+        if short_year := parts.get("short_year"):
+            year, zone = f"20{short_year}", "UTC"
         for one in [int(year)] if year else [self._latest.year, self._latest.year - 1]:
             try:
                 at = datetime(one, month, int(parts["day"] or 0), hour, minute, second)
@@ -225,4 +229,6 @@ def _json_length(fields: dict[str, Any]) -> int | None:
             for pattern, unit in _LENGTHS.items():
                 if pattern.match(name):
                     return round(value * unit)
-    return None
+    # MongoDB has what a line is about in a field of its own.
+    about = fields.get("attr")
+    return _json_length(about) if isinstance(about, dict) else None
