@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from syncline.errors import InputError
 from syncline.marks import read_marks
+from syncline.unread import kinds_of
 
 from tests.coretools import ROOT, tables
 from tests.test_commands import run
@@ -77,6 +78,7 @@ def only(path: Path, line: str) -> tuple[int, str, int | None]:
         ("Sun Nov 29 09:19:17 UTC 2026 started", 0, "started"),
         ("Sun Nov 29 09:19:17 2026: started", 0, "started"),
         ("W1129 09:19:17.672123   1 wal.go:802] started", 672_123_000, "1 wal.go:802] started"),
+        ("W261129 09:19:17.672123 412 store.go:5 ⋮ [n2] started", 672_123_000, "412 store.go:5 ⋮ [n2] started"),
         (f"{AT}.672 started", 672 * MS, "started"),
         ('{"ts":"2026-11-29T09:19:17.672Z","msg":"started"}', 672 * MS, "started"),
         ('{"time":1795943957672,"msg":"started"}', 672 * MS, "started"),
@@ -86,7 +88,7 @@ def only(path: Path, line: str) -> tuple[int, str, int | None]:
         # A CSV of times of day.
         ("2026-11-29T09:19:17Z,started", 0, "started"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.usefixtures("in_utc")
 def test_a_line_is_a_mark_at_its_time_of_day(
     line: str, part_ns: int, name: str, tmp_path: Path
@@ -104,6 +106,8 @@ def test_a_line_is_a_mark_at_its_time_of_day(
         ("flush took 850µs", 850_000),
         ("wal: sync duration of 1.2s, expected less than 1s", 1200 * MS),
         ("checkpoint complete: wrote 7 buffers; write=0.453 s, sync=0.305 s, total=1.220 s; x", 1220 * MS),
+        ("slow operation observed for _txc_committed_kv, latency = 4.429s, txc = 0x1", 4429 * MS),
+        ("disk slowness detected: syncdata on file 1.log has been ongoing for 8.5s", 8500 * MS),
         # What was expected, or is named otherwise, is no duration of the line.
         ("expected-duration 100ms", None),
         ("3 items took part", None),
@@ -128,6 +132,9 @@ def test_a_line_that_says_how_long_it_took_ends_at_its_time(
         ({"took": "1.25s"}, 1250 * MS),
         ({"duration_ms": 12.5}, 12_500_000),
         ({"durationMillis": 7}, 7 * MS),
+        # So does MongoDB, where `attr` is what the line is about.
+        ({"attr": {"type": "command", "durationMillis": 7}}, 7 * MS),
+        ({"attr": {"attr": {}}}, None),
         # Nobody knows its unit.
         ({"duration": 7}, None),
         ({"expected-duration": "1s"}, None),
@@ -196,6 +203,25 @@ def test_logs_of_databases(name: str, rows: list[tuple[str, int | None]]) -> Non
     for mark, (begin, length) in zip(found.rows, rows, strict=True):
         assert mark.name.startswith(begin)
         assert mark.dur_ns == length
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_the_times_of_cockroachdb_are_in_utc(tmp_path: Path) -> None:
+    assert only(tmp_path / "log", "W261129 09:19:17.000000 412 store.go:5 started")[0] == AT * S
+
+
+def test_each_log_that_is_to_be_marks_can_be_read_as_marks() -> None:
+    """The command that a refusal names (`--marks LOG`) takes each kind of log for which it is named."""
+    names = [
+        path.name
+        for path in (ROOT / "tests" / "data" / "unread").glob("*.txt")
+        if any("--marks" in kind.record for kind in kinds_of(path.read_bytes()))
+    ]
+    assert len(names) >= 12
+    for name in names:
+        found = read_marks(str(ROOT / "tests" / "data" / "unread" / name))
+        assert found.are_times_of_day, name
+        assert found.untimed == 0, name
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from syncline import _core
-from syncline.unread import KINDS, explained, stacks
-from syncline.unread.texts import kind_of
+from syncline.unread import KINDS, Kind, explained, kinds_of, stacks
 
 from tests.coretools import ROOT
 from tests.test_commands import fails, run
@@ -20,6 +19,12 @@ DATA = ROOT / "tests" / "data"
 HERE = DATA / "unread"
 OF_FILE = dict(line.split("\t") for line in (HERE / "kinds.tsv").read_text().splitlines())
 MAX_BYTES = 1 << 16
+
+
+def kind_of(head: bytes) -> Kind | None:
+    found = kinds_of(head)
+    assert len(found) < 2, [kind.what for kind in found]
+    return found[0] if found else None
 
 
 @pytest.mark.parametrize("name", OF_FILE)
@@ -144,7 +149,103 @@ def test_a_log_without_syncs_is_not_named_by_what_its_program_prints(tmp_path: P
         "mytest: (groupid=0, jobs=1): err= 0: pid=7\n"
         "7 1700000000.6 getpid() = 7 <0.000010>\n"
     )
-    assert "fio" not in fails(3, "report", str(log))
+    said = fails(3, "report", str(log))
+    assert (
+        "none of its 3 lines is a sync call; beside its own lines it has the result of fio" in said
+    )
+    assert "it is the result of fio" not in said
+
+
+@pytest.mark.parametrize("first", OF_FILE)
+def test_two_kinds_in_one_paste_are_both_named(first: str) -> None:
+    """In the order of the text, whatever the two are, and with one command that records what both lack."""
+    one = (HERE / first).read_bytes()
+    (kind,) = kinds_of(one)
+    for second in OF_FILE:
+        two = (HERE / second).read_bytes()
+        if kinds_of(two) == [kind]:
+            continue
+        both = one + b"\nIt is slow since Monday, and here is what else I have:\n\n" + two
+        assert kinds_of(both) == [kind, *kinds_of(two)], second
+        said = explained(both)
+        assert said is not None
+        assert said.message.startswith("it has 2 kinds of text:\n")
+        assert said.hint.count("`") in (2, 4)
+
+
+PASTE = """\
+Our commits take seconds. First iostat:
+
+```
+{iostat}```
+
+and then the kernel says
+
+```
+{hung}```
+"""
+
+
+def test_a_thread_with_iostat_and_stacks_says_both(tmp_path: Path) -> None:
+    paste = tmp_path / "thread.txt"
+    paste.write_text(
+        PASTE.format(
+            iostat=(HERE / "iostat-x.txt").read_text(), hung=(HERE / "hung_task.txt").read_text()
+        )
+    )
+    said = fails(3, "report", str(paste))
+    assert "it has 2 kinds of text:\n  the output of iostat: it says how busy each device" in said
+    assert "\n  the kernel's log of blocked tasks:\n    fsstress 4440, blocked for more" in said
+    assert said.count("hint:") == 1
+    assert "`sudo syncline record --for 30s --and-report`" in said
+
+
+def test_what_is_beside_a_log_is_named(tmp_path: Path) -> None:
+    """The log is read, and the answer says what else there is, which the warning only counts."""
+    paste = tmp_path / "thread.txt"
+    paste.write_text(
+        "$ sudo biosnoop\n"
+        "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)\n"
+        "0.000004    db             2211    sda       W 13092560   4096      0.78\n"
+        "0.100004    db             2211    sda       W 13092568   4096      0.81\n\n"
+        + (HERE / "biolatency.txt").read_text()
+        + (HERE / "hung_task.txt").read_text()
+    )
+    said = run("report", str(paste)).stderr
+    assert f"note: beside its own lines, {paste} has a histogram that biolatency" in said
+    assert "and the kernel's log of blocked tasks (fsstress 4440, blocked for more than" in said
+
+
+def test_what_is_beside_events_of_no_sync_is_named(tmp_path: Path) -> None:
+    paste = tmp_path / "thread.txt"
+    paste.write_text(
+        "  flush-8:0-240   [005]   236.655363: jbd2_lock_buffer_stall: dev 8,8 stall_ms 1096\n"
+        "  flush-8:0-240   [005]   238.655363: jbd2_lock_buffer_stall: dev 8,8 stall_ms 1196\n"
+        "[<ffffffff811a35b9>] sleep_on_buffer+0x9/0x10\n"
+        "[<ffffffff8123a21f>] do_get_write_access+0x43f/0x4b0\n"
+    )
+    said = fails(3, "report", str(paste))
+    assert (
+        "none of its 2 events has to do with a sync; beside its own lines it has the stack" in said
+    )
+    assert "(`do_get_write_access`)" in said
+
+
+def test_a_log_of_the_kernel_in_one_line_is_told_apart() -> None:
+    lines = (HERE / "hung_task.txt").read_text().splitlines()
+    said = explained(" ".join(lines).encode())
+    whole = explained("\n".join(lines).encode())
+    assert said is not None
+    assert whole is not None
+    assert said.message == whole.message
+
+
+def test_prose_gets_the_command_that_records(tmp_path: Path) -> None:
+    paste = tmp_path / "thread.txt"
+    paste.write_text("Our fsync takes 40 seconds since the upgrade. Any idea?\n")
+    assert "to record syncs instead: `sudo syncline record --for 30s" in fails(
+        3, "report", str(paste)
+    )
 
 
 @pytest.mark.parametrize("name", OF_FILE)
@@ -218,6 +319,19 @@ def test_a_blocked_task_has_its_name_its_pid_and_its_seconds() -> None:
         ("wb_wait_for_completion sync_inodes_sb sync_filesystem ovl_sync_fs", "below overlayfs"),
         ("io_schedule bit_wait_io __wait_on_buffer", "a block or a folio"),
         ("schedule rwsem_down_write_slowpath ext4_file_write_iter", "a lock"),
+        ("io_schedule cv_wait_common __cv_wait_io zio_wait dsl_pool_sync spa_sync", "I/O of ZFS"),
+        ("schedule cv_wait_common __cv_wait txg_wait_synced zil_commit zfs_fsync", "a transaction"),
+        ("io_schedule cv_wait_common txg_sync_thread", "something of ZFS"),
+        ("schedule wb_wait_for_completion sync_inodes_sb iterate_supers ksys_sync", "all that is"),
+        ("rpc_wait_bit_killable __wait_on_bit nfs4_do_open path_openat", "the NFS server"),
+        ("wait_on_page_writeback filemap_fdatawait_range nfs_wb_all nfs_file_fsync", "the NFS"),
+        ("request_wait_answer fuse_simple_request fuse_fsync_common", "the daemon of a FUSE"),
+        ("schedule md_flush_request raid1_make_request blkdev_issue_flush", "the software RAID"),
+        ("schedule bch2_journal_flush_seq bch2_fsync", "the journal of bcachefs"),
+        ("io_schedule sleep_on_buffer __lock_buffer do_get_write_access", "a metadata block"),
+        ("io_schedule sync_buffer __wait_on_bit jbd2_journal_commit_transaction", "a block or"),
+        ("io_schedule wait_for_x", "its stack does not say which"),
+        ("futex_wait_queue __futex_wait do_futex __x64_sys_futex", "another thread of its program"),
     ],
 )
 def test_a_wait_is_told_by_its_functions(functions: str, what: str) -> None:
@@ -233,10 +347,10 @@ def test_a_wait_is_told_by_its_functions(functions: str, what: str) -> None:
 
 def test_a_leftover_of_the_stack_is_no_caller() -> None:
     text = (
-        "[ 1.0] Call Trace:\n[ 1.0]  ? jbd2_log_wait_commit+0x1/0x2\n[ 1.0]  futex_wait+0x1/0x2\n"
+        "[ 1.0] Call Trace:\n[ 1.0]  ? jbd2_log_wait_commit+0x1/0x2\n[ 1.0]  do_nanosleep+0x1/0x2\n"
     )
     (task,) = stacks.tasks(text.splitlines())
-    assert task.functions == ["futex_wait"]
+    assert task.functions == ["do_nanosleep"]
     assert task.wait is None
     assert "does not say what it waits for" in task.said()
 

@@ -13,7 +13,7 @@ from typing import Literal
 from syncline import _core
 from syncline.engine import EngineError, SqlError
 from syncline.errors import InputError
-from syncline.unread import explained
+from syncline.unread import explained, named
 
 __all__ = ["Kind", "Problem", "described"]
 
@@ -83,9 +83,11 @@ def described(error: BaseException) -> Problem | None:
 def _of_core(error: _core.CoreError) -> Problem:
     message, hint, kind = error.args
     # The core gives the beginning of a text without events, which may come from a tool that people use instead.
-    wrong, head, looks_like_log = getattr(error, "unread", ("", b"", False))
+    wrong, head, looks_like_log, other_text = getattr(error, "unread", ("", b"", False, b""))
     if text := explained(head, looks_like_log=looks_like_log):
         return Problem(f"{wrong}: {text.message}", text.hint, _OF_CORE[kind], text.has_lines)
+    if others := named(other_text):
+        message += "; beside its own lines it has " + ", and ".join(others)
     return Problem(message, hint or "", _OF_CORE[kind])
 
 

@@ -17,6 +17,7 @@ from syncline.recordings import (
     join_recordings,
     read_recording,
 )
+from syncline.unread import named
 
 __all__ = ["Progress", "Reading", "Warn", "convert_trace", "verify_trace"]
 
@@ -119,6 +120,8 @@ class Reading:
             span = summary["first_ts_ns"], summary["last_ts_ns"]
             self.check_marks(marks, summary["marks"], span, summary["realtime_offset_ns"])
         for one in summary["inputs"]:
+            if others := named(one["other_text"]):
+                self.note(f"beside its own lines, {one['path']} has " + ", and ".join(others))
             if one["clock"] == _LINE_ORDER:
                 self.warn(
                     f"{one['path']} has no times: its timeline is made of the order of its lines and the"

@@ -132,9 +132,12 @@ fn raise(error: &Error) -> PyErr {
         ErrorClass::Interrupted => "interrupted",
     };
     let raised = CoreError::new_err((error.to_string(), error.hint(), class));
-    if let Some(UnreadHead { message, head, is_detected }) = error.unread() {
+    if let Some(UnreadHead { message, head, is_detected, other_text }) = error.unread() {
         // The error is raised without it if there is no memory for it.
-        let set = |py: Python<'_>| raised.value(py).setattr("unread", (message, PyBytes::new(py, head), *is_detected));
+        let set = |py: Python<'_>| {
+            let texts = (message, PyBytes::new(py, head), *is_detected, PyBytes::new(py, other_text));
+            raised.value(py).setattr("unread", texts)
+        };
         let _ = Python::attach(set);
     }
     raised
@@ -516,6 +519,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
         one.set_item("to_realtime_ns", &input.clock.to_realtime)?;
         one.set_item("lines", input.lines)?;
         one.set_item("events", input.events)?;
+        one.set_item("other_text", PyBytes::new(py, &input.other_text))?;
         inputs.append(one)?;
     }
     dict.set_item("inputs", inputs)?;

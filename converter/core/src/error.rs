@@ -26,9 +26,12 @@ impl Refused {
 pub struct UnreadHead {
     /// The fault of the input. A caller that recognizes the text appends what it is.
     pub message: String,
+    /// Empty if the text has events, of which none has to do with a sync.
     pub head: Box<[u8]>,
     /// The text is in a format that Syncline reads, as far as its beginning shows.
     pub is_detected: bool,
+    /// The lines of such a text that are not of its format.
+    pub other_text: Box<[u8]>,
 }
 
 /// The class of an error. The command line turns it into an exit code.

@@ -18,6 +18,8 @@ pub struct InputRead {
     pub lines: u64,
     /// Number of events, without those that no report uses.
     pub events: u64,
+    /// The beginning of the text of its unparsed lines, which may be the output of another tool.
+    pub other_text: Vec<u8>,
 }
 
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 A refusal of an input says so (`syncline.problems`).
 """
 
-from .texts import KINDS, Explanation, Kind, explained
+from .kinds import KINDS, Kind
+from .texts import Explanation, explained, kinds_of, named
 
-__all__ = ["KINDS", "Explanation", "Kind", "explained"]
+__all__ = ["KINDS", "Explanation", "Kind", "explained", "kinds_of", "named"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["SIGNS", "Task", "Wait", "said", "tasks"]
+__all__ = ["SIGNS", "Task", "Wait", "said", "said_in_one_line", "tasks"]
 
 SIGNS = (
     r"\bINFO: task .+:\d+ blocked (?:in I/O wait )?for more than \d+",
     r"\btask:\S.* state:[A-Z] ",
     r"\bCall [Tt]race:\s*$",
     r"\[<[0-9a-f]+>\] \w[\w.]*\+0x[0-9a-f]+/0x[0-9a-f]+",
+    r"^\s*[A-Za-z_][\w.]*\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?\s*$",
 )
 
 
@@ -25,7 +26,10 @@ class Wait:
 
 # The first entry that a stack has is the cause, because a wait is reached through its cause: a commit of the journal ends in `submit_bio_wait`.
 WAITS = (
-    Wait("a commit of the journal of ext4", ("jbd2_log_wait_commit", "jbd2_complete_transaction")),
+    Wait(
+        "a commit of the journal of ext4",
+        ("jbd2_log_wait_commit", "jbd2_complete_transaction", "log_wait_commit"),
+    ),
     Wait(
         "a handle of the journal, as the transaction is locked for its commit or the journal is full",
         (
@@ -45,17 +49,68 @@ WAITS = (
         ("xlog_force_lsn", "xfs_log_force*", "_xfs_log_force*", "xlog_wait*", "xlog_cil_force*"),
     ),
     Wait("space in the log of xfs", ("xlog_grant_head_wait", "xlog_grant_head_check")),
+    Wait(
+        "a transaction group of ZFS",
+        ("txg_wait_synced*", "txg_wait_open*", "dmu_tx_wait", "txg_delay"),
+    ),
     Wait("a commit of the intent log of ZFS", ("zil_commit*",)),
+    Wait("I/O of ZFS", ("zio_wait",)),
+    Wait(
+        "something of ZFS, which its stack does not name",
+        ("cv_wait_common", "__cv_wait*", "__cv_timedwait*"),
+    ),
     Wait(
         "a commit of the log tree of btrfs",
         ("btrfs_sync_log", "wait_for_writer", "wait_log_commit", "btrfs_commit_transaction"),
     ),
+    Wait(
+        "data of btrfs that is being written",
+        ("btrfs_wait_ordered*", "btrfs_start_ordered_extent*"),
+    ),
     Wait("a checkpoint of f2fs", ("f2fs_issue_checkpoint", "f2fs_write_checkpoint")),
+    Wait("the journal of bcachefs", ("bch2_journal_flush*",)),
+    Wait(
+        "the NFS server",
+        (
+            "rpc_wait_bit_killable",
+            "rpc_run_task",
+            "nfs_wb_all",
+            "nfs_commit_inode*",
+            "__nfs_commit_inode",
+            "nfs_wait_on_request",
+            "nfs_wait_bit_*",
+            "nfs_file_fsync*",
+        ),
+    ),
+    Wait("the cluster of Ceph", ("ceph_fsync*", "ceph_osdc_wait_request", "ceph_osdc_sync")),
+    Wait(
+        "the daemon of a FUSE file system",
+        (
+            "request_wait_answer",
+            "__fuse_request_send",
+            "__fuse_simple_request",
+            "fuse_simple_request",
+        ),
+    ),
+    Wait(
+        "the software RAID below (md)",
+        (
+            "md_flush_request",
+            "md_super_wait",
+            "md_write_start",
+            "raid5_get_active_stripe",
+            "wait_barrier",
+        ),
+    ),
+    Wait("the activity log of DRBD", ("drbd_al_begin_io*",)),
     Wait(
         "throttling of writeback by the block layer",
         ("rq_qos_wait", "wbt_wait", "__rq_qos_throttle"),
     ),
-    Wait("a free tag, as the queue of the device is full", ("blk_mq_get_tag", "__blk_mq_get_tag")),
+    Wait(
+        "a free tag, as the queue of the device is full",
+        ("blk_mq_get_tag", "__blk_mq_get_tag", "get_request_wait"),
+    ),
     Wait("a flush of the device", ("blkdev_issue_flush", "__blkdev_issue_flush")),
     Wait("a bio that it has submitted, such as a flush", ("submit_bio_wait",)),
     Wait(
@@ -73,13 +128,29 @@ WAITS = (
     ),
     Wait("a sync of the whole file system below overlayfs", ("ovl_sync_fs",)),
     Wait(
+        "writeback of all that is dirty in a file system (sync, syncfs)",
+        ("sync_inodes_sb", "wb_wait_for_completion", "bdi_sched_wait"),
+    ),
+    Wait("a metadata block that is being written, in order to change it", ("do_get_write_access",)),
+    Wait("a buffer of metadata of xfs", ("xfs_buf_iowait",)),
+    Wait(
         "a lock",
         ("rwsem_down_*", "__mutex_lock*", "mutex_lock*", "down_write", "down_read", "rt_mutex_*"),
     ),
     Wait(
         "a block or a folio that is read or written",
-        ("bit_wait_io", "__wait_on_buffer", "folio_wait_bit*", "wait_on_page_bit*", "io_schedule*"),
+        (
+            "bit_wait_io",
+            "__wait_on_buffer",
+            "__lock_buffer",
+            "sleep_on_buffer",
+            "sync_buffer",
+            "folio_wait_bit*",
+            "wait_on_page_bit*",
+        ),
     ),
+    Wait("I/O, and its stack does not say which", ("io_schedule*",)),
+    Wait("another thread of its program, or its lock", ("futex_wait*", "do_futex")),
 )
 # Not the cause, but worth a word: it makes one fsync wait for the data of all files.
 _OVERLAYFS = "ovl_sync_fs"
@@ -184,16 +255,28 @@ def said(lines: list[str]) -> str | None:
     found = tasks(lines)
     if not found:
         return None
-    has_blocked = any(task.seconds is not None for task in found)
-    found = _without_repeated(found)
-    shown = [f"  {task.said()}" for task in found[:_MAX_TASKS]]
-    if len(found) > _MAX_TASKS:
-        shown.append(f"  and {len(found) - _MAX_TASKS:,} more")
-    kind = "the kernel's log of blocked tasks" if has_blocked else "the stack of a task that waits"
-    if len(found) > 1 and not has_blocked:
-        kind = "the stacks of tasks that wait"
+    shown = _without_repeated(found)
+    rows = [f"  {task.said()}" for task in shown[:_MAX_TASKS]]
+    if len(shown) > _MAX_TASKS:
+        rows.append(f"  and {len(shown) - _MAX_TASKS:,} more")
     end = "A stack is one moment and not a duration: it does not say since when the task waits there, or which file is slow."
-    return "\n".join([f"it is {kind}:", *shown, end])
+    return "\n".join([f"{_kind(shown)}:", *rows, end])
+
+
+def said_in_one_line(lines: list[str]) -> str | None:
+    """What the stacks in a text say, in a line. None if it has none."""
+    found = tasks(lines)
+    if not found:
+        return None
+    shown = _without_repeated(found)
+    more = f" and {len(shown) - 1:,} more" if len(shown) > 1 else ""
+    return f"{_kind(shown)} ({shown[0].said()}{more})"
+
+
+def _kind(found: list[Task]) -> str:
+    if any(task.seconds is not None for task in found):
+        return "the kernel's log of blocked tasks"
+    return "the stacks of tasks that wait" if len(found) > 1 else "the stack of a task that waits"
 
 
 def _without_repeated(found: list[Task]) -> list[Task]:

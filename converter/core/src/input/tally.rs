@@ -12,6 +12,9 @@ use crate::source::{Batch, InputTraits, NoteKind, OtherEvents, Problem, Source};
 
 /// Number of unparsed lines that are reported with their text.
 const SHOWN_LINES: usize = 5;
+/// Bytes of unparsed lines that are kept, and of each of them. They may be the output of another tool. There may be thousands of inputs.
+const MAX_OTHER_TEXT: usize = 8192;
+const MAX_OTHER_LINE: usize = 512;
 
 /// Losses that the inputs report or that are found while they are read.
 #[derive(Default)]
@@ -40,6 +43,8 @@ pub(crate) struct InputTally {
     last_event: Option<i64>,
     first_unparsed: Option<String>,
     unparsed_lines: u64,
+    /// The first unparsed lines.
+    pub(crate) other_text: Vec<u8>,
     io_uring: u64,
     /// The beginning of a text, until the first event is found.
     head: Box<[u8]>,
@@ -67,6 +72,7 @@ impl InputTally {
             last_event: None,
             first_unparsed: None,
             unparsed_lines: 0,
+            other_text: Vec::new(),
             io_uring: 0,
             head: head_of_text(open.input.head()),
             recorder_counts: [None; Kind::COUNT],
@@ -156,6 +162,10 @@ impl InputTally {
 
     fn add_unparsed(&mut self, line: u64, text: &[u8], why: &str, found: &mut InputLosses) {
         self.unparsed_lines += 1;
+        if self.other_text.len() < MAX_OTHER_TEXT {
+            self.other_text.extend_from_slice(&text[..text.len().min(MAX_OTHER_LINE)]);
+            self.other_text.push(b'\n');
+        }
         let loss = found.losses.add(Reason::UnparsedLine, 1, None);
         let is_shown = found.unparsed.len() < SHOWN_LINES;
         if !is_shown && loss.example.is_some() && self.first_unparsed.is_some() {
@@ -196,11 +206,6 @@ impl InputTally {
     }
 
     pub(crate) fn no_events(&self) -> Error {
-        let is_without = self.events() + self.dropped_events == 0 && !self.head.is_empty();
-        let unread = is_without.then(|| {
-            let message = format!("{}: no event in {} lines", self.path, self.lines);
-            Box::new(UnreadHead { message, head: self.head.clone(), is_detected: true })
-        });
         let problem = Problem::NoEvents { lines: self.lines, io_uring: self.io_uring };
         let (message, hint) = self
             .source
@@ -212,6 +217,13 @@ impl InputTally {
             (1, _) => "its only event has nothing to do with a sync".to_owned(),
             (events, _) => format!("none of its {events} events has to do with a sync"),
         };
+        let has_events = self.events() + self.dropped_events > 0;
+        let unread = UnreadHead {
+            message: format!("{}: no event in {} lines", self.path, self.lines),
+            head: if has_events { Box::default() } else { self.head.clone() },
+            is_detected: true,
+            other_text: self.other_text.clone().into(),
+        };
         // As root, a file may be one that the reader of the message could not read.
         let unparsed = self.first_unparsed.as_ref().filter(|_| !rustix::process::geteuid().is_root());
         Error::NoEvents {
@@ -222,9 +234,9 @@ impl InputTally {
                 "its recorder ended before the recording did, so it is not known if there were syncs; record again"
                     .into()
             } else {
-                hint.unwrap_or_else(|| "docs/reference/formats.md shows what an event looks like".into())
+                hint.unwrap_or_else(|| "record events of syncs: `sudo syncline record --for 30s --and-report`; docs/reference/formats.md shows what an event looks like".into())
             },
-            unread,
+            unread: Some(Box::new(unread)),
         }
     }
 

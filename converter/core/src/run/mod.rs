@@ -419,6 +419,7 @@ impl Run {
                 clock: merge.clock_of(index).cloned().unwrap_or_default(),
                 lines: tally.lines,
                 events: tally.events(),
+                other_text: tally.other_text.clone(),
             });
         }
         summary

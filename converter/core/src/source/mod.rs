@@ -396,7 +396,7 @@ fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
     // A text that a mend makes readable is no output of another tool.
     let unread = mend.is_none().then(|| {
         let message = format!("{path} is in no format that Syncline reads");
-        Box::new(UnreadHead { message, head: head.into(), is_detected: false })
+        Box::new(UnreadHead { message, head: head.into(), is_detected: false, other_text: Box::default() })
     });
     let is_text = !head.contains(&0);
     let likely = if is_text { likely(sources, head) } else { Vec::new() };
@@ -414,7 +414,8 @@ fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
             describe_foreign(head),
             format!(
                 "if it is of a format that was not recognized, name the format with `--from`: {}; \
-                 docs/reference/formats.md shows an example of each",
+                 docs/reference/formats.md shows an example of each; to record syncs instead: \
+                 `sudo syncline record --for 30s --and-report`",
                 names(sources)
             ),
         ),
