@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import html
 import quopri
+import re
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -339,3 +341,64 @@ def test_a_log_after_lines_of_other_text_is_recognized(
 def test_a_log_after_much_other_text_is_in_no_format(tmp_path: Path) -> None:
     with pytest.raises(_core.CoreError, match="in no format"):
         core(tmp_path, ("some text\n" * 50 + STRACE).encode())
+
+
+# A text of each format whose numbers have points.
+WITH_POINTS = [
+    "strace/small4.log",
+    "strace/odd-relative.log",
+    "ftrace/small1.trace.txt.gz",
+    "ftrace/rename.report.txt.gz",
+    "perf/stacks.txt.gz",
+    "perf-trace/calls.txt",
+    "perf-trace/postgres.txt",
+    "babeltrace/lttng.txt.gz",
+    "blktrace/rename.blkparse.txt.gz",
+    "function-graph/ext4.txt",
+    "function-graph/xfs.txt",
+    "slower/libbpf-ext4.txt",
+    "slower/bcc-btrfs-by-source.txt",
+    "syncsnoop/libbpf.txt",
+    "biosnoop/bcc-by-source.txt",
+    "biosnoop/libbpf-Q.txt",
+]
+# A number with a part, such as a time of day, but no version and no name of a file.
+_NUMBER = re.compile(r"(?<![\w.,/])(\d+(?::\d\d:\d\d)?)\.(\d{2,9})(?![\w.])")
+
+
+@pytest.mark.parametrize("name", WITH_POINTS)
+def test_decimal_commas_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    """No number is read without its part, and what the refusal says to type gives the text that the format can read."""
+    text = text_of(name)
+    commas = _NUMBER.sub(r"\1,\2", text)
+    assert commas != text
+    file, mended = tmp_path / "FILE", tmp_path / "NEW"
+    file.write_text(commas)
+    with pytest.raises(_core.CoreError, match="numbers have commas where the format has") as said:
+        _core.convert([str(file)], f"{tmp_path}/refused/")
+    command = re.search("`(.*)`", said.value.args[1])
+    assert command is not None
+    subprocess.run(command[1], shell=True, check=True, cwd=tmp_path)
+    assert rows(tmp_path, mended.read_text()) == rows(tmp_path, text)
+
+
+# A time of `strace -r` counts from the line before.
+@pytest.mark.parametrize("name", [name for name in WITH_POINTS if "relative" not in name])
+def test_a_number_with_a_comma_among_others_is_counted(name: str, tmp_path: Path) -> None:
+    """A line whose numbers have commas is no event, and nothing gets another time or length by it."""
+    lines = text_of(name).splitlines(keepends=True)
+    numbered = [at for at, line in enumerate(lines) if _NUMBER.search(line)]
+    at = numbered[len(numbered) // 2]
+    lines[at] = _NUMBER.sub(r"\1,\2", lines[at])
+    whole, changed = rows(tmp_path, text_of(name)), rows(tmp_path, "".join(lines))
+    unparsed = [
+        sum(loss["count"] for loss in tables["loss"] if loss["reason"] == "unparsed_line")
+        for tables in (whole, changed)
+    ]
+    assert unparsed[1] > unparsed[0]
+    for table in ("sync", "call", "bio"):
+        known = {(row["ts_ns"], row["dur_ns"]) for row in whole[table]}
+        # Without its submit, a bio is known by its request alone, which begins later.
+        kept = [row for row in changed[table] if not row.get("is_request")]
+        found = {(row["ts_ns"], row["dur_ns"]) for row in kept}
+        assert {one for one in found if one[1] is not None} <= known

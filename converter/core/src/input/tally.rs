@@ -8,7 +8,7 @@ use crate::input::open::{OpenInput, thread_ids_hint};
 use crate::location::at_line;
 use crate::losses::{Losses, Reason};
 use crate::names::text_of;
-use crate::source::{Batch, InputTraits, NoteKind, OtherEvents, Problem, Source};
+use crate::source::{Batch, Explanation, InputTraits, NoteKind, OtherEvents, Problem, Source, decimal_commas_hint};
 
 /// Number of unparsed lines that are reported with their text.
 const SHOWN_LINES: usize = 5;
@@ -207,29 +207,42 @@ impl InputTally {
 
     pub(crate) fn no_events(&self) -> Error {
         let problem = Problem::NoEvents { lines: self.lines, io_uring: self.io_uring };
-        let (message, hint) = self
-            .source
-            .explain(problem)
-            .map_or((None, None), |explanation| (explanation.message, Some(explanation.hint)));
+        let has_events = self.events() + self.dropped_events > 0;
+        let commas = decimal_commas_hint(self.source, &self.other_text).filter(|_| !has_events);
+        let explanation = match commas {
+            // The format's own words are about rows that are missing, and these are there.
+            Some(hint) => Some(Explanation {
+                message: Some("its numbers have commas where the format has points".to_owned()),
+                hint: hint.to_owned(),
+            }),
+            None => self.source.explain(problem),
+        };
+        let (message, hint) =
+            explanation.map_or((None, None), |explanation| (explanation.message, Some(explanation.hint)));
         let default_message = || match (self.events() + self.dropped_events, self.lines) {
             (0, 0) => "no event that has to do with a sync".to_owned(),
             (0, lines) => format!("no event in {lines} lines"),
             (1, _) => "its only event has nothing to do with a sync".to_owned(),
             (events, _) => format!("none of its {events} events has to do with a sync"),
         };
-        let has_events = self.events() + self.dropped_events > 0;
         let unread = UnreadHead {
             message: format!("{}: no event in {} lines", self.path, self.lines),
             head: if has_events { Box::default() } else { self.head.clone() },
             is_detected: true,
             other_text: self.other_text.clone().into(),
         };
-        // As root, a file may be one that the reader of the message could not read.
-        let unparsed = self.first_unparsed.as_ref().filter(|_| !rustix::process::geteuid().is_root());
+        let detail = match (self.unparsed_lines, &self.first_unparsed) {
+            (0, _) | (_, None) => String::new(),
+            // As root, a file may be one that the reader of the message could not read.
+            (lines, _) if rustix::process::geteuid().is_root() => {
+                format!("; lines that are not of its format: {lines}")
+            }
+            (lines, Some(line)) => format!("; lines that are not of its format: {lines}, the first one {line}"),
+        };
         Error::NoEvents {
             path: self.path.clone(),
             message: message.unwrap_or_else(default_message),
-            detail: unparsed.map_or(String::new(), |line| format!("; the first unparsed line is {line}")),
+            detail,
             hint: if self.has_ended_early {
                 "its recorder ended before the recording did, so it is not known if there were syncs; record again"
                     .into()

@@ -21,6 +21,9 @@ pub(super) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Mend
         let what = "text with tabs where the format has spaces";
         return Some(Mend { what, hint: "make them spaces: `tr '\\t' ' ' <FILE >NEW`" });
     }
+    if let Some(mend) = decimal_commas(head, &is_known) {
+        return Some(mend);
+    }
     let is_wrapped = |between: &[u8]| (2..=MAX_PARTS).any(|parts| is_known(&first_joined(head, parts, between)));
     if is_wrapped(b"") || is_wrapped(b" ") {
         let what = "text whose lines were broken into several";
@@ -28,6 +31,35 @@ pub(super) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Mend
         return Some(Mend { what, hint });
     }
     None
+}
+
+/// Finds whether a text is known with points where its numbers have commas, as tables of other countries write them.
+pub(super) fn decimal_commas(text: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Mend> {
+    // Other commas between digits are between the two numbers of a device. Times have three digits or more, but for some lengths.
+    let hints = [
+        (3, "make them points: `sed -E 's/([0-9]),([0-9]{3,9}|[0-9]+ us)/\\1.\\2/g' FILE >NEW`"),
+        (2, "make them points: `sed -E 's/([0-9]),([0-9]{2,9})/\\1.\\2/g' FILE >NEW`"),
+    ];
+    let (_, hint) = hints.into_iter().find(|&(digits, _)| {
+        let pointed = with_points(text, digits);
+        pointed != text && is_known(&pointed)
+    })?;
+    Some(Mend { what: "text whose numbers have commas where the format has points", hint })
+}
+
+/// The text with a point for each comma that follows a digit and comes before at least `digits` of them.
+fn with_points(text: &[u8], digits: usize) -> Vec<u8> {
+    let mut pointed = text.to_vec();
+    for comma in memchr::memchr_iter(b',', text) {
+        let follow = text[comma + 1..].iter().take(digits);
+        if comma > 0
+            && text[comma - 1].is_ascii_digit()
+            && follow.filter(|byte| byte.is_ascii_digit()).count() == digits
+        {
+            pointed[comma] = b'.';
+        }
+    }
+    pointed
 }
 
 fn with_spaces(text: &[u8]) -> Vec<u8> {
@@ -78,6 +110,10 @@ mod tests {
         let broken = "text whose lines were broken into several";
         assert_eq!(found(&blkparse.replace("  Q", "\n  Q").replace("  D", "\n  D")), Some(broken));
         assert_eq!(found(&blkparse.replace(" +", "\n+")), Some(broken));
+        let commas = "text whose numbers have commas where the format has points";
+        assert_eq!(found(&blkparse.replace("0.0", "0,0")), Some(commas));
+        assert_eq!(found(&strace.replace(".5", ",5").replace("<0.", "<0,")), Some(commas));
+        assert_eq!(found("1,234,567 events and 0,25 s\n"), None);
         assert_eq!(found("some text\n\nand more of it\n...\n"), None);
         assert!(has_marks(format!("[...]\n{strace}").as_bytes()) && !has_marks(strace.as_bytes()));
         assert_eq!(without_marks(format!("[...]\n{strace} ...\n").as_bytes()), strace.as_bytes());

@@ -423,6 +423,19 @@ fn foreign(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Error {
     Error::Foreign { path: path.to_owned(), detail, hint, unread }
 }
 
+/// Returns what to do about a text that a source has recognized by its header alone, because the numbers of its rows have decimal commas.
+/// `rows` are those that it did not parse.
+pub(crate) fn decimal_commas_hint(source: &dyn Source, rows: &[u8]) -> Option<&'static str> {
+    let mut texts = std::iter::once(rows).chain(lines(rows).take(MAX_COMPARED_LINES));
+    texts
+        .find_map(|text| {
+            let text = [text, b"\n"].concat();
+            let is_known = |text: &[u8]| source.sniff(text);
+            if is_known(&text) { None } else { mends::decimal_commas(&text, is_known) }
+        })
+        .map(|mend| mend.hint)
+}
+
 fn names(sources: &[&'static dyn Source]) -> String {
     sources.iter().map(|source| source.name()).collect::<Vec<_>>().join(", ")
 }
