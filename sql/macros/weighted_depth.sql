@@ -55,8 +55,11 @@ AS
   SELECT * FROM _swept WHERE dur_ns > 0
 );
 
--- Engine: duckdb. A window of 4 * 10^6 steps takes 2.9 s of CPU by columns of
--- text, and 1.2 s by the number of the group.
+-- Engine: duckdb. It computes a window without an order while rows come from a
+-- sort, and keeps nothing of them. Such a window does not begin again with a
+-- group, and need not: all intervals of a group have ended with it, so the sums
+-- are 0 again. A sort takes half as long by the number of the group as by
+-- columns of text.
 CREATE PERFETTO MACRO weighted_depth(
   intervals TableOrSubquery,
   weight Expr,
@@ -87,22 +90,23 @@ AS
       JOIN _group ON same!(_group, _interval, ($groups))
       CROSS JOIN _side
     ),
+    _sorted AS (SELECT * FROM _step ORDER BY _number, ts_ns),
     _swept AS (
       SELECT
         _number, ts_ns,
-        (LEAD(ts_ns) OVER _in_order) - ts_ns AS dur_ns,
-        CAST(SUM(_opened) OVER _in_order AS BIGINT) AS depth,
-        CAST(COALESCE(SUM(_weight) OVER _in_order, 0) AS BIGINT) AS weight
-      FROM _step
-      WINDOW
-        _in_order AS (
-          PARTITION BY _number
-          ORDER BY ts_ns
-          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        )
+        (LEAD(ts_ns) OVER ()) - ts_ns AS dur_ns,
+        LEAD(_number) OVER () AS _next_number,
+        CAST(SUM(_opened) OVER (
+          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS BIGINT
+        ) AS depth,
+        CAST(COALESCE(
+          SUM(_weight) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
+          0
+        ) AS BIGINT) AS weight
+      FROM _sorted
     )
   SELECT of!(_group, ($groups)), ts_ns, dur_ns, depth, weight
   FROM _swept
   JOIN _group ON _group._number = _swept._number
-  WHERE dur_ns > 0
+  WHERE dur_ns > 0 AND _next_number = _swept._number
 );
