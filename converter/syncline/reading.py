@@ -119,9 +119,10 @@ class Reading:
         if marks:
             span = summary["first_ts_ns"], summary["last_ts_ns"]
             self.check_marks(marks, summary["marks"], span, summary["realtime_offset_ns"])
+        for path, text in summary.pop("other_texts"):
+            if others := named(text):
+                self.note(f"beside its own lines, {path} has " + ", and ".join(others))
         for one in summary["inputs"]:
-            if others := named(one["other_text"]):
-                self.note(f"beside its own lines, {one['path']} has " + ", and ".join(others))
             if one["clock"] == _LINE_ORDER:
                 self.warn(
                     f"{one['path']} has no times: its timeline is made of the order of its lines and the"

@@ -519,10 +519,12 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
         one.set_item("to_realtime_ns", &input.clock.to_realtime)?;
         one.set_item("lines", input.lines)?;
         one.set_item("events", input.events)?;
-        one.set_item("other_text", PyBytes::new(py, &input.other_text))?;
         inputs.append(one)?;
     }
     dict.set_item("inputs", inputs)?;
+    let with_other_text = summary.inputs.iter().filter(|input| !input.other_text.is_empty());
+    let other_texts: Vec<_> = with_other_text.map(|input| (&input.path, PyBytes::new(py, &input.other_text))).collect();
+    dict.set_item("other_texts", other_texts)?;
     dict.set_item("lines", summary.lines)?;
     dict.set_item("events", summary.event_count())?;
     let by_kind = PyDict::new(py);
