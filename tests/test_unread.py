@@ -150,9 +150,8 @@ def test_a_log_without_syncs_is_not_named_by_what_its_program_prints(tmp_path: P
         "7 1700000000.6 getpid() = 7 <0.000010>\n"
     )
     said = fails(3, "report", str(log))
-    assert (
-        "none of its 3 lines is a sync call; beside its own lines it has the result of fio" in said
-    )
+    assert "none of its 3 lines is a sync call" in said
+    assert "; beside its own lines it has the result of fio" in said
     assert "it is the result of fio" not in said
 
 
@@ -225,9 +224,8 @@ def test_what_is_beside_events_of_no_sync_is_named(tmp_path: Path) -> None:
         "[<ffffffff8123a21f>] do_get_write_access+0x43f/0x4b0\n"
     )
     said = fails(3, "report", str(paste))
-    assert (
-        "none of its 2 events has to do with a sync; beside its own lines it has the stack" in said
-    )
+    assert "none of its 2 events has to do with a sync" in said
+    assert "; beside its own lines it has the stack of a task" in said
     assert "(`do_get_write_access`)" in said
 
 
@@ -238,6 +236,22 @@ def test_a_log_of_the_kernel_in_one_line_is_told_apart() -> None:
     assert said is not None
     assert whole is not None
     assert said.message == whole.message
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Try `zpool iostat -l 1` and `iostat -x -k 1`, and ps -eo pid,wchan beside it.",
+        "We ran fio, pg_test_fsync, sysbench, dd and ioping, and all of them are slow.",
+        "#12 is the same problem (I think)",
+        "Fixed in #4011 (see there), blocked for more than a week now",
+        "strace -c says 90 % of the time is fsync, and biolatency shows a peak at 8 -> 15 ms",
+        "The jbd2 thread waits in jbd2_log_wait_commit, and checkpoints take 30 s to sync.",
+        "12 Dell servers, 4 slow operators, tps is 412",
+    ],
+)
+def test_a_sentence_about_a_tool_is_not_its_output(sentence: str) -> None:
+    assert kinds_of(sentence.encode()) == []
 
 
 def test_prose_gets_the_command_that_records(tmp_path: Path) -> None:

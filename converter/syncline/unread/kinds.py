@@ -46,7 +46,6 @@ _STACKS = (
         "how it came there, or how long its sync took",
         RECORD,
         (
-            r"\bps\s.*\bwchan\b",
             r"\bPID\s.*\bWCHAN\b",
             r"^\s*\d+\s+D[<NLsl+]*\s+[a-z_]\w{3,}\s+\[?[A-Za-z]",
         ),
@@ -57,7 +56,7 @@ _STACKS = (
         "since when a sync ran, or what it waited for in the kernel",
         RECORD,
         (
-            r"^\s*#\d+\s+(?:0x[0-9a-f]+ in )?\w+ \(.*\)(?: from | at |$)",
+            r"^\s*#\d+\s+(?:0x[0-9a-f]+ in \w|\w\S* \(.*\) (?:at|from) \S)",
             r"\bgoroutine \d+ \[\w",
             r'^".*" #\d+.* prio=\d+ ',
         ),
@@ -106,7 +105,7 @@ _MACHINE = (
         "how many bytes each pool of ZFS read and wrote, and with `-l` the mean latency",
         "which requests an fsync waited for, or how long a flush of the device took",
         RECORD,
-        (r"^\s*(?:pool|capacity)\s+(?:alloc|operations)\s+", r"\bzpool iostat\b.*\d\s*$"),
+        (r"^\s*(?:pool|capacity)\s+(?:alloc|operations)\s+",),
     ),
     Kind(
         "the output of iostat",
