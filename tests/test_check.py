@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -49,7 +50,7 @@ CASES = {
     "passed-through-socket": (ATOMIC, "violated", [("conf", "data")]),
     "folder-moves": (ATOMIC, "cannot tell", [("conf", "moved"), ("conf", "moved")]),
     "mapped": (ATOMIC, "cannot tell", [("conf", "mapped"), ("conf", "mapped")]),
-    "temporary-file": (ATOMIC, "cannot tell", [("conf", "unseen")]),
+    "temporary-file": (ATOMIC, "ok", []),
     "create-right": (CREATED, "ok", []),
     "create-without-folder": (CREATED, "violated", [("table", "folder")]),
     "append-right": ("append-only", "ok", []),
@@ -351,3 +352,45 @@ def test_a_reader_does_not_make_a_failed_sync_good(tmp_path: Path) -> None:
     read = 'openat(AT_FDCWD</d>, "/d/t", O_RDONLY) = 5</d/t>'
     assert verdict_of(tmp_path, lines(OPEN, WRITE, failed, read, SYNC), rules) == ("violated", [("t", "retried")])  # fmt: skip
     assert verdict_of(tmp_path, lines(OPEN, WRITE, failed, OPEN, WRITE, SYNC), rules) == ("ok", [])
+
+
+def test_a_log_without_durations_is_judged_where_the_order_is_known(tmp_path: Path) -> None:
+    """strace without -T: a thread's call has ended when it makes the next one."""
+    plain = lambda *calls, **more: lines(*calls, **more).replace(" <0.001000>", "")  # noqa: E731
+    assert verdict_of(tmp_path, plain(OPEN, WRITE, SYNC, RENAME, FOLDER)) == ("ok", [])
+    assert verdict_of(tmp_path, plain(OPEN, WRITE, RENAME, FOLDER)) == ("violated", [("f", "data")])
+    assert verdict_of(tmp_path, plain(OPEN, WRITE, SYNC, RENAME)) == ("violated", [("f", "folder")])
+    # Another thread syncs before the writer makes its next call: the write may not have ended, or the sync not before the rename.
+    by_other = plain(OPEN, WRITE, "getpid() = 7", RENAME, FOLDER)
+    other = "8 1000.015000 fsync(3</d/t>) = 0\n8 1001.000000 +++ exited with 0 +++\n"
+    merged = by_other.replace("7 1000.020000", f"{other}7 1000.020000")
+    assert verdict_of(tmp_path, merged) == ("cannot tell", [("f", "untimed")])
+    # But the lines of one strace are in the order of the calls, as lines that interrupt a call show.
+    torn = "7 1000.016000 wait4(-1, <unfinished ...>\n8 1000.017000 getpid() = 8\n7 1000.018000 <... wait4 resumed>) = 9\n"
+    assert verdict_of(tmp_path, merged.replace("7 1000.020000", f"{torn}7 1000.020000")) == ("ok", [])  # fmt: skip
+
+
+def test_a_clock_of_seconds_is_no_verdict(tmp_path: Path) -> None:
+    """strace -t."""
+    text = lines(OPEN, WRITE, RENAME, SYNC, FOLDER)
+    coarse = re.sub(r"1000\.\d+", "20:18:27", text)
+    verdict, shown = verdict_of(tmp_path, coarse)
+    assert (verdict, {doubt for _, doubt in shown}) == ("cannot tell", {"coarse"})
+
+
+def test_what_needs_no_sync_matches_no_rule(tmp_path: Path) -> None:
+    """A program prints to a terminal, and its shell to a pipe and to /dev/null."""
+    text = lines(OPEN, WRITE, SYNC, 'openat(AT_FDCWD</d>, "/dev/null", O_WRONLY|O_CREAT, 0666) = 5</dev/null>', *(f'write(1<{name}>, "x", 1) = 1' for name in ("/dev/pts/0", "pipe:[7]", "/dev/null", "TCP:[1->2]")))  # fmt: skip
+    assert verdict_of(tmp_path, text, '[[rule]]\nkind = "appended-synced"\n') == ("ok", [])
+    created = '[[rule]]\nkind = "created-file-synced"\nfolder = false\n'
+    assert verdict_of(tmp_path, text, created) == ("ok", [])
+
+
+def test_a_process_ends_with_its_last_thread(tmp_path: Path) -> None:
+    """The recording ends while the other thread goes on, which may sync."""
+    begin = '7 999.000000 execve("/p", ["/p"], 0x1 /* 1 var */) = 0 <0.001000>\n7 999.100000 clone(child_stack=0x1, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8 <0.001000>\n'
+    text = begin + lines(OPEN, WRITE, SYNC, RENAME, end=False)
+    ended = "8 1001.000000 exit(0) = ?\n8 1001.000000 +++ exited with 0 +++\n"
+    assert verdict_of(tmp_path, text + ended) == ("cannot tell", [("f", "pending")])
+    killed = "7 1002.000000 +++ killed by SIGKILL +++\n"
+    assert verdict_of(tmp_path, text + ended + killed) == ("violated", [("f", "folder")])

@@ -160,7 +160,7 @@ def test_operations_are_those_of_the_program(name: str, tmp_path: Path) -> None:
         ('truncate("/a", 12) = 0', ("truncate", None, "/a", None, None, None, 12, None, 0)),
         ("fallocate(3</a>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 4096, 8) = 0", ("allocate", 3, "/a", None, "FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE", None, 4096, 8, 0)),
         ('renameat2(3</d>, "a", AT_FDCWD</e>, "./b", RENAME_EXCHANGE) = 0', ("rename", None, "/d/a", "/e/b", "RENAME_EXCHANGE", None, None, None, 0)),
-        ('linkat(AT_FDCWD, "/proc/self/fd/4", AT_FDCWD, "/d/n", AT_SYMLINK_FOLLOW) = 0', ("link", None, "/proc/self/fd/4", "/d/n", "AT_SYMLINK_FOLLOW", True, None, None, 0)),
+        ('linkat(AT_FDCWD, "/proc/self/fd/4", AT_FDCWD, "/d/n", AT_SYMLINK_FOLLOW) = 0', ("link", None, None, "/d/n", "AT_SYMLINK_FOLLOW", True, None, None, 0)),
         ('symlinkat("../x", 3</d>, "l") = 0', ("symlink", None, "/d/l", "../x", None, True, None, None, 0)),
         ('unlinkat(3</d>, "f", 0) = 0', ("unlink", None, "/d/f", None, None, None, None, None, 0)),
         ('unlinkat(3</d>, "f", AT_REMOVEDIR) = 0', ("rmdir", None, "/d/f", None, "AT_REMOVEDIR", None, None, None, 0)),
@@ -217,7 +217,32 @@ def test_a_call_in_two_lines_and_one_without_return(tmp_path: Path) -> None:
     assert [tuple(row[key] for key in keys) for row in rows] == [
         (7, "rename", "/a", T + 100_000, 190_000, 0, None, None, "exact"),
         (8, "write", "/c", T + 150_000, None, None, None, "end", "exact"),
+        (8, "exit", None, T + 400_000, None, None, None, None, "exact"),
         (7, "unlink", "/b", T + 500_000, None, None, None, "end", "exact"),
+    ]
+
+
+def test_a_thread_ends_once_whoever_ends_it(tmp_path: Path) -> None:
+    """8 calls exit, 7 exit_group, which ends 9 too; a signal kills 10, and dumps its core."""
+    data = lines(
+        '7 1795196964.000050 execve("/bin/p", ["p"], 0x7 /* 1 var */) = 0',
+        "7 1795196964.000100 clone(child_stack=0x1, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8",
+        "7 1795196964.000200 clone(child_stack=0x2, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 9",
+        '9 1795196964.000300 write(3</c>, ""..., 5) = 5',
+        "8 1795196964.000400 exit(0) = ?",
+        "8 1795196964.000500 +++ exited with 0 +++",
+        "7 1795196964.000600 exit_group(0) = ?",
+        "9 1795196964.000700 +++ exited with 0 +++",
+        "7 1795196964.000800 +++ exited with 0 +++",
+        '10 1795196964.000900 write(3</c>, ""..., 5) = 5',
+        "10 1795196964.001000 +++ killed by SIGABRT (core dumped) +++",
+    )
+    ends = [row for row in ops(tmp_path, data) if row["op"] == "exit"]
+    assert [(row["tid"], row["pid"], row["ts_ns"], row["flags"]) for row in ends] == [
+        (8, 7, T + 400_000, None),
+        (7, 7, T + 600_000, None),
+        (9, 7, T + 700_000, None),
+        (10, None, T + 1_000_000, "SIGABRT"),
     ]
 
 

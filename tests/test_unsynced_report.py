@@ -253,8 +253,11 @@ def test_a_folder_that_moves_makes_all_below_it_unknown(tmp_path: Path) -> None:
 
 def test_a_change_whose_end_is_not_known_may_be_covered(tmp_path: Path) -> None:
     """A sync began after its begin, and nobody knows whether before its end."""
-    killed = ['7 1 write(3</d/f>, "x"..., 9 <unfinished ...>', "7 2 +++ killed by SIGKILL +++"]
-    assert found(tmp_path, *killed, "8 12 " + sync("/d/f")) == [("/d/f", "unknown", None, None)]
+    torn = '7 1 write(3</d/f>, "x"..., 9 <unfinished ...>'
+    assert found(tmp_path, torn, "8 12 " + sync("/d/f")) == [("/d/f", "unknown", None, None)]
+    # The end of its thread is the end of the call, too.
+    killed = [torn, "7 2 +++ killed by SIGKILL +++"]
+    assert found(tmp_path, *killed, "8 12 " + sync("/d/f")) == [("/d/f", "synced", None, 0)]
     # Without a length, the call may have lasted until its thread made the next one.
     untimed = "7 1 " + write("/d/f").removesuffix(" <0.001000>")
     nxt, end = "7 100 " + write("/d/g"), "7 200 exit_group(0) = ?"
@@ -440,3 +443,143 @@ def test_data_are_at_risk_until_the_last_bio_is_complete(
         bio | {"bio_id": 2, "ts_ns": 4000} | last,
     ]
     assert of_rows(tmp_path, run) == [("/f", "unsynced", risk)]
+
+
+def untimed(call: str) -> str:
+    """The call as strace prints it without -T."""
+    return call.rpartition(" <")[0]
+
+
+def test_calls_without_a_duration_are_known_one_by_one(tmp_path: Path) -> None:
+    """Lines of `strace -f -ttt -y`. The sync has returned 0, although nothing says when."""
+    lines = ["7 1 " + untimed(write("/d/f")), "7 2 " + untimed(sync("/d/f"))]
+    assert found(tmp_path, *lines) == [("/d/f", "synced", 100, 0)]
+    assert found(tmp_path, *lines, "7 3 exit_group(0) = ?") == [("/d/f", "synced", 100, 0)]
+    later = ["7 3 " + untimed(write("/d/g", 5)), "7 4 +++ killed by SIGKILL +++"]
+    assert found(tmp_path, *lines, *later) == [
+        ("/d/f", "synced", 100, 0),
+        ("/d/g", "unsynced", 5, 5),
+    ]
+    report = json.loads(ok("report", tmp_path / "a.strace", "unsynced", "--format", "json"))
+    assert {row["risk_ns"] for row in report["rows"]} == {None}
+
+
+def test_no_risk_is_measured_to_the_end_of_a_sync_that_is_not_known(tmp_path: Path) -> None:
+    """The write ends, the sync has no duration, and the thread sleeps for a second before it closes the file."""
+    log = tmp_path / "a.strace"
+    log.write_text(
+        "7 100.000000 "
+        + write("/d/f")
+        + "\n7 100.010000 "
+        + untimed(sync("/d/f"))
+        + "\n7 101.000000 close(3</d/f>) = 0 <0.000100>\n"
+    )
+    (row,) = json.loads(ok("report", log, "unsynced", "--format", "json"))["rows"]
+    assert (row["state"], row["risk_ns"]) == ("synced", None)
+
+
+def test_where_lines_interrupt_calls_the_others_had_returned(tmp_path: Path) -> None:
+    """Thread 7 writes and waits; 8 syncs. If some line interrupts a call, one of a single line had returned when the next line began; merged files
+    of -ff have no such lines, and there the write may have gone on."""
+    lines = ["7 1 " + untimed(write("/d/f")), "8 2 " + untimed(sync("/d/f"))]
+    ends = ["7 9 exit_group(0) = ?", "8 10 +++ exited with 0 +++"]
+    assert found(tmp_path, *lines, *ends) == [("/d/f", "unknown", 100, None)]
+    torn = ["7 3 wait4(-1, <unfinished ...>", "8 4 getpid() = 8", "7 5 <... wait4 resumed>) = 9"]
+    assert found(tmp_path, *lines, *torn, *ends) == [("/d/f", "synced", 100, 0)]
+    # The part of a size of which it is not known whether the sync covers it is not known either.
+    again = ["7 1 " + untimed(write("/d/f")), "8 2 " + untimed(sync("/d/f")), "7 3 " + untimed(write("/d/f", 5))]  # fmt: skip
+    assert found(tmp_path, *again, *ends) == [("/d/f", "unsynced", 105, None)]
+    assert found(tmp_path, *again, *torn, *ends) == [("/d/f", "unsynced", 105, 5)]
+
+
+def test_a_clock_of_seconds_orders_nothing(tmp_path: Path) -> None:
+    """A write after the sync, in the same second: strace -t."""
+    log = tmp_path / "a.strace"
+    log.write_text(
+        "".join(
+            f"7 20:18:27 {call}\n"
+            for call in (write("/d/f"), sync("/d/f"), write("/d/f"), "exit_group(0) = ?")
+        )
+    )
+    (row,) = json.loads(ok("report", log, "unsynced", "--format", "json"))["rows"]
+    assert (row["path"], row["state"], row["writes"], row["written_bytes"]) == ("/d/f", "unknown", 2, 200)  # fmt: skip
+
+
+def test_a_file_that_is_open_without_a_name_needs_no_sync(tmp_path: Path) -> None:
+    """strace -y prints `</d/f>(deleted)` for the descriptor of a file that was removed or replaced."""
+    deleted = 'write(3</d/f>(deleted), "x"..., 100) = 100 <0.001000>'
+    unlink = '7 2 unlink("/d/f") = 0 <0.000100>'
+    assert found(tmp_path, "7 1 " + write("/d/f"), unlink, "7 3 " + deleted) == [
+        ("/d/f (deleted)", "removed", 100, None),
+        ("/d/f", "removed", 100, None),
+    ]
+    # It may still have the name that a link gave it.
+    link = '7 1 link("/d/f", "/d/g") = 0 <0.000100>'
+    assert found(tmp_path, link, unlink, "7 3 " + deleted) == [("/d/f (deleted)", "unknown", 100, None)]  # fmt: skip
+    # A file that somebody has called so.
+    odd = '7 1 openat(AT_FDCWD</d>, "/d/f (deleted)", O_WRONLY|O_CREAT, 0666) = 3</d/f (deleted)> <0.000100>'
+    assert found(tmp_path, odd, "7 3 " + write("/d/f (deleted)")) == [("/d/f (deleted)", "unknown", 100, None)]  # fmt: skip
+
+
+TMPFILE = '7 1 openat(AT_FDCWD</d>, ".", O_RDWR|O_TMPFILE, 0644) = 3</d/#17>(deleted) <0.000100>'
+NAMELESS = '7 2 write(3</d/#17>(deleted), "x"..., 5) = 5 <0.001000>'
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("", ("/d/#17 (deleted)", "removed", 5, None)),
+        (
+            'linkat(AT_FDCWD</d>, "/proc/self/fd/3", AT_FDCWD</d>, "a", AT_SYMLINK_FOLLOW)',
+            ("/d/a", "unsynced", 5, 5),
+        ),
+        (
+            'linkat(3</d/#17>(deleted), "", AT_FDCWD</d>, "a", AT_EMPTY_PATH)',
+            ("/d/a", "unsynced", 5, 5),
+        ),
+        # Of another process, whose descriptors are not followed from here.
+        (
+            'linkat(AT_FDCWD</d>, "/proc/99/fd/3", AT_FDCWD</d>, "a", AT_SYMLINK_FOLLOW)',
+            ("/d/#17 (deleted)", "unknown", 5, None),
+        ),
+    ],
+)
+def test_a_file_that_begins_without_a_name(
+    link: str, expected: tuple[str, str, int, int | None], tmp_path: Path
+) -> None:
+    given = [f"7 3 {link} = 0 <0.000100>"] if link else []
+    assert found(tmp_path, TMPFILE, NAMELESS, *given) == [expected]
+
+
+def test_a_name_by_way_of_a_link_is_that_of_its_file(tmp_path: Path) -> None:
+    """/d/l is a link to /d/x. -y prints the name without it, and a rename or a removal has it."""
+    opened = '7 1 openat(AT_FDCWD</d>, "l/t", O_WRONLY|O_CREAT|O_EXCL, 0666) = 3</d/x/t> <0.000100>'
+    lines = [opened, "7 2 " + write("/d/x/t"), '7 3 rename("/d/l/t", "/d/l/f") = 0 <0.000100>']
+    assert found(tmp_path, *lines) == [("/d/x/f", "unsynced", 100, 100)]
+    assert found(tmp_path, *lines, "7 4 " + sync("/d/x/f")) == [("/d/x/f", "synced", 100, 0)]
+    assert found(tmp_path, *lines, '7 4 unlink("l/f") = 0 <0.000100>') == [("/d/x/f", "removed", 100, None)]  # fmt: skip
+    # The link leads elsewhere later.
+    moved = '7 5 rename("/d/new", "/d/l") = 0 <0.000100>'
+    again = [opened.replace("7 1", "7 6").replace("/d/x", "/d/y"), "7 7 " + write("/d/y/t", 5)]
+    assert found(tmp_path, *lines, moved, *again, '7 8 unlink("/d/l/t") = 0 <0.000100>') == [
+        ("/d/x/f", "unsynced", 100, 100),
+        ("/d/y/t", "removed", 5, None),
+    ]
+    # Here the file may be the link, so that the rename gives the link another name, and the file none.
+    plain = [lines[0].replace("|O_EXCL", ""), *lines[1:], '7 4 unlink("/d/l/f") = 0 <0.000100>']
+    assert found(tmp_path, *plain) == [("/d/x/t", "unsynced", 100, 100)]
+    folder = '7 0 openat(AT_FDCWD</d>, "l", O_RDONLY|O_DIRECTORY) = 4</d/x> <0.000100>'
+    assert found(tmp_path, folder, *plain) == [("/d/x/f", "removed", 100, None)]
+    # `..` leads out of the folder in which the program is.
+    above = opened.replace('"l/t"', '"x/../y/t"').replace("/d/x/t", "/d/y/t")
+    removed = '7 3 unlink("/d/x/../y/t") = 0 <0.000100>'
+    assert found(tmp_path, above, "7 2 " + write("/d/y/t"), removed) == [("/d/y/t", "removed", 100, None)]  # fmt: skip
+
+
+def test_sharing_the_blocks_of_another_file_changes_it(tmp_path: Path) -> None:
+    """What `cp --reflink` does; on a file system without it, the call fails."""
+    clone = "7 1 ioctl(3</d/f>, BTRFS_IOC_CLONE or FICLONE, 4</d/o>) = {} <0.000100>"
+    assert found(tmp_path, clone.format("0")) == [("/d/f", "unsynced", 0, 0)]
+    write_of_other = "7 2 " + write("/d/g")
+    failed = clone.format("-1 EOPNOTSUPP (Operation not supported)")
+    assert found(tmp_path, failed, write_of_other) == [("/d/g", "unsynced", 100, 100)]

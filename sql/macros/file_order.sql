@@ -6,7 +6,9 @@
 --   is_sync  1 for a row of syncline_sync.
 --   id       Its key there, or in syncline_file_op.
 --   seq      Its number.
---   next_ns  When its thread made the next call. Null if it made none.
+--   next_ns  The begin of the next call before which it had ended: of its
+--            thread, or of any if `is_alone` of calls_on_files is 1. Null if
+--            there is none.
 --
 -- Example: SELECT COUNT(*) FROM file_order!()
 CREATE PERFETTO MACRO file_order()
@@ -16,8 +18,12 @@ AS
   SELECT
     run, is_sync, id,
     ROW_NUMBER() OVER (ORDER BY run, ts_ns, is_sync, id) AS seq,
-    -- A row without a thread is followed by no other one of it.
     CASE
+      WHEN is_alone = 1 THEN LEAD(ts_ns) OVER (
+        PARTITION BY run
+        ORDER BY ts_ns, is_sync, id
+      )
+      -- A row without a thread is followed by no other one of it.
       WHEN tid IS NOT NULL THEN LEAD(ts_ns) OVER (
         PARTITION BY run, tid
         ORDER BY ts_ns, is_sync, id
@@ -34,7 +40,15 @@ AS
 (
   WITH
     _call AS (SELECT * FROM calls_on_files!() ORDER BY run, ts_ns, is_sync, id),
-    _numbered AS (SELECT *, ROW_NUMBER() OVER () AS seq FROM _call),
+    _numbered AS (
+      SELECT
+        *,
+        ROW_NUMBER() OVER () AS seq,
+        LEAD(run) OVER _next AS _later_run,
+        LEAD(ts_ns) OVER _next AS _later_ns
+      FROM _call
+      WINDOW _next AS ()
+    ),
     _followed AS (
       SELECT
         *,
@@ -47,6 +61,9 @@ AS
   SELECT
     run, is_sync, id, seq,
     CASE
+      WHEN is_alone = 1 THEN CASE
+        WHEN _later_run IS NOT DISTINCT FROM run THEN _later_ns
+      END
       WHEN _next_tid = tid
       AND _next_run IS NOT DISTINCT FROM run THEN _next_ns
     END AS next_ns

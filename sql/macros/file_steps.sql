@@ -7,9 +7,10 @@
 -- Result: a row a step, with the columns of syncline_file_op that say what was
 -- done, and
 --   seq       Number of the step, by its start.
---   end_ns    When it had ended. Null if it has not, or if unknown.
+--   end_ns    When it had ended at the latest. If it has returned and nothing
+--             says when, a time after all others. Null if it may not have.
 --   least_ns  When it can have ended at the earliest: `end_ns` if its length is
---             recorded, else when it began. Null for a sync.
+--             recorded, else when it began.
 --   is_sync   1 for a sync of a file or of everything.
 --   is_dirty  1 if it changed data or a size, so the file needs a sync.
 --   empties   1 for an open that empties the file if it was there (O_TRUNC).
@@ -32,15 +33,32 @@ AS
       SELECT DISTINCT run, tid, ts_ns
       FROM syncline_sync
       WHERE op = 'write' AND ret >= 0
+    ),
+    -- Syncs, with what their calls say. sync() has a request for each file
+    -- system, and lasts until the last one has ended.
+    _sync AS (
+      SELECT
+        sync.*,
+        call.incomplete AS missing,
+        CASE
+          WHEN sync.op = 'sync' THEN COALESCE(call.syscall_ns, call.dur_ns)
+          ELSE sync.dur_ns
+        END AS lasted_ns
+      FROM syncline_sync AS sync
+      LEFT JOIN syncline_sync_call AS call
+        ON call.run = sync.run
+        AND call.call_sync_id = sync.sync_id
     )
   SELECT
     place.seq AS seq,
     file.run AS run,
     file.ts_ns AS ts_ns,
     CASE
-      WHEN file.op <> 'exit' THEN earlier!(
-        (file.ts_ns + file.dur_ns),
-        place.next_ns
+      WHEN file.op <> 'exit' THEN COALESCE(
+        earlier!((file.ts_ns + file.dur_ns), place.next_ns),
+        CASE
+          WHEN file.ret IS NOT NULL THEN CAST(4611686018427387904 AS BIGINT)
+        END
       )
     END AS end_ns,
     CASE
@@ -98,16 +116,17 @@ AS
     -- One whose start is missing began before `ts_ns`, so nobody knows what it
     -- covers.
     CASE
-      WHEN COALESCE(call.incomplete, '') NOT IN ('start', 'end') THEN earlier!(
-        (sync.ts_ns
-        + CASE
-          WHEN sync.op = 'sync' THEN COALESCE(call.syscall_ns, call.dur_ns)
-          ELSE sync.dur_ns
-        END),
-        place.next_ns
+      WHEN COALESCE(sync.missing, '') NOT IN ('start', 'end') THEN COALESCE(
+        earlier!((sync.ts_ns + sync.lasted_ns), place.next_ns),
+        CASE
+          WHEN sync.ret IS NOT NULL THEN CAST(4611686018427387904 AS BIGINT)
+        END
       )
     END,
-    CAST(NULL AS BIGINT),
+    CASE
+      WHEN sync.lasted_ns IS NULL THEN sync.ts_ns
+      ELSE earlier!((sync.ts_ns + sync.lasted_ns), place.next_ns)
+    END,
     sync.tid, sync.pid,
     COALESCE(sync.pid, sync.tid),
     sync.comm,
@@ -124,14 +143,11 @@ AS
       ELSE sync.ret
     END,
     sync.stack, 1, 0, 0
-  FROM syncline_sync AS sync
+  FROM _sync AS sync
   JOIN $places AS place
     ON place.is_sync = 1
     AND place.run = sync.run
     AND place.id = sync.sync_id
-  LEFT JOIN syncline_sync_call AS call
-    ON call.run = sync.run
-    AND call.call_sync_id = sync.sync_id
   LEFT JOIN (
     SELECT run, call_sync_id, MIN(ret) AS ret
     FROM (

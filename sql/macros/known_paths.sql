@@ -2,12 +2,11 @@
 -- numbers are compared and sorted faster than texts, in a third of the memory.
 --
 -- Result: a row for each name, with
---   path_id  Its number.
---   run      Name of the run.
---   path     The name.
---   is_file  1 unless it needs no sync: a pipe or a socket, which is
---            `pipe:[INODE]`, memory, which is `/memfd:NAME`, and what is below
---            /dev, /proc and /sys.
+--   path_id     Its number.
+--   run         Name of the run.
+--   path        The name.
+--   is_file     1 if it is that of a file on a disk (is_stored), else 0.
+--   is_removed  1 if the file has lost it, as strace -y says: `NAME (deleted)`.
 --
 -- Example: SELECT COUNT(*) FROM known_paths!()
 CREATE PERFETTO MACRO known_paths()
@@ -17,14 +16,8 @@ AS
   SELECT
     ROW_NUMBER() OVER (ORDER BY run, path) AS path_id,
     run, path,
-    CASE
-      WHEN path LIKE '%:[%'
-      AND path NOT LIKE '/%' THEN 0
-      WHEN path LIKE '/memfd:%' THEN 0
-      WHEN SUBSTR(path, 1, 5) IN ('/dev/', '/sys/') THEN 0
-      WHEN SUBSTR(path, 1, 6) = '/proc/' THEN 0
-      ELSE 1
-    END AS is_file
+    is_stored!(path) AS is_file,
+    CASE WHEN path LIKE '% (deleted)' THEN 1 ELSE 0 END AS is_removed
   FROM (
     SELECT run, path FROM syncline_file_op WHERE path IS NOT NULL
     UNION

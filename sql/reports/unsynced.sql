@@ -12,7 +12,8 @@
 -- the file may be new.
 --
 -- A call whose length is not recorded may have run until its thread made the
--- next one.
+-- next one or ended. If lines of a log interrupt calls (strace -f without -T),
+-- one that no line interrupts had ended when any thread made the next one.
 --
 -- States:
 --   synced    A sync covers the last change that needs one, or none needs one.
@@ -20,9 +21,11 @@
 --   failed    A sync of it failed after a change, and no open has emptied it
 --             since. Whatever a later sync returns, the data may be lost: the
 --             kernel reports an error once.
---   removed   The file had no name any more at the end.
---   unknown   The recording does not say. Events were lost, the file or its
---             folder has no name, the file is mapped, or it was renamed more
+--   removed   The file had no name any more at the end. A file that strace -y
+--             shows as `NAME (deleted)` has a row of its own.
+--   unknown   The recording does not say. Events were lost, or the clock is too
+--             coarse to order them (strace -t); the file or its folder has no
+--             name, the file is mapped, or it was renamed more
 --             than four times, with its folder, or in exchange for another. Or
 --             it was written through a descriptor from before its name was
 --             given to another file, which only strace -y shows. Or nobody can
@@ -55,9 +58,9 @@
 --                          the end of the last bio of background writeback of
 --                          the file, which need not hold all of its data. Null
 --                          if neither happened, if one of these bios failed or
---                          has no end, if that change has no known end or no
---                          change needs a sync, and in other states than synced
---                          and unsynced.
+--                          has no end, if that change or sync has no known end,
+--                          if no change needs a sync, and in other states than
+--                          synced and unsynced.
 --   comm            text   Thread that changed it last.
 --   at_ns           time   When the last change began.
 --   run             text   Name of the run, if the input holds several.
@@ -97,9 +100,13 @@ WITH
       of!(step, (is_sync, is_dirty, empties)),
       of!(name, (path, is_to)),
       COALESCE(four_back.file_id, name.name_id) AS file_id,
-      name.is_change * (1 - name.is_to) AS is_taken
+      CASE file_path.is_removed
+        WHEN 1 THEN 1
+        ELSE name.is_change * (1 - name.is_to)
+      END AS is_taken
     FROM step
     JOIN name ON name.seq = step.seq
+    JOIN file_path ON file_path.path_id = name.path
     LEFT JOIN four_back ON four_back.name_id = name.name_id
   ),
   -- The changes of each file. `is_dirty` is 1 for one that needs a sync, as it
@@ -129,11 +136,11 @@ WITH
   -- Syncs without an error, a row for each file that they cover. sync() covers
   -- every file, unless it is doubtful.
   covering_sync AS (
-    SELECT run, file_id, ts_ns, end_ns
+    SELECT run, file_id, ts_ns, end_ns, least_ns
     FROM step_of_file
     WHERE is_sync = 1 AND ret >= 0 AND end_ns IS NOT NULL
     UNION ALL
-    SELECT file.run, file.file_id, step.ts_ns, step.end_ns
+    SELECT of!(file, (run, file_id)), of!(step, (ts_ns, end_ns, least_ns))
     FROM step
     JOIN (SELECT DISTINCT run, file_id FROM step_of_file) AS file
       ON file.run = step.run
@@ -160,6 +167,8 @@ WITH
         CASE
           WHEN is_dirty = 0
           OR end_ns <= last_sync.ts_ns THEN 0
+          WHEN least_ns <= last_sync.ts_ns
+          AND least_ns < end_ns THEN NULL
           ELSE bytes
         END
       ) AS after_sync_bytes,
@@ -220,14 +229,17 @@ WITH
     LEFT JOIN last_doubt ON last_doubt.run = change_total.run
     WHERE file_name.place = 1
   ),
-  -- The earliest end of a sync that began at `dirty_ns` or later.
+  -- The earliest end of a sync that began at `dirty_ns` or later. Null if that
+  -- is not recorded.
   first_sync AS MATERIALIZED (
     SELECT
       file_state.run, file_state.file_id,
-      MIN(covering_sync.end_ns) AS end_ns
+      CASE
+        WHEN MIN(sync.end_ns) = MIN(sync.least_ns) THEN MIN(sync.end_ns)
+      END AS end_ns
     FROM file_state
-    JOIN covering_sync ON same!(covering_sync, file_state, (run, file_id))
-    WHERE covering_sync.ts_ns >= file_state.dirty_ns
+    JOIN covering_sync AS sync ON same!(sync, file_state, (run, file_id))
+    WHERE sync.ts_ns >= file_state.dirty_ns
     GROUP BY file_state.run, file_state.file_id
   ),
   -- The end of the last background bio that wrote the file, of those that began
@@ -264,9 +276,10 @@ WITH
       -- If the end of the last change is known.
       CASE
         WHEN file_state.state IN ('synced', 'unsynced')
-        AND least_ns = dirty_ns THEN COALESCE(
-          first_sync.end_ns, written_back.end_ns
-        )
+        AND least_ns = dirty_ns THEN CASE
+          WHEN first_sync.run IS NOT NULL THEN first_sync.end_ns
+          ELSE written_back.end_ns
+        END
         - dirty_ns
       END AS risk_ns
     FROM file_state

@@ -60,6 +60,7 @@ CALLS = {
     "exit": ("exit", ""),
 }
 DURATION = re.compile(r" <(\d+\.\d+)>$")
+END = re.compile(r"\+\+\+ (?:exited with|killed by (?P<signal>\w+))")
 ANNOTATED = re.compile(r"-?\w+<(?P<inside>.*)>(?P<deleted>\(deleted\))?", re.S)
 
 
@@ -83,6 +84,27 @@ class FileReader(Reader):
         self.ops: list[Row] = []
         # By process. A child begins where its parent is.
         self.cwd: dict[int | None, bytes] = {}
+        # Threads whose last call ends them.
+        self.exiting: set[int | None] = set()
+
+    def line(self, match: re.Match[str], number: int) -> Row | None:
+        found = END.match(match["text"])
+        tid = int(match["bracket"] or match["unbracketed"] or 0) or None
+        if found is None or tid in self.exiting:
+            self.exiting.discard(tid)
+            return super().line(match, number)
+        # It is ended by another thread, or by a signal.
+        task = self.tasks.get(tid) or self.new_task(tid)
+        row: Row = dict.fromkeys(("fd", "path", "to_path", "offset_bytes", "length"))
+        row |= {"op": "exit", "flags": found["signal"], "confidence": "exact"}
+        clock = match["clock"].split(":") if match["clock"] else None
+        ts = (
+            (int(clock[0]) * 60 + int(clock[1])) * 60 * 10**9 + seconds(clock[2])
+            if clock
+            else seconds(match["number"])
+        )
+        self.finish(tid, task, row, ts, None)
+        return super().line(match, number)
 
     def folder_of(self, arg: str, task: Task) -> bytes | None:
         """The folder of a descriptor, or the working directory."""
@@ -217,6 +239,8 @@ class FileReader(Reader):
             "incomplete": "end" if ret is None and op != "exit" else None,
         }
         self.ops.append(row)
+        if op == "exit":
+            self.exiting.add(tid)
 
 
 def rows(data: bytes) -> list[Row]:

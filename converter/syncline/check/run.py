@@ -24,8 +24,7 @@ _DONE_WITH = {"step": ("order",), "op": ("step",), "life": ("name",)}
 _MOST_DOUBLINGS = 32
 _PARAMETER = re.compile(r":(folder|sockets|suffix)\b")
 _LOST = (
-    "SELECT reason, CAST(SUM(count) AS BIGINT) FROM syncline_loss WHERE severity = 'loss' AND count > 0"
-    " GROUP BY reason ORDER BY reason"
+    "SELECT reason, CAST(SUM(count) AS BIGINT) FROM lost_steps!() GROUP BY reason ORDER BY reason"
 )
 # How to record what rules are about: sync() is in no class of strace.
 RECORD = "strace -f -y -T -ttt -s 0 -e trace=%file,%desc,%process,%network,sync -o LOG COMMAND"
@@ -173,9 +172,11 @@ def _match(rule: Rule) -> str:
         if not patterns or role == "except":
             continue
         wanted = " OR ".join(f"path GLOB {_quoted(one)}" for one in patterns)
+        # An answer may go through a pipe or to a terminal, which no sync makes durable.
+        stored = " AND is_stored!(path) = 1" if role == "files" else ""
         left_out = "".join(f" AND NOT path GLOB {_quoted(one)}" for one in rule.values.get("except", ()))  # fmt: skip
         selects.append(
-            f"SELECT run, path, '{role}' AS role FROM _syncline_file WHERE ({wanted}){left_out}"
+            f"SELECT run, path, '{role}' AS role FROM _syncline_file WHERE ({wanted}){left_out}{stored}"
         )
     union = "\nUNION ALL\n".join(selects).replace("_syncline_file", f"(SELECT DISTINCT run, path FROM {_PREFIX}life) AS file")  # fmt: skip
     return union

@@ -56,6 +56,18 @@ _DOUBTS = {
         "lines of the recording are lost or torn, and any of them may be of this file",
         "see what is lost: syncline report INPUT losses; and record again",
     ),
+    "io_uring": (
+        "the program uses io_uring, whose writes and syncs strace does not see",
+        "record as root: syncline record --files -o RUN -- COMMAND",
+    ),
+    "coarse": (
+        "the times of the recording are too coarse to say which call came first",
+        "record with strace -ttt instead of -t",
+    ),
+    "untimed": (
+        "nothing says when the {doubt} at {doubt_at} had ended, so it may have ended in time",
+        "record with strace -T, which prints how long each call took",
+    ),
     "unknown": (
         "the {doubt} at {doubt_at} is of a file that is not known, which may be this one",
         "record with strace -y, which prints the file of each descriptor",

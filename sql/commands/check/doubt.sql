@@ -43,6 +43,16 @@ WITH
     FROM _syncline_check_op
     WHERE is_sync = 1 AND file_id IS NOT NULL AND lost_data!(ret)
   ),
+  -- Steps that ended at an unknown time, and before or after which another one
+  -- began.
+  overtaken AS (
+    SELECT of!(step, (run, file_id, seq, is_sync))
+    FROM _syncline_check_op AS step
+    JOIN _syncline_check_op AS next
+      ON next.run = step.run
+      AND next.seq = step.seq + 1
+    WHERE step.least_ns < step.end_ns AND next.ts_ns < step.end_ns
+  ),
   -- Steps that make a file doubtful, whatever name it has before or after.
   of_file AS (
     -- A mapping is of the file.
@@ -77,6 +87,8 @@ WITH
     LEFT JOIN failed ON same!(failed, file, (run, file_id))
     WHERE failed.run IS NULL
     UNION ALL
+    SELECT run, file_id, 0, 1, 'untimed', seq FROM overtaken WHERE is_sync = 0
+    UNION ALL
     -- A call that never returned may have had its effect.
     SELECT run, file_id, 1, 1, 'unreturned', seq
     FROM _syncline_check_op
@@ -90,11 +102,20 @@ SELECT
   CAST(NULL AS TEXT) AS path,
   1 AS ok,
   1 AS wrong,
-  'lost' AS reason,
+  CASE reason WHEN 'io_uring' THEN 'io_uring' ELSE 'lost' END AS reason,
   CAST(NULL AS BIGINT) AS seq,
   CAST(SUM(count) AS BIGINT) AS steps
-FROM syncline_loss
-WHERE severity = 'loss' AND count > 0
+FROM lost_steps!()
+GROUP BY run, 5
+UNION ALL
+SELECT run, CAST(NULL AS TEXT), 1, 1, 'coarse', CAST(NULL AS BIGINT), 1
+FROM coarse_runs!()
+UNION ALL
+-- A sync that may have ended before the step that seems to come too early, of
+-- the file or of its folder.
+SELECT run, CAST(NULL AS TEXT), 0, 1, 'untimed', MIN(seq), COUNT(*)
+FROM overtaken
+WHERE is_sync = 1
 GROUP BY run
 UNION ALL
 -- A write, or a new name, to a file that is not known.

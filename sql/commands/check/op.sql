@@ -17,8 +17,8 @@ WITH
       ON renamed.name_id = name.name_id
   )
 SELECT
-  seq, run, ts_ns, end_ns, tid, pid, proc, comm, op, path, to_path, flags,
-  created, offset_bytes, ret, stack, is_sync,
+  seq, run, ts_ns, end_ns, least_ns, tid, pid, proc, comm, op, path, to_path,
+  flags, created, offset_bytes, ret, stack, is_sync,
   CASE
     WHEN seq IN (SELECT seq FROM emptying_opens!(known)) THEN 1
     ELSE is_dirty

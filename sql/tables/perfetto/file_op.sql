@@ -36,7 +36,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_file_op (
   to_path STRING,
   -- Flags of the call as strace prints them, such as `O_WRONLY|O_CREAT`. A
   -- `creat` has those that it implies; `map` has protection and flags of the
-  -- mapping. Null if the call has none.
+  -- mapping; `exit` has the signal that killed the thread, such as `SIGKILL`.
+  -- Null if the call has none.
   flags STRING,
   -- Whether the call made a new file, folder or link. Null if it is not known,
   -- as for O_CREAT without O_EXCL, and for operations that make none.

@@ -46,6 +46,9 @@ pub(crate) struct InputTally {
     /// The first unparsed lines.
     pub(crate) other_text: Vec<u8>,
     io_uring: u64,
+    /// Lines of other calls stand between the two lines of a call, so the log is in the order of the calls: one in a single line had returned
+    /// when the next one of any thread began. Not so in files of `strace -ff` that were merged, whose calls have one line each.
+    pub(crate) has_interrupted_calls: bool,
     /// The beginning of a text, until the first event is found.
     head: Box<[u8]>,
     /// Number of events by kind that the recorder counted, for the kinds that it counts.
@@ -74,6 +77,7 @@ impl InputTally {
             unparsed_lines: 0,
             other_text: Vec::new(),
             io_uring: 0,
+            has_interrupted_calls: false,
             head: head_of_text(open.input.head()),
             recorder_counts: [None; Kind::COUNT],
             has_ended: false,
@@ -90,6 +94,7 @@ impl InputTally {
     pub(crate) fn add_events(&mut self, batch: &Batch, read_bytes: u64) {
         self.read_bytes = read_bytes;
         self.lines += batch.lines;
+        self.has_interrupted_calls |= batch.has_interrupted_calls;
         self.dropped_events += batch.dropped_events;
         if let Some(counts) = &batch.other_events {
             self.other_events.get_or_insert_default().join(counts);

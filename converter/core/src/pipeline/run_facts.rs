@@ -81,6 +81,11 @@ fn meta(
     if !summary.records_syncs() {
         meta.push(("syncs_recorded".to_owned(), "no".to_owned()));
     }
+    if let [tally] = inputs.tallies
+        && tally.has_interrupted_calls
+    {
+        meta.push(("interrupted_calls".to_owned(), "yes".to_owned()));
+    }
     if !options.filter.is_empty() {
         meta.push(("request_filter".to_owned(), options.filter.describe()));
     }

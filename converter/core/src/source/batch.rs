@@ -90,6 +90,8 @@ pub struct Batch {
     pub watermark: Option<i64>,
     /// It has torn lines without a time, which `TornTimes` gives them.
     pub has_untimed: bool,
+    /// Lines of other calls stand between the two lines of a call.
+    pub has_interrupted_calls: bool,
     /// The work that `Parse` leaves to `StatefulPass`. `clear` keeps it, so that its memory is reused.
     pub deferred: Option<Box<dyn Any + Send>>,
 }
@@ -108,6 +110,7 @@ impl Batch {
         }
         self.watermark = None;
         self.has_untimed = false;
+        self.has_interrupted_calls = false;
     }
 
     /// Removes the events after a time. Notes stay.

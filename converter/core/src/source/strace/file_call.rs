@@ -43,7 +43,8 @@ pub(super) fn kind_of(name: &[u8]) -> Option<FileOpKind> {
         | b"copy_file_range" | b"splice" => FileOpKind::Write,
         b"sendto" | b"sendmsg" | b"sendmmsg" | b"send" => FileOpKind::Send,
         b"truncate" | b"ftruncate" | b"truncate64" | b"ftruncate64" => FileOpKind::Truncate,
-        b"fallocate" => FileOpKind::Allocate,
+        // An ioctl that gives the file data of another one (FICLONE).
+        b"fallocate" | b"ioctl" => FileOpKind::Allocate,
         b"mmap" | b"mmap2" => FileOpKind::Map,
         b"rename" | b"renameat" | b"renameat2" => FileOpKind::Rename,
         b"link" | b"linkat" => FileOpKind::Link,
@@ -60,8 +61,11 @@ pub(super) fn kind_of(name: &[u8]) -> Option<FileOpKind> {
 
 /// Whether each call of this name is an operation on files, whatever its arguments: its return is one without its begin.
 pub(super) fn is_always(name: &[u8]) -> bool {
-    !matches!(name, b"mmap" | b"mmap2" | b"fcntl" | b"fcntl64" | b"exit" | b"exit_group")
+    !matches!(name, b"ioctl" | b"mmap" | b"mmap2" | b"fcntl" | b"fcntl64" | b"exit" | b"exit_group")
 }
+
+/// In the name of each ioctl that copies data by sharing their blocks: `BTRFS_IOC_CLONE or FICLONE`, `... FICLONERANGE`.
+const CLONE: &[u8] = b"FICLONE";
 
 /// Whether a call that strace shows may be an operation on files. For most calls of `mmap` and `fcntl` a look at the line rules it out.
 #[inline]
@@ -70,6 +74,7 @@ pub(super) fn may_be(name: &[u8], rest: &[u8]) -> bool {
     match name {
         b"mmap" | b"mmap2" => has(b"MAP_SHARED") && has(b"PROT_WRITE") && !has(b"MAP_ANONYMOUS"),
         b"fcntl" | b"fcntl64" => has(b"F_DUPFD"),
+        b"ioctl" => has(CLONE),
         _ => kind_of(name).is_some(),
     }
 }
@@ -224,6 +229,13 @@ fn of_kind(op: FileOpKind, name: &[u8], args: Args<'_>, names: &mut Names) -> Op
             found.flags = arg.flags();
             found.offset = arg.number()?;
             found.len = arg.number()?;
+        }
+        b"ioctl" => {
+            found.file = arg.descriptor()?;
+            found.flags = arg.flags();
+            if memchr::memmem::find(arg.names.get(found.flags), CLONE).is_none() {
+                return Some(None);
+            }
         }
         b"mmap" | b"mmap2" => {
             arg.skip(1);

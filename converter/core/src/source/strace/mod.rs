@@ -31,10 +31,10 @@ use memchr::memmem;
 use self::head::{
     begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, prefixes, resolution_of, whole_lines,
 };
-use self::line::{Call, Clock, Phase, Prefix, SECOND_NS, Text};
+use self::line::{Call, Clock, Phase, Prefix, Text};
 use self::other_lines::{is_message, is_stack};
 use self::parser::Records;
-use self::state::StraceState;
+use self::state::{COARSE_NS, StraceState};
 use self::syscall::Known;
 use super::{Explanation, InputTraits, Problem, Reader, Source, SourceOptions, TIME_RESOLUTION, last_newline};
 use crate::error::{Error, Refused, Result};
@@ -143,7 +143,7 @@ impl Source for Strace {
         if !self.is_rest_of_stack(input.head()) {
             facts.push(("clock", name.to_owned()));
         }
-        if let Some(resolution) = resolution_of(input.head()).filter(|unit| *unit >= SECOND_NS) {
+        if let Some(resolution) = resolution_of(input.head()).filter(|unit| *unit >= COARSE_NS) {
             facts.push((TIME_RESOLUTION, resolution.to_string()));
         }
         Ok(Reader { stateful_pass: Some(Box::new(threads)), facts, ..Reader::of_text(cut, parse, input) })

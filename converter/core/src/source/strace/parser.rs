@@ -11,7 +11,7 @@ use super::file_call::{FileArgs, file_args, is_always, kind_of, may_be};
 use super::head::has_durations;
 use super::line::{Call, Clock, PID_COLUMN, Phase, Prefix, Returned, SECOND_NS, Text, Time, duration};
 use super::other_lines::{is_message, is_stack, message};
-use super::syscall::{Action, CallName, Known, call_action, ended, resumed};
+use super::syscall::{Action, CallName, Known, call_action, ended, killed_by, resumed};
 use crate::event::file_op::FileOpKind;
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, all_digits, digit_and_micros};
@@ -52,7 +52,7 @@ pub(super) struct Line {
     pub(super) known: Option<Known>,
     pub(super) call: CallName,
     pub(super) action: Action,
-    /// Path or comm, depending on `action`.
+    /// Path, comm or signal, depending on `action`.
     pub(super) name: NameId,
     /// Path of the returned descriptor, if printed.
     pub(super) file: NameId,
@@ -362,6 +362,7 @@ impl Parser<'_> {
         }
         let text = Text::of(prefix.rest).ok_or("it is not a call, a signal or the end of a process")?;
         let time = self.time(&prefix)?;
+        self.batch.has_interrupted_calls |= matches!(text, Text::Call { phase: Phase::Resumed, .. });
         let (known, action) = match text {
             Text::Call { name, rest, phase } => {
                 let known = Known::of_line(name, rest);
@@ -398,9 +399,13 @@ impl Parser<'_> {
                 self.call(&mut line, known, name, rest)?;
             }
             Text::Signal(text) => self.text_line(&mut line, SIGNAL, text),
-            Text::Ended(text) => self.text_line(&mut line, ENDED, text),
+            Text::Ended(text) => {
+                line.name = killed_by(text).map_or(NameId::NONE, |signal| self.batch.names.intern(signal));
+                self.text_line(&mut line, ENDED, text);
+            }
         }
-        if known == Some(Known::IoUring) && line.phase != Phase::Resumed {
+        // A container may refuse it, and the program then goes without.
+        if known == Some(Known::IoUring) && line.phase != Phase::Resumed && line.ret.is_none_or(|ret| ret >= 0) {
             self.batch.note(NoteKind::IoUring);
         }
         if matches!(line.action, Action::Exit { .. }) {

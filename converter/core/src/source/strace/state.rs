@@ -9,20 +9,20 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::args::AT_FDCWD;
+use super::args::{AT_FDCWD, has_flag};
 use super::file_call::Named;
 use super::head::prefixes;
 use super::line::{Clock, Phase};
 use super::parser::{DeferredLines, FileLine, Line, UNFINISHED_KEY};
 use super::syscall::{Action, CallName, Known, NO_FD, Sharing, join};
-use crate::event::file_op::{FileCall, FileOpKind, FileReturn, NO_FD as NO_DESCRIPTOR, NO_NUMBER, Naming};
+use crate::event::file_op::{Creates, FileCall, FileOpKind, FileReturn, NO_FD as NO_DESCRIPTOR, NO_NUMBER, Naming};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::time_of_day::continue_over_midnight;
 use crate::source::{Batch, ENTRY_TIME, Extra, SourceOptions, StatefulPass};
 
 /// A clock with a coarser resolution cannot measure the duration of a call.
-const COARSE_NS: i64 = 1_000_000;
+pub(super) const COARSE_NS: i64 = 1_000_000;
 /// How much longer than a call strace takes between the lines of its two parts. It stops at each of them until the text is written, so a slow
 /// disk or terminal delays it: by 52 ms with a slow reader of a pipe.
 const MAX_DELAY_NS: i64 = 100_000_000;
@@ -45,6 +45,10 @@ struct File {
 }
 
 type Files = HashMap<i32, File, FixedState>;
+/// Names of folders that lead elsewhere, by a symbolic link or by `..`, and the folders that they are, as strace has shown for files below them.
+type Links = HashMap<Box<[u8]>, Box<[u8]>, FixedState>;
+/// A log that has more is not one of a few links.
+const MOST_LINKS: usize = 4096;
 
 /// An unfinished call, with the facts from its first line.
 struct Pending {
@@ -104,13 +108,15 @@ struct Task {
     files: Rc<RefCell<Files>>,
     /// The working directory, shared likewise. `None`: that in which the log begins, if no call has shown it.
     cwd: Rc<RefCell<Option<Rc<[u8]>>>>,
+    /// What the names of folders mean, shared like the directory, because both depend on the root.
+    links: Rc<RefCell<Links>>,
     pending: Option<Pending>,
     /// An unfinished operation on files. It may also be `pending`.
     file_op: Option<Pending>,
     /// Its last call that began; only for the low-level log.
     entry: Option<Entry>,
-    /// End of its last sync call.
-    last_sync_end: i64,
+    /// End of its last sync call or operation on files.
+    last_end: i64,
     /// `Pending::number` of the call that created it; 0 if unknown.
     born: u64,
     /// It has called exit. The current call still returns, then the thread is gone; with `-q` strace does not report its end.
@@ -128,10 +134,11 @@ impl Task {
             comm: None,
             files: Rc::default(),
             cwd: Rc::default(),
+            links: Rc::default(),
             pending: None,
             file_op: None,
             entry: None,
-            last_sync_end: i64::MIN,
+            last_end: i64::MIN,
             born: 0,
             has_exited: false,
             process_has_exited: Rc::default(),
@@ -143,6 +150,7 @@ impl Task {
     fn forget_files(&self) {
         self.files.borrow_mut().clear();
         *self.cwd.borrow_mut() = None;
+        self.links.borrow_mut().clear();
     }
 
     fn is_ending(&self) -> bool {
@@ -163,6 +171,8 @@ impl Task {
     fn unshare_cwd(&mut self) {
         let own = self.cwd.borrow().clone();
         self.cwd = Rc::new(RefCell::new(own));
+        let own = self.links.borrow().clone();
+        self.links = Rc::new(RefCell::new(own));
     }
 
     /// Makes the child `tid` of `parent`.
@@ -174,10 +184,11 @@ impl Task {
             comm: parent.comm.clone(),
             files: share(&parent.files, files || thread),
             cwd: share(&parent.cwd, fs || thread),
+            links: share(&parent.links, fs || thread),
             pending: None,
             file_op: None,
             entry: None,
-            last_sync_end: i64::MIN,
+            last_end: i64::MIN,
             born,
             has_exited: false,
             process_has_exited: if thread { Rc::clone(&parent.process_has_exited) } else { Rc::default() },
@@ -502,15 +513,20 @@ impl StraceState {
         let (ts, after) = (line.time.saturating_add(base), line.after.map(|after| after.saturating_add(base)));
         let (keep_extras, is_file_op) = (self.keep_extras, line.file_op != FileLine::None);
         let mut context = LineContext { line, tid, ts, after, deferred, keep_extras, is_file_op };
-        if task.last_sync_end > context.ts && task.last_sync_end - context.ts <= line.resolution {
+        if task.last_end > context.ts && task.last_end - context.ts <= line.resolution {
             // Printed times are truncated to the resolution of the clock.
-            context.ts = task.last_sync_end;
+            context.ts = task.last_end;
         }
         let has_called = task.has_called;
         task.has_called |= line.known.is_some();
         if self.keep_file_ops {
             let before = line.before.map(|before| before.saturating_add(base)).or(self.before);
             context.file_op(task, before, self.clock, batch);
+            // The threads of a process that ends have made no call for that, and a thread that is killed has not either.
+            if line.action == Action::Ended && !task.has_exited {
+                context.is_file_op = true;
+                context.end_of_thread(task, batch);
+            }
         }
         if is_plain {
             return context.other(task, batch);
@@ -533,7 +549,7 @@ impl StraceState {
             Action::Sync { op, fd } => {
                 context.sync(task, op, fd, pending.as_ref(), batch);
                 if self.clock == Clock::LineOrder && line.phase == Phase::Resumed {
-                    self.interrupted_ns += task.last_sync_end.saturating_sub(context.ts).max(0);
+                    self.interrupted_ns += task.last_end.saturating_sub(context.ts).max(0);
                 }
             }
             Action::Write { fd, says_sync } => {
@@ -651,7 +667,11 @@ impl StraceState {
         match action {
             Action::Open { sync, cloexec, .. } => {
                 self.has_sync_files |= sync;
-                let path = file().or_else(|| text.map(|path| resolve_path(path, referenced)));
+                let given = text.map(|path| match own_descriptor(&path) {
+                    Some(fd) => files.borrow().get(&fd).and_then(|file| file.path.clone()),
+                    None => Some(resolve_path(path, referenced)),
+                });
+                let path = file().or_else(|| given.flatten());
                 self.returned(files, fd, Some(File { path, sync, cloexec }));
             }
             // It is duplicated to itself and was not closed meanwhile.
@@ -731,7 +751,7 @@ impl StraceState {
             task.pending = known.pending;
             task.file_op = known.file_op;
             task.entry = known.entry;
-            task.last_sync_end = known.last_sync_end;
+            task.last_end = known.last_end;
             task.pid = if known.pid == UNKNOWN_TASK { task.pid } else { known.pid };
             task.comm = known.comm.or(task.comm);
         }
@@ -773,6 +793,72 @@ fn is_stored(line: &Line) -> bool {
 /// number of the device's.
 fn is_device(path: &[u8]) -> bool {
     path.strip_prefix(b"/dev/").is_some_and(|name| DEVICES.contains(&name) || name.starts_with(b"pts/"))
+}
+
+/// The descriptor whose file a name below /proc means: `/proc/self/fd/3`.
+fn own_descriptor(path: &[u8]) -> Option<i32> {
+    let number =
+        [&b"/proc/self/fd/"[..], b"/proc/thread-self/fd/", b"/dev/fd/"].iter().find_map(|at| path.strip_prefix(*at))?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// Notes what the name of a folder means, by the name with which a program opened a file or a folder, and by that which the kernel gives it.
+fn learn_link(links: &mut Links, given: &[u8], shown: &[u8], flags: &[u8]) {
+    if given == shown {
+        // No part of it is a link any more.
+        return while let Some((at, _)) = link_above(links, given) {
+            links.remove(&given[..at]);
+        };
+    }
+    let has = |flag| has_flag(flags, flag);
+    let (folder, real) = if has(b"O_DIRECTORY") {
+        (Some(given), Some(shown))
+    } else if has(b"O_NOFOLLOW") || has(b"O_CREAT") && has(b"O_EXCL") || without_dots(given) == shown {
+        // The last part is no link. Otherwise it may be one to a file of the same name.
+        (folder_of(given), folder_of(shown))
+    } else {
+        return;
+    };
+    let (Some(folder), Some(real)) = (folder, real) else { return };
+    if folder == real || !folder.starts_with(b"/") || !real.starts_with(b"/") || shown.ends_with(b" (deleted)") {
+        return;
+    }
+    if links.len() == MOST_LINKS {
+        links.clear();
+    }
+    links.insert(folder.into(), real.into());
+}
+
+fn folder_of(path: &[u8]) -> Option<&[u8]> {
+    path.iter().rposition(|byte| *byte == b'/').map(|at| &path[..at])
+}
+
+/// A path from the root without `..`, if no part of it is a link.
+fn without_dots(path: &[u8]) -> Vec<u8> {
+    let mut parts = Vec::new();
+    for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".") {
+        if part == b".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.iter().flat_map(|part| [&b"/"[..], part].concat()).collect()
+}
+
+/// The name of a file whose folder is named by way of a link. A link that is the last part of a name is meant itself.
+fn without_links(links: &Links, path: &[u8]) -> Option<Vec<u8>> {
+    let (at, folder) = link_above(links, path)?;
+    Some([folder, &path[at..]].concat())
+}
+
+/// The deepest folder above a path that is known to lead elsewhere: the length of its name, and the folder that it is.
+fn link_above<'a>(links: &'a Links, path: &[u8]) -> Option<(usize, &'a [u8])> {
+    if links.is_empty() {
+        return None;
+    }
+    let mut folders = path.iter().enumerate().rev().filter(|(at, byte)| *at > 0 && **byte == b'/').map(|(at, _)| at);
+    folders.find_map(|at| Some((at, &**links.get(&path[..at])?)))
 }
 
 /// The file that a call refers to when it begins. Another thread may close it before the call returns.
@@ -888,8 +974,18 @@ impl LineContext<'_> {
                 let args = &self.deferred.file_calls[index as usize];
                 let (fd, path, mut naming) = Self::resolve(task, args.file, batch);
                 let (_, to_path, to_naming) = Self::resolve(task, args.to, batch);
+                if matches!(args.op, FileOpKind::Rename | FileOpKind::Unlink | FileOpKind::Symlink) {
+                    // A link of one of these names leads elsewhere now, or nowhere.
+                    let mut links = task.links.borrow_mut();
+                    [path, to_path].iter().for_each(|name| _ = links.remove(batch.names.get(*name)));
+                }
                 if args.op == FileOpKind::Rename || args.op == FileOpKind::Link {
                     naming = weaker(naming, to_naming);
+                }
+                if args.op == FileOpKind::Open && line.file.is_some() {
+                    let (_, given, _) = Self::named(task, args.file, batch);
+                    let [given, shown, flags] = [given, line.file, args.flags].map(|name| batch.names.get(name));
+                    learn_link(&mut task.links.borrow_mut(), given, shown, flags);
                 }
                 if args.op == FileOpKind::Exit {
                     naming = Naming::Shown;
@@ -930,6 +1026,22 @@ impl LineContext<'_> {
         self.file_return(task, op, None, entry_lost, batch);
     }
 
+    fn end_of_thread(&self, task: &mut Task, batch: &mut Batch) {
+        let call = FileCall {
+            op: FileOpKind::Exit,
+            creates: Creates::NotAsked,
+            naming: Naming::Shown,
+            fd: NO_DESCRIPTOR,
+            path: NameId::NONE,
+            to_path: NameId::NONE,
+            flags: self.line.name,
+            stack: NameId::NONE,
+            offset: NO_NUMBER,
+            len: NO_NUMBER,
+        };
+        self.event(task, self.ts, Kind::FileCall(call), b"", true, batch);
+    }
+
     /// `since`: when it began, if that was on another line.
     fn file_return(&self, task: &mut Task, op: FileOpKind, since: Option<i64>, entry_lost: bool, batch: &mut Batch) {
         let line = self.line;
@@ -947,10 +1059,23 @@ impl LineContext<'_> {
         let kind =
             Kind::FileReturn(FileReturn { op, untimed, entry_lost, path, stack, ret: line.ret, lasted, created: None });
         self.event(task, end, kind, b"", false, batch);
+        if !entry_lost {
+            task.last_end = task.last_end.max(end);
+        }
     }
 
     /// Returns the descriptor and the path of a file, and how they are known.
     fn resolve(task: &Task, file: Named, batch: &mut Batch) -> (i32, NameId, Naming) {
+        let (fd, path, naming) = Self::named(task, file, batch);
+        let is_no_name = !file.path.is_some() || file.fd == NO_FD;
+        match without_links(&task.links.borrow(), batch.names.get(path)).filter(|_| !is_no_name) {
+            Some(path) => (fd, batch.names.intern(&path), weaker(naming, Naming::Followed)),
+            None => (fd, path, naming),
+        }
+    }
+
+    /// The same, with the name that the program gives it, links and all.
+    fn named(task: &Task, file: Named, batch: &mut Batch) -> (i32, NameId, Naming) {
         let Named { fd, shown, path } = file;
         if fd == AT_FDCWD && shown.is_some() {
             // Calls such as rename() name no folder, so strace says only here which it is.
@@ -977,6 +1102,11 @@ impl LineContext<'_> {
         if fd == NO_FD {
             // The text of a symbolic link.
             return (NO_DESCRIPTOR, path, Naming::Shown);
+        }
+        if let Some(fd) = own_descriptor(batch.names.get(path)) {
+            let path = task.files.borrow().get(&fd).and_then(|file| file.path.clone());
+            let path = path.map_or(NameId::NONE, |path| batch.names.intern(&path));
+            return (NO_DESCRIPTOR, path, if path.is_some() { Naming::Followed } else { Naming::Unknown });
         }
         if batch.names.get(path).starts_with(b"/") {
             return (NO_DESCRIPTOR, path, Naming::Shown);
@@ -1042,7 +1172,7 @@ impl LineContext<'_> {
         let CallExit { stack, untimed, entry_lost } = exit;
         let kind = Kind::CallExit { op, ret: Some(ret), stack, untimed, entry_lost };
         self.event(task, ts, kind, b"_exit", false, batch);
-        task.last_sync_end = task.last_sync_end.max(ts);
+        task.last_end = task.last_end.max(ts);
     }
 
     /// Appends an event that only the low-level log shows.

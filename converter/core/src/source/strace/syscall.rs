@@ -220,6 +220,11 @@ pub(super) fn ended(text: &[u8]) -> Action {
     }
 }
 
+/// The signal of `+++ killed by SIGABRT (core dumped) +++`.
+pub(super) fn killed_by(text: &[u8]) -> Option<&[u8]> {
+    text.strip_prefix(b"killed by ")?.split(|&b| b == b' ').next()
+}
+
 /// A resumed line names only the call. Its arguments were on an earlier line.
 pub(super) fn resumed(known: Known) -> Action {
     match known {
