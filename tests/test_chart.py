@@ -102,3 +102,14 @@ def test_thinned_points_keep_the_ends_and_the_extremes(own: list[float], number:
     assert (kept[0], kept[-1]) == (points[0], points[-1])
     assert max(b for _, b in kept) == max(b for _, b in points)
     assert min(b for _, b in kept) == min(b for _, b in points)
+
+
+def test_a_line_is_broken_where_a_value_is_not_known() -> None:
+    parts = paths(drawn(Line("a", [(0, 1), (1, 2), (1, None), (5, 2), (6, 1)])))
+    assert len([one for one in parts if "L" in one]) == 2
+
+
+def test_a_logarithmic_axis_within_a_decade_has_labels() -> None:
+    root = drawn(Line("a", [(1, 3.1e9), (2, 4.6e9)]), y=Axis("y", "ns", "log"))
+    labels = [one.text for one in root.iter(f"{SVG}text") if one.get("text-anchor") == "end"]
+    assert len(labels) >= 3

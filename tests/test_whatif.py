@@ -281,7 +281,7 @@ def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -
     assert "Check, out of sample: 4 equal servers predicts" in table
     assert "assumed: the device is 4 equal servers, which fits the recording best" in table
     assert "assumed: requests are dispatched by tags, because the device has the scheduler none" not in table  # fmt: skip
-    assert "what if: depth 1" in chart.read_text()
+    assert ">depth 1<" in chart.read_text()
     page = tmp_path / "whatif.html"
     leads = ("--controller", "paper", "--pattern", "*", "--lead", "0,0.01")
     said = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1,2", "--dispatch", "tags", *leads, "--html", page)  # fmt: skip
@@ -292,6 +292,11 @@ def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -
         assert one in shown
         assert f"assumed: {one}: the controller held the low depth" in " ".join(said.split())
     assert "Check, out of sample: 4 equal servers predicts" in shown
+    # Without a figure for any depth, the picture says so.
+    done = run("whatif", tmp_path / "run.pftrace", "--queue-depth", "31", "--dispatch", "tags", "-o", chart)  # fmt: skip
+    assert done.returncode == 5
+    assert "No figures: depth 31." in chart.read_text()
+    assert "is written twice" in fails(2, "whatif", tmp_path / "run.pftrace", "-o", chart, "--html", chart)  # fmt: skip
     assert "--low-depth 5 is above the depth of the recording, 4" in fails(2, "whatif", tmp_path / "run.pftrace", "--controller", "paper", "--low-depth", "5")  # fmt: skip
     of_folder = ok("whatif", depths[4], "--queue-depth", "1")
     assert "assumed: requests are dispatched by tags, because the device has the scheduler none" in of_folder  # fmt: skip

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from syncline.errors import InputError
+from syncline.render.write_model_figure import charts
+from syncline.write_model.parameters import read
 from syncline.write_model.predict import predict
 from syncline.write_model.workload import EXAMPLE, planned
 from syncline.write_model.writes import read_csv
@@ -98,6 +100,7 @@ def test_a_sync_of_its_own_phase_is_of_the_file_before_it(tmp_path: Path) -> Non
         ("write 1m x 3 to log; pause 5s; fsync", ["log"]),
         ("write 4k to a; write 4k to b; fsync; fsync of a;", ["b", "a"]),
         ("write 4k x 4 to a, fsync of b every 2", ["b", "b"]),
+        ("write 4k to it's; write 4k to that's, fsync", ["that's"]),
         ("write 4k to 'a  b, c; d', fsync", ["a  b, c; d"]),
         ("write 4k to \"it's\", fdatasync of 'sync'", ["sync"]),
     ):
@@ -106,7 +109,7 @@ def test_a_sync_of_its_own_phase_is_of_the_file_before_it(tmp_path: Path) -> Non
 
 def test_what_nobody_waited_for_is_said() -> None:
     said = run("model", "predict", "--workload", "write 4k x 250, fsync every 100", "--parameters", MACHINE).stdout  # fmt: skip
-    assert f"note: {50 * 4096:,} bytes are dirty at the end" in said
+    assert f"note: {50 * 4096:,} bytes are dirty after the last call" in said
     said = run("model", "predict", "--workload", "write 100 x 5 library, fsync", "--parameters", MACHINE).stdout  # fmt: skip
     assert "the program must call fflush before" in said
 
@@ -140,6 +143,7 @@ def test_the_table_has_no_column_of_what_was_measured(tmp_path: Path) -> None:
         ("write 4k x 10 to direct", "is not understood"),
         ("write 4k x 10 to 'a b, fsync", "is not understood"),
         ("write 4k x 10 to '', fsync", "is not understood"),
+        ("write 4k x 3, pause 999999999min every 1", "pauses for 2,083,333 days, and at most 366"),
         ("fsync", "'fsync' has no write"),
         ("", "'' has no write"),
         ("write 4k library sync", "goes through the buffer of the C library, which has no sync writes"),
@@ -187,3 +191,24 @@ def test_a_plan_has_a_picture_and_a_page(tmp_path: Path) -> None:
     done = run("model", "predict", "--workload", EXAMPLE, "--parameters", MACHINE, "--html", MACHINE)  # fmt: skip
     assert done.returncode == 2
     assert "it is an input of the same command" in done.stderr
+    for outputs, message in (
+        (("-o", picture, "--html", picture), "is written twice"),
+        (
+            ("--trace", tmp_path / "x.pftrace", "--html", tmp_path / "." / "x.pftrace"),
+            "is written twice",
+        ),
+        (("--html", "-"), "the table is on standard output"),
+        (("--html", ""), "the table is on standard output"),
+    ):
+        done = run("model", "predict", "--workload", EXAMPLE, "--parameters", MACHINE, *outputs)
+        assert done.returncode == 2, outputs
+        assert message in done.stderr, outputs
+
+
+def test_the_line_of_what_is_dirty_is_broken_where_no_call_runs() -> None:
+    outcome = predict(read(str(MACHINE)), planned("write 1m x 200; pause 5s; write 4k x 100"))
+    (dirty,) = [one for one in charts(outcome, read(str(MACHINE))) if one.title == "What is dirty"]
+    points = dirty.lines[0].points
+    # 200 writes, the pause, 100 writes, and the start.
+    assert [at for at, (_, value) in enumerate(points) if value is None] == [201]
+    assert len(points) == 1 + 200 + 1 + 100

@@ -254,7 +254,7 @@ WITH
   -- `delay` takes it from there instead. Where it is only inferred who had the
   -- CPU, the wait is here, too, because `cpu_wait` counts only the rest of it,
   -- in which nobody held the device.
-  waited_time AS (
+  waited_time AS MATERIALIZED (
     SELECT
       of!(sync, (run, place, sync_id)),
       way_of_phase!(span.phase) AS way,

@@ -11,7 +11,7 @@ from syncline import interruptible
 from syncline.cli import options
 from syncline.cli.errors import OK, Failure, say
 from syncline.cli.options import example, reading
-from syncline.cli.output import refuse_inputs, show
+from syncline.cli.output import refuse_inputs, refuse_outputs, show
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE, PLACE, SIZE
 from syncline.formats import format_of
@@ -124,6 +124,7 @@ def predict(
         _check_ending(trace)
     if output is not None:
         options.check_svg(output)
+    refuse_outputs(trace, output, html)
     if (input_ is None) == (workload is None):
         raise click.UsageError("give either INPUT or --workload")
     found = (

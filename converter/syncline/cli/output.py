@@ -23,6 +23,23 @@ class Files(Protocol):
 _BINARY = ("pftrace", "pftrace.gz", "parquet", "pprof")
 
 
+def refuse_outputs(*outputs: str | None) -> None:
+    """Refuses outputs of which one would overwrite another, or what the command prints. None is one that was not asked for.
+
+    Raises:
+        Failure: two are one file, or one has no name or is standard output.
+    """
+    seen: set[Path] = set()
+    for one in outputs:
+        if one is None:
+            continue
+        if not one or one in ("-", "/dev/stdout"):
+            raise Failure(f"cannot write {one or 'an output without a name'}: the table is on standard output", "name a file")  # fmt: skip
+        if (file := Path(one).resolve()) in seen:
+            raise Failure(f"{one} is written twice", "name two files")
+        seen.add(file)
+
+
 def refuse_inputs(output: str | Path, inputs: Iterable[Files | str | None]) -> None:
     """Refuses an output that is an input, which would be lost.
 

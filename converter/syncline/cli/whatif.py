@@ -9,7 +9,7 @@ from syncline import interruptible
 from syncline.cli import options
 from syncline.cli.errors import CANNOT_TELL, OK, Failure, say_prepared
 from syncline.cli.options import example, reading_with
-from syncline.cli.output import refuse_inputs, show
+from syncline.cli.output import refuse_inputs, refuse_outputs, show
 from syncline.cli.progress import bar
 from syncline.cli.types import FILE, PLACE
 from syncline.model.controller.paper import PATTERNS
@@ -48,7 +48,8 @@ class _Leads(click.ParamType):
             times = [-1.0]
         if not all(0 <= time <= _LONGEST_S for time in times):
             self.fail(f"'{value}' is no list of seconds from 0 to {_LONGEST_S:,}, such as 0.01,0.1,1", param, ctx)  # fmt: skip
-        return times
+        # A replay counts in ns.
+        return [ns / 1e9 for ns in sorted({round(time * 1e9) for time in times})]
 
 
 @click.command(
@@ -128,7 +129,7 @@ def command(
     from syncline.render.whatif_figure import charts
     from syncline.report.run import caveats
 
-    _check_options(controller, output, hold)
+    _check_options(controller, output, html, hold)
     warnings: list[str] = []
 
     def read(path: str, of: str | None) -> Recording:
@@ -188,7 +189,9 @@ def command(
     return code
 
 
-def _check_options(controller: str | None, output: str | None, hold: float) -> None:
+def _check_options(
+    controller: str | None, output: str | None, html: str | None, hold: float
+) -> None:
     """Refuses options of a controller without one, a time that is not a number, and an output that is no SVG.
 
     Raises:
@@ -204,3 +207,4 @@ def _check_options(controller: str | None, output: str | None, hold: float) -> N
         raise Failure(f"--hold {hold:g} is no time", f"give seconds from 0 to {_LONGEST_S:,}")
     if output is not None:
         options.check_svg(output)
+    refuse_outputs(output, html)

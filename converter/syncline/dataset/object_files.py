@@ -8,6 +8,7 @@ reads them all, so that one brings the others.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
 import threading
@@ -46,11 +47,12 @@ def filesystem(store: ObjectStore, entries: Sequence[Entry]) -> Any:
             "an object store needs the Python package fsspec", "pip install 'syncline[s3]'"
         ) from None
     root = store.root.removeprefix("s3://")
-    sizes = {
-        f"{root}/{entry.partition}/{layout.table_name(table)}": file.bytes
+    tables = {
+        f"{root}/{entry.partition}/{layout.table_name(table)}": file
         for entry in entries
         for table, file in entry.tables.items()
     }
+    sizes = {name: file.bytes for name, file in tables.items()}
 
     class S3(arrow.ArrowFSWrapper):  # type: ignore[misc, name-defined]
         protocol = ("s3",)
@@ -99,6 +101,9 @@ def filesystem(store: ObjectStore, entries: Sequence[Entry]) -> Any:
 
         def _content(self, name: str) -> bytes:
             with self.fs.open_input_stream(name, compression=None) as file:
-                return bytes(file.read())
+                content = bytes(file.read())
+            if hashlib.sha256(content).hexdigest() != tables[name].sha256:
+                raise OSError(f"{name} is not what was written at ingest")
+            return content
 
     return S3(store.filesystem)

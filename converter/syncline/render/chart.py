@@ -22,8 +22,12 @@ _LETTER, _ROW = 6.4, 20
 # Colours of Okabe and Ito, which colour-blind people distinguish. Neighbours also differ in their dashes.
 _COLOURS = ("#000000", "#999999", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _DASHES = (("", "6 3"), ("12 3 2 3", "1 2"))
+# So many points are marked by themselves.
+_MOST_LARGE = 40
 # A share of the axis that stays free beyond the values, so that no dot lies on the frame.
 _ROOM = 0.03
+# A scale with fewer labels cannot be read.
+_FEW = 3
 # Values that differ by less are one: no unit has such fractions, and ticks between them would all have one label.
 _SMALLEST = 1e-6
 # More points of a line than these are thinned out, with the extremes kept: nobody sees the difference.
@@ -47,10 +51,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of x, drawn as a line, as steps (a value holds until the next point), as dots, or as a level across the chart."""
+    """Points in the order of x, drawn as a line, as steps (a value holds until the next point), as dots, or as a level across the chart.
+
+    A point whose y is None breaks a line: what is between its neighbours is not known.
+    """
 
     name: str
-    points: Sequence[tuple[float, float]]
+    points: Sequence[tuple[float, float | None]]
     shape: Literal["line", "steps", "dots", "level"] = "line"
 
 
@@ -93,7 +100,7 @@ def _safe(value: str) -> str:
 def _chart(chart: Chart) -> tuple[list[str], int]:
     """Returns the elements of a chart, and its height."""
     lines = [_inside(chart, one) for one in chart.lines]
-    points = [point for one in lines for point in one.points]
+    points = [point for one in lines for point in _known(one.points)]
     top = _TOP + _ROW * len(chart.notes)
     height = max(_HEIGHT + _ROW * len(chart.notes), top + _ROW * (len(lines) + 1))
     right, bottom = _WIDTH - _LEGEND, height - _BOTTOM
@@ -103,7 +110,7 @@ def _chart(chart: Chart) -> tuple[list[str], int]:
     if not points:
         parts.append(f'<text x="{_LEFT}" y="{top + 20}">There is nothing to draw.</text>')
         return parts, top + 40
-    across = [x for one in lines if one.shape != "level" for x, _ in one.points] or [1.0]
+    across = [x for one in lines if one.shape != "level" for x, _ in _known(one.points)] or [1.0]
     x, x_ticks = _scaled(chart.x, across, _LEFT, right)
     y, y_ticks = _scaled(chart.y, [y for _, y in points], bottom, top)
     for tick in y_ticks:
@@ -129,7 +136,7 @@ def _inside(chart: Chart, line: Line) -> Line:
             (x, y)
             for x, y in line.points
             if (x > _SMALLEST or chart.x.scale != "log" or line.shape == "level")
-            and (y > _SMALLEST or chart.y.scale != "log")
+            and (y is None or y > _SMALLEST or chart.y.scale != "log")
         ],
         line.shape,
     )
@@ -141,7 +148,7 @@ def _scaled(axis: Axis, values: Sequence[float], begin: float, end: float) -> tu
     low, high = min(values), max(values)
     if is_log:
         low, high = math.log10(low), math.log10(high)
-        room = 0.5 if high - low < _SMALLEST else 0.0 if axis.ticks else (high - low) * _ROOM
+        room = 0.5 if high - low < _SMALLEST else (high - low) * _ROOM
         low, high = low - room, high + room
     else:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -164,6 +171,9 @@ def _log_ticks(low: float, high: float) -> list[float]:
         for factor in (1, 2, 5)
     ]
     inside = [tick for tick in found if low <= math.log10(tick) <= high]
+    if len(inside) < _FEW:
+        # Within less than a decade, equal steps are rounder.
+        return [tick for tick in _ticks(10.0**low, 10.0**high, "") if tick > 0]
     return inside[:: max(1, math.ceil(len(inside) / 8))]
 
 
@@ -188,22 +198,42 @@ def _label(value: float, axis: Axis) -> str:
 
 
 def _drawn(line: Line, place: int, x: Scale, y: Scale, right: float) -> Iterable[str]:
-    points = [(x(a), y(b)) for a, b in line.points] if line.shape != "level" else []
-    style = _style(line, place)
-    if line.shape == "dots":
-        for a, b in _thinned(points):
-            yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{_COLOURS[place % len(_COLOURS)]}" fill-opacity="0.6"/>'
-    elif line.shape == "level":
-        for _, b in line.points:
+    style, colour = _style(line, place), _COLOURS[place % len(_COLOURS)]
+    if line.shape == "level":
+        for _, b in _known(line.points):
             yield f'<path d="M{_LEFT} {y(b):.1f}H{right}" {style}/>'
-    elif points:
-        (first_x, first_y), *rest = _thinned(points)
+        return
+    parts = [[(x(a), y(b)) for a, b in part] for part in _unbroken(line.points)]
+    has_few = sum(map(len, parts)) <= _MOST_LARGE
+    for part in parts:
+        if line.shape == "dots":
+            # Rings, so that a dot on a point of another line hides nothing.
+            look = f'r="4.5" fill="none" stroke="{colour}" stroke-width="2"' if has_few else f'r="2.5" fill="{colour}" fill-opacity="0.6"'  # fmt: skip
+            for a, b in _thinned(part):
+                yield f'<circle cx="{a:.1f}" cy="{b:.1f}" {look}/>'
+            continue
+        (first_x, first_y), *rest = _thinned(part)
         how = "H{0:.1f}V{1:.1f}" if line.shape == "steps" else "L{0:.1f} {1:.1f}"
         path = "".join(how.format(a, b) for a, b in rest)
         yield f'<path d="M{first_x:.1f} {first_y:.1f}{path}" {style}/>'
-        if line.shape == "line" and len(points) <= 40:
-            for a, b in points:
-                yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{_COLOURS[place % len(_COLOURS)]}"/>'
+        if line.shape == "line" and has_few:
+            for a, b in part:
+                yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>'
+
+
+def _known(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:
+    return [(a, b) for a, b in points if b is not None]
+
+
+def _unbroken(points: Iterable[tuple[float, float | None]]) -> list[list[tuple[float, float]]]:
+    """Divides points where one has no y."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for a, b in points:
+        if b is None:
+            parts.append([])
+        else:
+            parts[-1].append((a, b))
+    return [part for part in parts if part]
 
 
 def _style(line: Line, place: int) -> str:

@@ -16,10 +16,10 @@ __all__ = ["as_page"]
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:960px;padding:0 1rem;color:#1b1f24;background:#fff}
 h1{font-size:1.4rem}svg{width:100%;height:auto;margin-top:1rem}ul{padding-left:1.2rem}
-.wide{overflow-x:auto}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;text-align:left;white-space:nowrap}
+.wide{overflow-x:auto}table{border-collapse:collapse}td,th{padding:.15rem .7rem .15rem 0;text-align:left}td{white-space:nowrap}th{vertical-align:bottom}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600;border-bottom:1px solid #d0d7de}
 @media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}th{border-color:#3d444d}}
-@media print{svg,tr{break-inside:avoid}}
+@media print{svg,tr{break-inside:avoid}.wide{overflow:visible}body{font-size:11px}}
 """
 
 

@@ -22,7 +22,7 @@ _COLUMNS = (
     ("p50_ns", "ns", "Median."),
     ("p90_ns", "ns", "90th percentile."),
     ("p99_ns", "ns", "99th percentile."),
-    ("max_ns", "ns", "The slowest."),
+    ("max_ns", "ns", "The slowest. All figures of a replay are means over its draws."),
     ("elapsed_ns", "ns", "From the start to the end of the last sync."),
     (
         "background_bytes_per_s",

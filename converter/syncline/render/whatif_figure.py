@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from syncline.model.whatif import Outcome, Setting
 
@@ -34,12 +35,13 @@ def charts(outcome: Outcome) -> list[Chart]:
     # Several controllers have a chart of their own.
     by_depth = told if len(controlled) == 1 else [one for one in told if one.depth is not None]
     if any(one.kind == "what if" for one in by_depth):
-        found.append(_latency(by_depth, notes))
+        found.append(_latency(by_depth))
         if any(one.background_per_s is not None for one in by_depth):
             found.append(_background(by_depth))
     if len(controlled) > 1:
         found.append(_leads(told))
-    return [*found, _distribution(told)]
+    found.append(_distribution(told))
+    return [replace(found[0], notes=notes), *found[1:]]
 
 
 def _without_figures(outcome: Outcome) -> list[str]:
@@ -51,7 +53,7 @@ def _depths(settings: list[Setting]) -> Axis:
     return Axis("queue depth", "count", "log", tuple(depths))
 
 
-def _latency(settings: list[Setting], notes: list[str]) -> Chart:
+def _latency(settings: list[Setting]) -> Chart:
     """Latency of a sync by queue depth: figure 5 of the paper of the controller. A controller, which has no depth of its own, is a level."""
     lines = []
     for name, figure in _FIGURES:
@@ -60,7 +62,7 @@ def _latency(settings: list[Setting], notes: list[str]) -> Chart:
         lines += [Line(f"{name}, measured", [(float(one.depth), figure(one))], "dots") for one in settings if one.kind == "measured" and one.depth]  # fmt: skip
         lines += [Line(f"{name}, {one.name}", [(0.0, figure(one))], "level") for one in settings if one.depth is None]  # fmt: skip
     latency = Axis("latency of a sync", "ns", "log")
-    return Chart("Latency of a sync by queue depth", _depths(settings), latency, lines, notes)
+    return Chart("Latency of a sync by queue depth", _depths(settings), latency, lines)
 
 
 def _replayed(settings: list[Setting]) -> list[Setting]:
@@ -115,10 +117,12 @@ def _distribution(settings: list[Setting]) -> Chart:
     """The share of syncs that are no slower than a latency: figure 10 of the paper of the controller."""
     lines = []
     for one in settings:
-        values = [value for value in one.latencies_ns if value > 0]
-        points = [(float(value), (n + 1) / len(values)) for n, value in enumerate(values)]
+        # As in the table: the mean over the draws of the slowest, of the second slowest, and so on.
+        values = [sum(same) / len(same) for same in zip(*one.draws_ns, strict=True)]
+        points = [(value, (n + 1) / len(values)) for n, value in enumerate(values)]
+        name = one.name if one.kind == "what if" else f"{one.kind}: {one.name}"
         if points:
-            lines.append(Line(f"{one.kind}: {one.name}", [(points[0][0], 0.0), *points], "steps"))
+            lines.append(Line(name, [(points[0][0], 0.0), *points], "steps"))
     return Chart(
         "Share of syncs that are no slower than a latency",
         Axis("latency of a sync", "ns", "log"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
 
 from syncline.write_model.parameters import Parameters
@@ -12,6 +13,8 @@ from .human import count
 
 __all__ = ["charts"]
 
+# A share of the whole time.
+_GAP = 0.02
 # More scenarios than these make a picture that nobody scrolls through.
 _MOST = 12
 
@@ -60,17 +63,17 @@ def _cost(kind: str, of: str, calls: list[Predicted], notes: list[str], *, is_pl
     return Chart(f"What {what} costs{of}", x, Axis("cost of a call", "ns", "log"), lines, notes)
 
 
-def _dirty(title: str, writes: list[Predicted], parameters: Parameters) -> Chart:
+def _dirty(title: str, calls: list[Predicted], parameters: Parameters) -> Chart:
     """What is dirty after each call, and the limits at which the kernel begins to write back and to hold writers back."""
-    begin = writes[0].write.start_ns
-    ends = [float(one.write.end_ns - begin) for one in writes]
-    predicted = [(at, float(one.dirty_bytes)) for at, one in zip(ends, writes, strict=True)]
+    begin = calls[0].write.start_ns
+    ends = [float(one.write.end_ns - begin) for one in calls]
+    predicted = [(at, float(one.dirty_bytes)) for at, one in zip(ends, calls, strict=True)]
     recorded = [
         (at, float(one.write.dirty_bytes))
-        for at, one in zip(ends, writes, strict=True)
+        for at, one in zip(ends, calls, strict=True)
         if one.write.dirty_bytes is not None
     ]
-    lines = [Line("predicted", [(0.0, 0.0), *predicted])]
+    lines = [Line("predicted", [(0.0, 0.0), *_broken(calls, predicted)])]
     if recorded:
         lines.append(Line("recorded", recorded, "dots"))
     most = max(value for _, value in [*predicted, *recorded])
@@ -82,3 +85,15 @@ def _dirty(title: str, writes: list[Predicted], parameters: Parameters) -> Chart
         if limit <= 4 * most:
             lines.append(Line(name, [(0.0, float(limit))], "level"))
     return Chart(title, Axis("time", "ns"), Axis("dirty", "bytes"), lines)
+
+
+def _broken(
+    calls: list[Predicted], points: list[tuple[float, float]]
+) -> Iterator[tuple[float, float | None]]:
+    """Breaks a line where no call runs for long, because the kernel writes back meanwhile, at first fast and then not at all."""
+    longest_ns = points[-1][0] * _GAP
+    for before, after, point in zip(calls, calls[1:], points, strict=False):
+        yield point
+        if after.write.start_ns - before.write.end_ns > longest_ns:
+            yield point[0], None
+    yield points[-1]

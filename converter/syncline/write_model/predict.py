@@ -127,7 +127,9 @@ def predict(
         )
     assumptions.append("one process writes to one device, and nothing is dirty at the start")
     if recorded.is_plan and (dirty := round(predicted[-1].dirty_bytes)):
-        notes.append(f"{dirty:,} bytes are dirty at the end, and nobody has waited for them yet")
+        notes.append(
+            f"{dirty:,} bytes are dirty after the last call, and nobody has waited for them yet"
+        )
     predicted.sort(key=lambda one: one.write.start_ns)
     summaries = [_summary(name, ones, is_plan=recorded.is_plan) for name, ones in _grouped(predicted, by).items()]  # fmt: skip
     return Outcome(rules, predicted, summaries, notes, assumptions, recorded.is_plan)

@@ -17,12 +17,15 @@ EXAMPLE = "write 4k x 10000, fsync every 100"
 # More need minutes, and say nothing that fewer do not.
 _MOST_CALLS = 200_000
 _MOST_BYTES = 100 << 30
+_LONGEST_NS = 366 * 86_400 * 1_000_000_000
 _FILE = "file"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 _FLAGS = "direct|sync|dsync|library|overwrite|random"
 _COUNT = r"[0-9]{1,9}"
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
+# A quote begins only after a space: that of `it's` does not.
+_QUOTED = r"(?<=\s)(?:'[^']*'|\"[^\"]*\")"
 # A path with spaces, or one that is also a word of this language, is quoted.
 _TO = rf"(?P<path>'[^']+'|\"[^\"]+\"|(?!(?:{_FLAGS}|every|at)\b)[^\s'\"]\S*)"
 _SIZE = rf"(?P<size>{_NUMBER}) ?(?:(?P<unit>[kmg])(?:i?b)?|b)?"
@@ -69,6 +72,15 @@ def planned(text: str) -> Writes:
         raise InputError(f"--workload has {calls:,} calls, and at most {_MOST_CALLS:,} are predicted", "give fewer writes: what one costs does not change any more")  # fmt: skip
     if (size := sum(one.size * one.times for one in phases)) > _MOST_BYTES:
         raise InputError(f"--workload writes {size >> 30:,} GiB, and at most {_MOST_BYTES >> 30} are predicted", "give fewer writes: what one costs does not change any more")  # fmt: skip
+    if (
+        pauses := sum(
+            one.times // step.every * step.pause_ns for one in phases for step in one.steps
+        )
+    ) > _LONGEST_NS:
+        raise InputError(
+            f"--workload pauses for {pauses / 86_400e9:,.0f} days, and at most 366 are predicted",
+            "give shorter pauses: data is written back after dirty_expire_ns",
+        )
     writes = list(_calls(phases))
     if not any(one.kind != "sync" for one in writes):
         raise InputError(f"--workload '{text}' has no write", _HELP)
@@ -116,12 +128,12 @@ def _phase(text: str, before: str) -> _Phase:
 
 def _split(text: str, at: str) -> list[str]:
     """Splits a text at a character outside of quotes. Empty parts are left out."""
-    return re.findall(rf"(?:'[^']*'|\"[^\"]*\"|[^{at}])+", text)
+    return re.findall(rf"(?:{_QUOTED}|[^{at}])+", text)
 
 
 def _spaced(text: str) -> str:
     """Makes spaces outside of quotes single."""
-    return re.sub(r"('[^']*'|\"[^\"]*\")|\s+", lambda found: found[1] or " ", text).strip()
+    return re.sub(rf"({_QUOTED})|\s+", lambda found: found[1] or " ", text).strip()
 
 
 def _unquoted(path: str | None) -> str:
