@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from syncline.engine import find_web_dist
+from syncline.ui import serve
 
 HERE = Path(__file__).parent
 # The shell has no windows and no user interface of its own, which take two fifths of the CPU time of a test.
@@ -79,6 +81,18 @@ def opened(*arguments: str | Path) -> Iterator[str]:
             yield address
         finally:
             process.terminate()
+
+
+@contextmanager
+def stock(trace: Path) -> Iterator[str]:
+    """Yields the address of the installed UI with a trace, as somebody sees it who got only the trace: no plugin, no commands."""
+    web_dist = find_web_dist()
+    assert web_dist is not None
+    with (
+        mock.patch.object(serve, "_PLUGIN", Path("/nowhere")),
+        serve.OfflineServer(trace, trace.name, web_dist) as server,
+    ):
+        yield f"{server.origin}/#!/?url={quote(server.trace_url, safe=':/')}"
 
 
 def target(page: str) -> str:

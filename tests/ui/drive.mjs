@@ -3,12 +3,13 @@
 // A job: {page, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, paint, shot, clip}]}.
 // `shot` is the file of a screenshot; that at the top is of the page as it is when it has loaded. `packages` are SQL packages to register
 // before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
+// With `blank`, it only opens the page, which is not one of the UI.
 // `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match, and of these on
 // the first `only`, if it is given.
 // `paint` counts the coloured pixels of each track, which takes long.
 // `tab` is the name of a tab of Syncline's plugin, and `row` the number of a row of its table to follow.
 // `page` is the route of another page, and `click` a link on it. `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
-// The result: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
+// The result: {console, warnings, dialogs, modals, failed, start, tracks, top, queries, macros, views}. `top` are the tracks at the top level.
 
 const LOADED_WITHIN_MS = 120_000;
 
@@ -28,6 +29,7 @@ export async function look(newContext, job) {
 
   if (job.packages) await page.addInitScript(register, job.packages);
   await page.goto(job.page);
+  if (job.blank) return found;
   await page.waitForFunction(() => window.app?.trace && window.waitForPerfettoIdle, null, {timeout: LOADED_WITHIN_MS});
   await page.evaluate(() => window.waitForPerfettoIdle());
 
@@ -35,6 +37,7 @@ export async function look(newContext, job) {
   found.start = await page.evaluate(state);
   if (job.shot) await page.screenshot({path: job.shot});
   found.tracks = await page.evaluate(() => window.app.trace.workspace.flatTracks.map((track) => track.name));
+  found.top = await page.evaluate(() => window.app.trace.workspace.children.map(({name, isSummary}) => ({name, isSummary})));
   for (const [name, sql] of Object.entries(job.queries)) found.queries[name] = await query(page, sql);
   for (const macro of job.macros ?? []) found.macros.push(await run(page, macro));
   for (const view of job.views) found.views.push(await show(page, view));
@@ -133,7 +136,7 @@ async function tab(page, view) {
 async function visit(page, view) {
   await page.evaluate((route) => { window.location.hash = `#!${route}`; }, view.page);
   // While the timeline is hidden, the UI may not become idle.
-  const drawn = () => page.locator('.syncline-page .syncline-table').waitFor({timeout: 30_000});
+  const drawn = () => page.locator('.syncline-page').locator('.syncline-table, .syncline-none').waitFor({timeout: 30_000});
   await drawn();
   if (view.click) {
     await page.locator('.syncline-page a', {hasText: new RegExp(`^${view.click}$`)}).click();

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
-from syncline.inputs import Reading
+from syncline.inputs import Reading, opened
+from syncline.report.inspect import why_empty
 from syncline.ui import serve
 
 from tests import known_truth
@@ -21,6 +22,7 @@ from tests.ui import browser
 from tests.ui.test_ui import HARMLESS
 from tests.ui.test_view import LOGS
 
+DATA = Path(__file__).parents[1] / "data"
 SLOWEST = "SELECT {} FROM slice WHERE category = 'syncline.{}' ORDER BY dur DESC, id LIMIT 1"
 WHOLE = "SELECT start_ts, end_ts FROM trace_bounds"
 # Around the middle of the run, so that some syncs are outside.
@@ -29,8 +31,8 @@ VIEWS = [
     {"name": "sync", "span": WHOLE, "select": SLOWEST.format("id", "sync"), "paint": True},
     {"name": "phase", "span": WHOLE, "select": SLOWEST.format("id", "phase")},
     {"name": "bio", "span": WHOLE, "select": SLOWEST.format("id", "bio")},
-    {"name": "area", "span": PART, "area": "^(bios of syncs|wl .*|python3 .*)$"},
-    {"name": "syncs", "span": PART, "area": "^(wl .*|python3 .*)$", "choose": "syncs"},
+    {"name": "area", "span": PART, "area": r": bios of syncs$|^\d+\. (wl|python3) "},
+    {"name": "syncs", "span": PART, "area": r"^\d+\. (wl|python3) ", "choose": "syncs"},
     {"name": "lane", "span": WHOLE, "area": r"^\S+ \d+: \S+ \S+ in \d+$", "only": 1},
     {"name": "slowest", "tab": "Slowest syncs", "row": 2},
     {"name": "empty", "span": "SELECT start_ts, start_ts + 1 FROM trace_bounds", "area": "Run"},
@@ -318,9 +320,9 @@ def test_waits_of_writes(tmp_path: Path) -> None:
     longest = SLOWEST.format("id", "write_wait")
     views = [
         {"name": "wait", "span": WHOLE, "select": longest},
-        {"name": "area", "span": WHOLE, "area": "^python3 "},
+        {"name": "area", "span": WHOLE, "area": r"^\d+\. python3 "},
         # Bios have no waits of writes.
-        {"name": "bios", "span": WHOLE, "area": "^bios of syncs$"},
+        {"name": "bios", "span": WHOLE, "area": ": bios of syncs$"},
     ]
     with browser.opened("--offline", run) as page:
         found = browser.drive(page, views)
@@ -383,3 +385,27 @@ def test_without_a_built_plugin_the_ui_is_unchanged(
         ask = Visitor(server.server_port).ask
         assert ask("GET", "/", origin=None)[2] == (tmp_path / "index.html").read_bytes()
         assert ask("GET", "/syncline/plugin.js", origin=None)[0] == 404
+
+
+@pytest.mark.ui
+def test_a_report_without_rows_says_why() -> None:
+    """The log of the thesis's format has no commits."""
+    log = DATA / "thesis/small4-slowdisk.log"
+    with browser.opened("--offline", log) as page:
+        found = browser.drive(page, [{"name": "journal", "page": "/syncline", "click": "journal"}])
+    with opened(str(log), Reading()) as engine:
+        why = why_empty(engine, "journal")
+    assert why
+    assert f"No rows: {why}" in "".join(found["views"][0]["plugin"])
+
+
+@pytest.mark.ui
+def test_without_syncs_the_slowest_bios_are_listed() -> None:
+    log = DATA / "blktrace/small4.blkparse.txt.gz"
+    with browser.opened("--offline", log) as page:
+        start = browser.drive(page, [], shot=browser.shot("no-syncs"))["start"]
+    with opened(str(log), Reading()) as engine:
+        ((bio,),) = engine.query("SELECT MAX(dur_ns) FROM syncline_bio").rows
+    assert "Syncs" not in "".join(start["tabs"] + start["pinned"])
+    first = start["drawer"].partition("file\n")[2].split("\t")[0]
+    assert first == f"{bio / 1e6:.2f} ms"

@@ -84,6 +84,11 @@ def starts(log: str) -> Counter[str]:
     return Counter(f"{match[2]} {match[1]}" for match in found if match)
 
 
+def thread_of(track: str) -> str:
+    """Returns the thread of a track: `1. wl 637 waited 1.94 s`."""
+    return track.partition(". ")[2].partition(" waited ")[0]
+
+
 @pytest.fixture(scope="module", params=LOGS)
 def seen(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """Opens a log in the UI and looks at it at several zoom levels."""
@@ -111,18 +116,18 @@ class TestTimeline:
         log, found = seen
         # Those that waited longest come first.
         threads = [name for name, _ in found["queries"]["waited"]]
-        assert sorted(threads) == sorted(starts(log))
-        block = "Block I/O (device unknown)"
-        expected = ["Syncs and writeback", "Syncs in flight", "Threads", *threads, block]
-        expected += ["bios of syncs", "bios not fully recorded", "bios in flight"]
-        expected += ["bytes in flight", "bios with no recorded completion", "Losses", "Run"]
-        names = found["tracks"]
+        assert sorted(map(thread_of, threads)) == sorted(starts(log))
+        disk = "Disk (device unknown): "
+        expected = [*threads, "All threads: syncs in flight", f"{disk}all in flight"]
+        expected += ["bytes in flight", "bios not fully recorded"]
+        expected += ["bios with no recorded completion", f"{disk}bios of syncs"]
+        expected += ["Recording", "Losses", "Run"]
+        names = [name for name in found["tracks"] if not name.endswith("more than 4 at once")]
         assert sorted(expected) == sorted(set(names) - {"System", "Clock Snapshots"})
         shown = [path.rsplit("/", 1)[-1] for path in found["views"]["run"]["painted"]]
         # Tracks below the visible area are not on the page.
         assert len(shown) > 5
-        in_order = [name for name in expected if name != block]
-        assert [n for n in in_order if n in shown] == [n for n in shown if n in in_order]
+        assert [n for n in expected if n in shown] == [n for n in shown if n in expected]
 
     def test_there_is_no_extra_thread(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
@@ -132,13 +137,14 @@ class TestTimeline:
         log, found = seen
         expected = starts(log)
         assert found["queries"]["syncs"] == [[str(expected.total())]]
-        assert {name: int(n) for name, n in found["queries"]["syncs_by_thread"]} == expected
+        syncs = found["queries"]["syncs_by_thread"]
+        assert {thread_of(name): int(n) for name, n in syncs} == expected
 
     @pytest.mark.parametrize("view", ["run", "20ms", "sync"])
     def test_slices_are_drawn(self, seen: tuple[str, dict[str, Any]], view: str) -> None:
         log, found = seen
         painted = found["views"][view]["painted"]
-        threads = {path: n for path, n in painted.items() if "/Threads/" in path}
+        threads = {path: n for path, n in painted.items() if " waited " in path}
         assert len(threads) == len(starts(log))
         # In the view of the whole run, every thread has slices. In the others, at least the thread of the sync has.
         least = min(threads.values()) if view == "run" else max(threads.values())
@@ -215,7 +221,7 @@ class TestOnline:
         commands = json.loads(arguments["startupCommands"][0])
         assert commands[0]["id"] == "dev.perfetto.ExpandTracksByRegex"
         (pattern,) = commands[0]["args"]
-        for group in ("Syncs and writeback", "Threads", "Block I/O (device unknown)", "wl 637"):
+        for group in ("More threads", "Page cache"):
             assert re.match(pattern, group)
         assert not re.match(pattern, "System")
 
@@ -440,6 +446,17 @@ class TestOffline:
             for other in ("/assets/", f"/..{name}", f"/%2e%2e{name}", "/x", name, f"/trace{name}"):
                 assert ask("GET", other)[0] == 404
             assert ask("GET", "/", Host="evil.example")[0] == 403
+
+    def test_it_says_why_a_report_has_no_rows(self, trace: Path, tmp_path: Path) -> None:
+        reasons = {"failures": "none of 3 syncs is recorded as failed."}
+        with OfflineServer(trace, trace.name, tmp_path, why_empty=reasons.get) as server:
+            ask = Visitor(server.server_port).ask
+            folder = quote(server.trace_path.rpartition("/")[0])
+            status, _, body = ask("GET", f"{folder}/why/failures")
+            assert (status, body.decode()) == (200, reasons["failures"])
+            for other in (f"{folder}/why/other", "/why/failures", "/trace/x/why/failures"):
+                assert ask("GET", other)[0] == 404
+            assert ask("GET", f"{folder}/why/failures", Host="evil.example")[0] == 403
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

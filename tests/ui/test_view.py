@@ -88,7 +88,7 @@ class TestFirstView:
         assert re.match(rf"\w+ \S+: {dur / 1e6:#.3g}".rstrip(".") + r" ms\n", start["drawer"])
 
     def test_the_pinned_tracks_answer(self, seen: tuple[Path, dict[str, Any]]) -> None:
-        """From above: the slowest syncs, who used the disk, the journal, the latency over time."""
+        """From above: the slowest syncs, the inside of one, who used the disk, the journal, the latency over time."""
         log, found = seen
         ((syncs, bios, commits),) = result(
             log,
@@ -98,6 +98,7 @@ class TestFirstView:
         )
         expected = [
             *(["20 slowest syncs"] if syncs > 20 else ["Syncs"] if syncs else []),
+            *(["Inside the selected sync"] if syncs else []),
             *(["Who used"] if bios else []),
             *(["Journal"] if commits else []),
             *(["Latency of syncs"] if syncs else []),

@@ -33,4 +33,4 @@ pub mod summary;
 pub(crate) mod trace_layout;
 
 /// Version of the tables in docs/reference/tables.md and of the trace layout.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;

@@ -14,8 +14,8 @@ from .macros import SLOWEST, Command, command
 
 __all__ = ["PLUGIN", "SLOWEST_SYNC", "Slowest", "address", "first_commands", "select", "slowest"]
 
-# Track groups that are expanded (docs/reference/trace-layout.md). The group of a process is called NAME PID.
-_EXPANDED = r"^(Syncs and writeback|Page cache|Threads|Block I/O .*|.* \d+)$"
+# Tracks whose children are shown (docs/reference/trace-layout.md).
+_EXPANDED = r"^(More threads|Page cache)$"
 # The id of the plugin (perfetto-ui-plugin/src/plugin.ts).
 PLUGIN = "dev.syncline.Sync"
 # Where the condition of SLOWEST_SYNC ends.
@@ -23,7 +23,7 @@ _ORDER = re.compile(r"\s+ORDER BY\s+dur_ns DESC")
 # The SQL of a fact of the run that is a number.
 _FACT = "(SELECT CAST(value AS BIGINT) FROM syncline_meta WHERE key = '{}')"
 # What is pinned if there is no sync to begin with.
-_PINNED = r"^(Syncs|bios) in flight"
+_PINNED = r": (syncs|all) in flight$"
 
 
 @dataclass(frozen=True)

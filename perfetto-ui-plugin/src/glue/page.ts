@@ -52,7 +52,7 @@ class ReportPage {
 
   private result(report: Report, rows: readonly Row[]): m.Children {
     const columns = Object.keys(rows[0] ?? {}).filter((name) => name !== 'run' && name !== 'unit' && name !== 'depth');
-    if (rows.length === 0) return m('p', this.why ? `No rows: ${this.why}` : `No rows. Why: syncline report TRACE ${report.name}`);
+    if (rows.length === 0) return m('p.syncline-none', this.why ? `No rows: ${this.why}` : `No rows. Why: syncline report TRACE ${report.name}`);
     return [
       table(columns.map((column) => this.head(report, column)), sorted(rows, this.order).slice(0, MOST_ROWS).map((row) => columns.map((column) => this.cell(report, row, column)))),
       rows.length > MOST_ROWS && m('p', `${rows.length - MOST_ROWS} more rows: syncline report ${report.name}`),

@@ -57,35 +57,51 @@ ORDER BY pid;
 -- The thread or the device of each track that has one.
 CREATE OR REPLACE PERFETTO TABLE _syncline_track AS
 WITH
+  -- Before schema version 6, an instant with the name of the track said the
+  -- number of the thread.
   announced AS MATERIALIZED (
     SELECT name, MAX(extract_arg(arg_set_id, 'debug.tid')) AS tid
     FROM slice
     WHERE category = 'syncline.track'
     GROUP BY name
+  ),
+  -- The first track of a thread has a hidden child that says its number.
+  first_track AS MATERIALIZED (
+    SELECT
+      track.track_group_id,
+      CAST(SUBSTR(child.name, LENGTH('track of thread ') + 1) AS INT) AS tid
+    FROM track AS child
+    JOIN track ON track.id = child.parent_id
+    WHERE
+      child.name GLOB 'track of thread [0-9]*'
+      AND child.type = 'global_counter_track_event'
+  ),
+  -- A row of bios is at the top level, or below the track of its device, which
+  -- had another name before version 6.
+  device_track AS (
+    SELECT track.id, COALESCE(parent.name, track.name) AS name
+    FROM track
+    LEFT JOIN track AS parent ON parent.id = track.parent_id
   )
 SELECT thread_track.id AS track_id, thread.tid AS tid, NULL AS dev
 FROM thread_track
 JOIN thread USING (utid)
 UNION ALL
-SELECT
-  track.id AS track_id,
-  -- An instant with the name of the track says the number of a thread without a
-  -- known process.
-  iif(parent.name = 'Threads', announced.tid, NULL) AS tid,
-  -- What is between the last parentheses: rtrim() removes what follows `(`.
-  iif(
-    parent.name GLOB 'Block I/O *',
-    NULLIF(
-      SUBSTR(
-        RTRIM(parent.name, ')'),
-        LENGTH(RTRIM(parent.name, REPLACE(parent.name, '(', ''))) + 1
-      ),
-      'device unknown'
-    ),
-    NULL
-  ) AS dev
+SELECT track.id AS track_id, first_track.tid AS tid, NULL AS dev
+FROM first_track
+JOIN track USING (track_group_id)
+UNION ALL
+SELECT track.id AS track_id, announced.tid AS tid, NULL AS dev
 FROM track
 JOIN track AS parent ON parent.id = track.parent_id
-LEFT JOIN announced ON announced.name = track.name
-WHERE parent.name = 'Threads' OR parent.name GLOB 'Block I/O *'
+JOIN announced ON announced.name = track.name
+WHERE parent.name = 'Threads'
+UNION ALL
+SELECT
+  id AS track_id,
+  NULL AS tid,
+  -- What is between the last parentheses, without `device unknown`.
+  regexp_extract(name, '\(([^() ]*)\)[^()]*$') AS dev
+FROM device_track
+WHERE name GLOB 'Disk *' OR name GLOB 'Block I/O *'
 ORDER BY track_id;

@@ -275,10 +275,9 @@ fn file_of_bio(name: &str, words: usize) -> &str {
 
 /// A track with what it says of the slices on it, and its open slices.
 pub(super) struct Track<S> {
-    is_threads: bool,
     /// Its descriptor follows.
     is_announced: bool,
-    /// Its name if it is the group of a device.
+    /// The device that its name says.
     device: Option<Value>,
     pub(super) tid: Value,
     pub(super) dev: Value,
@@ -317,7 +316,7 @@ impl<S> Tracks<S> {
                 _ => return Err(Stop::FOREIGN),
             }
         }
-        if uuid <= self.0.len() as u64 && parent != 0 && self.get(parent)?.is_threads {
+        if uuid <= self.0.len() as u64 {
             // The thread of the track is known already.
             let is_announced = &mut self.get(uuid)?.is_announced;
             return if std::mem::take(is_announced) { Ok(()) } else { Err(Stop::DAMAGED) };
@@ -325,11 +324,12 @@ impl<S> Tracks<S> {
         if uuid != self.0.len() as u64 + 1 {
             return Err(Stop::DAMAGED);
         }
+        // Before schema version 6, the group of a device had the other name.
+        let device = ["Disk ", "Block I/O "].iter().find_map(|word| name.strip_prefix(word)).map(device_of);
         let above = if parent == 0 { None } else { Some(self.get(parent)?) };
-        let dev = above.and_then(|above| above.device).unwrap_or(Value::Null);
-        let device = name.strip_prefix("Block I/O ").map(device_of);
-        let is_threads = name == "Threads";
-        self.0.push(Track { is_threads, is_announced: false, device, tid, dev, open: Vec::new() });
+        // Most rows of bios are at the top level, and the others below their device.
+        let dev = above.and_then(|above| above.device).or(device).unwrap_or(Value::Null);
+        self.0.push(Track { is_announced: false, device, tid, dev, open: Vec::new() });
         Ok(())
     }
 
@@ -339,7 +339,7 @@ impl<S> Tracks<S> {
             return Err(Stop::DAMAGED);
         }
         let (device, dev) = (None, Value::Null);
-        self.0.push(Track { is_threads: false, is_announced: true, device, tid, dev, open: Vec::new() });
+        self.0.push(Track { is_announced: true, device, tid, dev, open: Vec::new() });
         Ok(())
     }
 
@@ -364,6 +364,6 @@ fn thread_of(value: Wire<'_>) -> Result<Value, Stop> {
 
 /// Returns the device of the name of its group: what is between the last parentheses.
 fn device_of(name: &str) -> Value {
-    let number = name.rsplit_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
-    number.and_then(rebuild::dev).map_or(Value::Null, Value::Dev)
+    let number = name.rsplit_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    number.and_then(|(number, _)| rebuild::dev(number)).map_or(Value::Null, Value::Dev)
 }

@@ -55,6 +55,8 @@ pub(crate) mod descriptor {
     pub(crate) const THREAD_PID: u32 = 1;
     pub(crate) const THREAD_TID: u32 = 2;
     pub(crate) const THREAD_NAME: u32 = 5;
+    pub(crate) const COUNTER_TYPE: u32 = 1;
+    pub(crate) const COUNTER_THREAD_TIME_NS: u64 = 1;
     pub(crate) const COUNTER_UNIT_NAME: u32 = 6;
 }
 

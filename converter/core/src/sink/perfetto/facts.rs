@@ -3,7 +3,7 @@
 use super::PerfettoTrace;
 use super::fields::{head, named_text, text_value, value, wire};
 use super::proto::{bytes, nested, tagged};
-use super::tracks::{Lanes, rank};
+use super::tracks::Lanes;
 use crate::error::Result;
 use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
@@ -28,7 +28,8 @@ impl PerfettoTrace {
         } else {
             let description =
                 "Records that are missing or were not used, by reason. The report `losses` explains each reason.";
-            let uuid = self.group_track(Some(self.root), rank::LOSSES, "Losses", description)?;
+            let recording = self.recording()?;
+            let uuid = self.group_track(Some(recording), 0, "Losses", description)?;
             self.losses_track = Some(uuid);
             uuid
         };
@@ -46,7 +47,7 @@ impl PerfettoTrace {
                 uuid
             } else {
                 let description = "Application marks: from --marks, or from the markers in the log.";
-                let uuid = self.merged_track(self.root, rank::MARKS, "Marks", "marks", description)?;
+                let uuid = self.top_track(lanes.len() == 0, "Marks", "marks", description)?;
                 lanes.add(uuid, end);
                 uuid
             };

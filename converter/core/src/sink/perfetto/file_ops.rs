@@ -3,7 +3,6 @@
 
 use super::PerfettoTrace;
 use super::fields::{Columns, colour, head, row, value};
-use super::tracks::rank;
 use crate::error::Result;
 use crate::names::Names;
 use crate::rows::Value;
@@ -42,7 +41,7 @@ impl PerfettoTrace {
             group
         } else {
             let description = "What programs did to files besides syncs: one track per thread. The name of a failed call has another colour.";
-            let group = self.group_track(Some(self.root), rank::FILES, "File operations", description)?;
+            let group = self.group_track(None, 0, "File operations", description)?;
             *self.files_track.insert(group)
         };
         let name = super::bios::thread_name(op.tid, &names.text(op.comm));

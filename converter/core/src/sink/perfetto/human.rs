@@ -49,9 +49,41 @@ pub(super) fn push_ms(text: &mut Vec<u8>, ns: i64) {
     text.extend_from_slice(b" ms");
 }
 
+/// Returns a time that a narrow place has room for: three digits, such as `14.2 s` or `845 ms`.
+pub(super) fn duration(ns: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)];
+    let (unit, scale) = UNITS.into_iter().find(|(_, scale)| ns >= *scale).unwrap_or(("ns", 1));
+    let rounded = |parts: i128| (i128::from(ns) * parts + i128::from(scale) / 2) / i128::from(scale);
+    match (rounded(100), rounded(10)) {
+        _ if unit == "ns" => format!("{ns} ns"),
+        (hundredths @ ..1000, _) => format!("{}.{:02} {unit}", hundredths / 100, hundredths % 100),
+        (_, tenths @ ..1000) => format!("{}.{} {unit}", tenths / 10, tenths % 10),
+        _ => format!("{} {unit}", rounded(1)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 us"),
+            (73_560_000, "73.6 ms"),
+            (848_400_000, "848 ms"),
+            (999_600_000, "1000 ms"),
+            (1_034_000_000, "1.03 s"),
+            (14_249_000_000, "14.2 s"),
+            (9_999_000_000, "10.0 s"),
+            (99_960_000_000, "100 s"),
+            (3_600_000_000_000, "3600 s"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+    }
 
     #[test]
     fn sizes() {

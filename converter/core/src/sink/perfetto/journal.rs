@@ -3,7 +3,6 @@
 use super::PerfettoTrace;
 use super::fields::{coloured_head, head, row};
 use super::proto::fixed64;
-use super::tracks::rank;
 use crate::error::Result;
 use crate::event::{CommitStep, Dev, FastCommitStatus, UNKNOWN_TASK};
 use crate::names::Names;
@@ -56,7 +55,8 @@ impl PerfettoTrace {
         let description =
             "Commits of the journal, and in each its steps. An arrow connects it with each request that waits for it.";
         let (name, merge_key) = (format!("Journal {name}"), format!("journal {name}"));
-        let uuid = self.merged_track(self.root, rank::JOURNAL, &name, &merge_key, description)?;
+        let is_first = !self.journals.contains_key(&key);
+        let uuid = self.top_track(is_first, &name, &merge_key, description)?;
         self.journals.entry(key).or_default().add(uuid, end);
         Ok(uuid)
     }

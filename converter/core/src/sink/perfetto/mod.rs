@@ -1,6 +1,6 @@
 //! The Perfetto trace: `TrackEvent` packets of one sequence, encoded by hand. docs/reference/trace-layout.md describes the layout.
 //!
-//! This file writes the packets and the head of the trace: clock snapshot, categories, root track.
+//! This file writes the packets and the head of the trace: clock snapshot, categories.
 
 mod bios;
 pub(crate) mod compressed;
@@ -26,7 +26,7 @@ use self::compressed::Compress;
 use self::fields::{AnnotationNames, counters};
 use self::intern::Interner;
 use self::proto::{bytes, nested, nested_long, uint};
-use self::tracks::{DeviceTracks, Lanes, Unowned, rank};
+use self::tracks::{DeviceTracks, Lanes, Tasks};
 use super::{Group, RunFacts, Sink};
 use crate::collections::by_device::ByDevice;
 use crate::error::Result;
@@ -80,23 +80,21 @@ pub struct PerfettoTrace {
     /// Number of requests that were written, and the sum of their known lengths.
     written: (u64, i64),
     next_uuid: u64,
-    /// The group of all tracks except those of known processes.
-    root: u64,
-    /// The tracks of each thread, by (tid, pid): more than one where its slices overlap.
-    threads: HashMap<(u32, u32), Lanes, FixedState>,
-    /// Threads whose process is not known, in the order of their first slices.
-    unowned: Unowned,
-    /// The track of each known process, and its lanes for events without a tid.
-    processes: HashMap<u32, (u64, Lanes), FixedState>,
-    /// The name of a thread of each process that has tracks of threads.
+    /// The tracks of each task, by (tid, pid): more than one where its slices overlap.
+    lanes_of_tasks: HashMap<(u32, u32), Lanes, FixedState>,
+    /// Tasks in the order of their first slices.
+    tasks: Tasks,
+    /// The name of a thread of each process.
     first_threads: HashMap<u32, String, FixedState>,
     devices: ByDevice<DeviceTracks>,
     /// The counter tracks of the first device: the defaults of the sequence.
     default_counters: Option<[u64; 2]>,
     device_names: HashMap<Dev, String, FixedState>,
-    syncs_in_flight: u64,
+    /// Its counter track, once there is a request.
+    syncs_in_flight: Option<u64>,
     /// The tracks of each journal, by its device, or by its thread where that is not known.
     journals: HashMap<(Dev, u32), Lanes, FixedState>,
+    recording: Option<u64>,
     losses_track: Option<u64>,
     /// The group of operations on files, and the tracks of each thread in it, by (tid, pid).
     files_track: Option<u64>,
@@ -125,16 +123,15 @@ impl PerfettoTrace {
             bio_sums: HashMap::default(),
             written: (0, 0),
             next_uuid: 1,
-            root: 0,
-            threads: HashMap::default(),
-            unowned: Unowned::default(),
-            processes: HashMap::default(),
+            lanes_of_tasks: HashMap::default(),
+            tasks: Tasks::default(),
             first_threads: HashMap::default(),
             devices: ByDevice::default(),
             default_counters: None,
             device_names: device_names.iter().cloned().collect(),
-            syncs_in_flight: 0,
+            syncs_in_flight: None,
             journals: HashMap::default(),
+            recording: None,
             losses_track: None,
             files_track: None,
             file_lanes: HashMap::default(),
@@ -288,19 +285,6 @@ impl Sink for PerfettoTrace {
         self.intern_common();
         self.packet(packet::SEQ_NEEDS_INCREMENTAL_STATE, |_, _, _| {})?;
 
-        self.root = self.group_track(
-            None,
-            0,
-            "Syncs and writeback",
-            "Which thread waited for which file, and what the block layer did meanwhile (Syncline).",
-        )?;
-        self.syncs_in_flight = self.counter_track(
-            self.root,
-            rank::SYNCS_IN_FLIGHT,
-            "Syncs in flight",
-            "syncs",
-            "Requests between their start and their end, over all threads.",
-        )?;
         self.begin_known()
     }
 
@@ -341,8 +325,8 @@ impl Sink for PerfettoTrace {
         self.mark_slices(&facts.marks)?;
         self.page_cache_tracks(&facts.prediction)?;
         self.never_completed(facts.last_ts.unwrap_or(self.first_ts))?;
+        self.task_descriptors(names)?;
         self.name_processes(names)?;
-        self.thread_descriptors()?;
         self.run_instants(facts, losses)?;
         self.out.commit()
     }

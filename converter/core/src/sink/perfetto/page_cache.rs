@@ -3,7 +3,7 @@
 use super::PerfettoTrace;
 use super::fields::{head, named_number, named_text};
 use super::human::{push_ms, size};
-use super::tracks::{Lanes, rank};
+use super::tracks::Lanes;
 use crate::error::Result;
 use crate::sink::{PredictedWrite, Prediction};
 use crate::trace_layout::Category;
@@ -34,16 +34,16 @@ impl PerfettoTrace {
         }
         let description =
             format!("Costs of writes by the model of page cache, with the rules `{rules}`: syncline model predict.");
-        let group = self.group_track(Some(self.root), rank::PAGE_CACHE, "Page cache", &description)?;
+        let group = self.group_track(None, 0, "Page cache", &description)?;
         if writes.iter().any(|write| write.dirty_bytes.is_some()) {
-            let track = self.counter_track(group, 0, "Dirty pages (measured)", "bytes", MEASURED)?;
+            let track = self.counter_track(group, 0, "Dirty pages (measured)", Some("bytes"), MEASURED)?;
             for write in writes {
                 if let Some(dirty) = write.dirty_bytes {
                     self.counter(end_of(write), track, dirty as u64)?;
                 }
             }
         }
-        let track = self.counter_track(group, 1, "Dirty pages (predicted)", "bytes", PREDICTED)?;
+        let track = self.counter_track(group, 1, "Dirty pages (predicted)", Some("bytes"), PREDICTED)?;
         let mut scenario = None;
         for write in writes {
             if scenario != Some(&write.scenario) {

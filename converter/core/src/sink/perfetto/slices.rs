@@ -51,10 +51,6 @@ impl PerfettoTrace {
             self.note_call(call, names)?;
         }
         group.requests.iter().try_for_each(|r| self.note_request(r.request, names))?;
-        let process = group.call.map(|c| c.process.name).or_else(|| group.requests.first().map(|r| r.request.process));
-        if let Some(process) = process.filter(|process| process.is_some()) {
-            self.process_track(task.1, process, names)?;
-        }
         let paired = group.call.and_then(|c| group.requests.iter().find(|r| Some(r.request.sync_id) == c.sync_id));
         // A call without a recorded exit is drawn around the request that it was paired with.
         let call = group.call.map(|c| {
@@ -181,7 +177,7 @@ impl PerfettoTrace {
     ) -> Result<()> {
         let request = r.request;
         let (start, end) = extent(request);
-        let counter = self.syncs_in_flight;
+        let counter = self.syncs_in_flight()?;
         let (name, file_colour) = self.request_name(request, names);
         // The UI draws an arrow from the end of a slice. So the arrows to its bios begin at the end of this phase, and the request has one to
         // the phase: a click on either shows them all.

@@ -15,29 +15,30 @@ use crate::rows::{Bio, Value};
 use crate::trace_layout::Category;
 use crate::trace_layout::fields::descriptor;
 
-/// Sibling order ranks below the root, and below a device.
+/// Sibling order ranks below a device.
 pub(super) mod rank {
-    pub(in super::super) const MARKS: i64 = 0;
-    pub(in super::super) const SYNCS_IN_FLIGHT: i64 = 1;
-    pub(in super::super) const PAGE_CACHE: i64 = 2;
-    pub(in super::super) const THREADS: i64 = 3;
-    pub(in super::super) const DEVICE: i64 = 4;
-    pub(in super::super) const JOURNAL: i64 = 5;
-    /// More than a window shows.
-    pub(in super::super) const MANY_THREADS: i64 = 6;
-    pub(in super::super) const LOSSES: i64 = 7;
-    pub(in super::super) const RUN: i64 = 8;
-    pub(in super::super) const FILES: i64 = 9;
-
-    // Those of the causes of bios come before.
-    pub(in super::super) const INCOMPLETE_BIOS: i64 = super::Cause::COUNT as i64;
-    pub(in super::super) const BIOS_IN_FLIGHT: i64 = INCOMPLETE_BIOS + 1;
-    pub(in super::super) const BYTES_IN_FLIGHT: i64 = INCOMPLETE_BIOS + 2;
-    pub(in super::super) const NEVER_COMPLETED: i64 = INCOMPLETE_BIOS + 3;
+    pub(in super::super) const BYTES_IN_FLIGHT: i64 = 0;
+    /// Those of the causes of bios come before.
+    pub(in super::super) const INCOMPLETE_BIOS: i64 = 1 + super::Cause::COUNT as i64;
+    pub(in super::super) const NEVER_COMPLETED: i64 = 1 + INCOMPLETE_BIOS;
 }
 
-/// So many threads are above the devices, more are below, so that nobody has to look for either.
-const FEW_THREADS: usize = 12;
+/// The names of top-level tracks. The UI sorts these by name: threads, which begin with a digit, are above all others.
+mod top {
+    pub(super) const SYNCS_IN_FLIGHT: &str = "All threads: syncs in flight";
+    pub(super) const MORE_THREADS: &str = "More threads";
+    pub(super) const RECORDING: &str = "Recording";
+}
+
+/// The name of the hidden child of a top-level track.
+const AT_TOP: &str = "at the top level";
+/// How the name of that of a thread begins.
+const TRACK_OF_THREAD: &str = "track of thread ";
+
+/// So many threads are at the top level: with the devices below them, they fill a window.
+const THREADS_AT_TOP: usize = 6;
+/// So many rows of bios of a device and a cause are at the top level.
+const ROWS_AT_TOP: usize = 4;
 
 /// Tracks on which slices do not overlap: as many tracks as slices are open at the same time.
 #[derive(Default)]
@@ -73,6 +74,10 @@ impl Lanes {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.tracks.len()
+    }
+
     /// Adds a track that is occupied until `end`.
     pub(super) fn add(&mut self, uuid: u64, end: i64) {
         let capacity = self.ends.len() / 2;
@@ -87,17 +92,15 @@ impl Lanes {
     }
 }
 
-/// Threads whose process is not known.
+/// The tasks that have tracks: threads, and processes where the thread is not known.
 #[derive(Default)]
-pub(super) struct Unowned {
-    threads: Vec<UnownedThread>,
+pub(super) struct Tasks {
+    tasks: Vec<Task>,
     /// By (tid, pid).
     places: HashMap<(u32, u32), usize, FixedState>,
-    /// The thread of each name.
-    names: HashMap<String, u32, FixedState>,
 }
 
-struct UnownedThread {
+struct Task {
     /// tid, pid
     id: (u32, u32),
     name: String,
@@ -105,30 +108,30 @@ struct UnownedThread {
     waited_ns: i64,
 }
 
-impl Unowned {
-    /// Adds a thread and returns its place.
+impl Tasks {
+    /// Adds a task and returns its place.
     fn add(&mut self, id: (u32, u32), comm: &str) -> usize {
-        let tid = id.0;
-        let mut name = match (comm, tid) {
-            ("", UNKNOWN_TASK) => "thread of unknown number".to_owned(),
-            ("", _) => format!("thread {tid}"),
-            (_, UNKNOWN_TASK) => comm.to_owned(),
-            _ => format!("{comm} {tid}"),
+        let name = match (comm, id) {
+            ("", (UNKNOWN_TASK, UNKNOWN_TASK)) => "thread of unknown number".to_owned(),
+            ("", (UNKNOWN_TASK, pid)) => format!("process {pid}"),
+            (_, (UNKNOWN_TASK, UNKNOWN_TASK)) => comm.to_owned(),
+            (_, (UNKNOWN_TASK, pid)) => format!("{comm} {pid}"),
+            ("", (tid, _)) => format!("thread {tid}"),
+            (_, (tid, _)) => format!("{comm} {tid}"),
         };
-        // The name of a track says its thread.
-        while *self.names.entry(name.clone()).or_insert(tid) != tid {
-            name.push('\'');
-        }
-        self.places.insert(id, self.threads.len());
-        self.threads.push(UnownedThread { id, name, tracks: Vec::new(), waited_ns: 0 });
-        self.threads.len() - 1
+        self.places.insert(id, self.tasks.len());
+        self.tasks.push(Task { id, name, tracks: Vec::new(), waited_ns: 0 });
+        self.tasks.len() - 1
     }
 }
 
 pub(super) struct DeviceTracks {
     /// Iid of the device's name as a string value, where the name is known.
     pub(super) name_iid: Option<u64>,
+    /// The top-level track of the device, which counts the bios in flight.
     group: u64,
+    /// How the names of its top-level tracks begin.
+    name: String,
     /// Counter tracks, as `counters` takes them.
     pub(super) bios_in_flight: u64,
     pub(super) bytes_in_flight: u64,
@@ -159,7 +162,7 @@ impl PerfettoTrace {
         parent: u64,
         rank: i64,
         name: &str,
-        unit: &str,
+        unit: Option<&str>,
         description: &str,
     ) -> Result<u64> {
         self.descriptor(None, |b| {
@@ -167,8 +170,42 @@ impl PerfettoTrace {
             bytes(b, descriptor::DESCRIPTION, description.as_bytes());
             uint(b, descriptor::PARENT_UUID, parent);
             int(b, descriptor::SIBLING_ORDER_RANK, rank);
-            nested(b, descriptor::COUNTER, |b| bytes(b, descriptor::COUNTER_UNIT_NAME, unit.as_bytes()));
+            nested(b, descriptor::COUNTER, |b| {
+                if let Some(unit) = unit {
+                    bytes(b, descriptor::COUNTER_UNIT_NAME, unit.as_bytes());
+                }
+            });
         })
+    }
+
+    /// Writes the descriptor of a counter track at the top level. It has no unit, because the UI would write `1 syncs`.
+    pub(super) fn top_counter_track(&mut self, name: &str, description: &str) -> Result<u64> {
+        self.descriptor(None, |b| {
+            bytes(b, descriptor::NAME, name.as_bytes());
+            bytes(b, descriptor::DESCRIPTION, description.as_bytes());
+            uint(b, descriptor::CHILD_ORDERING, descriptor::CHILD_ORDERING_EXPLICIT);
+            nested(b, descriptor::COUNTER, |_| {});
+        })
+    }
+
+    /// Writes the descriptor of a track at the top level that the UI merges with others of the same `merge_key`. `is_first`: it is the first one.
+    pub(super) fn top_track(&mut self, is_first: bool, name: &str, merge_key: &str, description: &str) -> Result<u64> {
+        let uuid = self.descriptor(None, |b| merged(b, name, merge_key, description))?;
+        if is_first {
+            self.keep_at_top(uuid, AT_TOP)?;
+        }
+        Ok(uuid)
+    }
+
+    /// Gives a track a child, because the UI shows a track without children and parents in a closed group of its own. The UI hides the child, a
+    /// counter of CPU time. It has one value, because the trace processor leaves out tracks without any.
+    pub(super) fn keep_at_top(&mut self, uuid: u64, name: &str) -> Result<()> {
+        let child = self.descriptor(None, |b| {
+            bytes(b, descriptor::NAME, name.as_bytes());
+            uint(b, descriptor::PARENT_UUID, uuid);
+            nested(b, descriptor::COUNTER, |b| uint(b, descriptor::COUNTER_TYPE, descriptor::COUNTER_THREAD_TIME_NS));
+        })?;
+        self.counter(self.first_ts, child, 0)
     }
 
     /// Writes the descriptor of a track that the UI merges with its siblings of the same `merge_key`.
@@ -181,59 +218,49 @@ impl PerfettoTrace {
         description: &str,
     ) -> Result<u64> {
         self.descriptor(None, |b| {
-            bytes(b, descriptor::NAME, name.as_bytes());
-            bytes(b, descriptor::DESCRIPTION, description.as_bytes());
+            merged(b, name, merge_key, description);
             uint(b, descriptor::PARENT_UUID, parent);
             int(b, descriptor::SIBLING_ORDER_RANK, rank);
-            uint(b, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
-            bytes(b, descriptor::SIBLING_MERGE_KEY, merge_key.as_bytes());
         })
+    }
+
+    /// Returns the counter track of requests in flight; writes it the first time, because a log may have no requests.
+    pub(super) fn syncs_in_flight(&mut self) -> Result<u64> {
+        if let Some(uuid) = self.syncs_in_flight {
+            return Ok(uuid);
+        }
+        let description = "Requests between their start and their end, over all threads.";
+        let uuid = self.top_counter_track(top::SYNCS_IN_FLIGHT, description)?;
+        self.keep_at_top(uuid, AT_TOP)?;
+        self.syncs_in_flight = Some(uuid);
+        Ok(uuid)
     }
 
     /// Returns a track of a task that is free from `start` to `end`.
     pub(super) fn task_lane(&mut self, task: (u32, u32, NameId), start: i64, end: i64, names: &Names) -> Result<u64> {
         let (tid, pid, comm) = task;
-        if tid == UNKNOWN_TASK && pid != UNKNOWN_TASK {
-            return self.process_lane(pid, comm, start, end, names);
-        }
-        let known = self.threads.get_mut(&(tid, pid));
-        let is_first = known.is_none();
-        if let Some(uuid) = known.and_then(|lanes| lanes.find_free(start, end)) {
+        if let Some(uuid) = self.lanes_of_tasks.get_mut(&(tid, pid)).and_then(|lanes| lanes.find_free(start, end)) {
             return Ok(uuid);
         }
-        let comm = names.text(comm);
-        let uuid = if pid == UNKNOWN_TASK || !is_first {
-            // A thread track cannot have several lanes.
-            self.unowned_thread_track((tid, pid), &comm, start)?
-        } else {
-            // The main thread has the name of the process.
-            if tid == pid || !self.first_threads.contains_key(&pid) {
-                self.first_threads.insert(pid, comm.to_string());
-            }
-            self.descriptor(Some(self.first_ts), |b| {
-                nested(b, descriptor::THREAD, |b| {
-                    uint(b, descriptor::THREAD_PID, u64::from(pid));
-                    uint(b, descriptor::THREAD_TID, u64::from(tid));
-                    bytes(b, descriptor::THREAD_NAME, comm.as_bytes());
-                });
-            })?
-        };
-        self.threads.entry((tid, pid)).or_default().add(uuid, end);
+        let uuid = self.task_track((tid, pid), &names.text(comm), start)?;
+        self.lanes_of_tasks.entry((tid, pid)).or_default().add(uuid, end);
         Ok(uuid)
     }
 
-    /// Returns a new plain track, named as the thread is, for a thread whose process is not known. Its descriptor follows at the end, when it
-    /// is known how long each thread waited.
+    /// Returns a new track of a task. Its descriptor follows at the end, when it is known how long each task waited.
     ///
-    /// A Perfetto thread track needs a pid. Next to a system trace a made-up pid would show a second thread with the same tid.
-    fn unowned_thread_track(&mut self, (tid, pid): (u32, u32), comm: &str, start: i64) -> Result<u64> {
-        let thread = match self.unowned.places.get(&(tid, pid)) {
-            Some(&at) => at,
-            None => self.unowned.add((tid, pid), comm),
+    /// It is not a thread track of Perfetto, because the UI shows those only in a closed group of their process.
+    fn task_track(&mut self, (tid, pid): (u32, u32), comm: &str, start: i64) -> Result<u64> {
+        let place = match self.tasks.places.get(&(tid, pid)) {
+            Some(&place) => place,
+            None => {
+                self.describe_thread((tid, pid), comm)?;
+                self.tasks.add((tid, pid), comm)
+            }
         };
         let uuid = self.take_uuid();
-        self.unowned.threads[thread].tracks.push(uuid);
-        let name = self.interner.event_name(&self.unowned.threads[thread].name);
+        self.tasks.tasks[place].tracks.push(uuid);
+        let name = self.interner.event_name(&self.tasks.tasks[place].name);
         let tid = (self.names.bio.iid(const { column::<Bio>("tid") }), tid_of_track(tid));
         let values = [tid, (self.names.track, Value::Int(uuid as i64))];
         // The engine drops the arguments of more than 512 instants of one time.
@@ -241,43 +268,87 @@ impl PerfettoTrace {
         Ok(uuid)
     }
 
-    /// Notes that a thread was in a sync for a time.
+    /// Writes the name of a thread whose process is known, so that the table `thread` of Perfetto has it.
+    fn describe_thread(&mut self, (tid, pid): (u32, u32), comm: &str) -> Result<()> {
+        if tid == UNKNOWN_TASK || pid == UNKNOWN_TASK {
+            return Ok(());
+        }
+        // The main thread has the name of the process.
+        if tid == pid || !self.first_threads.contains_key(&pid) {
+            self.first_threads.insert(pid, comm.to_owned());
+        }
+        self.descriptor(Some(self.first_ts), |b| {
+            nested(b, descriptor::THREAD, |b| {
+                uint(b, descriptor::THREAD_PID, u64::from(pid));
+                uint(b, descriptor::THREAD_TID, u64::from(tid));
+                bytes(b, descriptor::THREAD_NAME, comm.as_bytes());
+            });
+        })?;
+        Ok(())
+    }
+
+    /// Notes that a task was in a sync for a time.
     pub(super) fn add_waited(&mut self, (tid, pid): (u32, u32), ns: i64) {
-        if let Some(&at) = self.unowned.places.get(&(tid, pid)) {
-            let waited = &mut self.unowned.threads[at].waited_ns;
+        if let Some(&at) = self.tasks.places.get(&(tid, pid)) {
+            let waited = &mut self.tasks.tasks[at].waited_ns;
             *waited = waited.saturating_add(ns);
         }
     }
 
-    /// Writes the descriptors of the tracks of threads whose process is not known, those that waited longest first.
-    pub(super) fn thread_descriptors(&mut self) -> Result<()> {
-        let mut threads = std::mem::take(&mut self.unowned.threads);
-        if threads.is_empty() {
-            return Ok(());
-        }
-        let description = "One track per thread: its sync calls, in each the request with its file, in that the phases: \
-             before the first bio submit, until the last bio completion (writeback), and after it. \
-             Those that waited longest come first. The log does not record the processes of the threads.";
-        let rank = if threads.len() > FEW_THREADS { rank::MANY_THREADS } else { rank::THREADS };
-        let group = self.group_track(Some(self.root), rank, "Threads", description)?;
-        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.waited_ns), thread.id));
-        for (rank, thread) in threads.iter().enumerate() {
+    /// Writes the descriptors of the tracks of tasks, those that waited longest first.
+    pub(super) fn task_descriptors(&mut self, names: &Names) -> Result<()> {
+        let mut tasks = std::mem::take(&mut self.tasks.tasks);
+        tasks.sort_by_key(|task| (std::cmp::Reverse(task.waited_ns), task.id));
+        let group = if tasks.len() > THREADS_AT_TOP {
+            let description = "Threads that waited less than those at the top.";
+            Some(self.group_track(None, 0, top::MORE_THREADS, description)?)
+        } else {
+            None
+        };
+        for (place, task) in tasks.iter().enumerate() {
+            let name = self.name_of_task(task, place + 1, names);
             // Tracks of the same name may be of several threads, so the UI does not merge them by name.
-            let merge_key = format!("{} {}", thread.id.0, thread.id.1);
-            let mut description = b"It was in syncs for ".to_vec();
-            human::push_ms(&mut description, thread.waited_ns);
-            for &uuid in &thread.tracks {
+            let merge_key = format!("task {} {}", task.id.0, task.id.1);
+            let description = format!(
+                "It was in syncs for {}: a slice for each call, in it the request with its file, and in that the phases.",
+                human::duration(task.waited_ns)
+            );
+            let parent = group.filter(|_| place >= THREADS_AT_TOP);
+            for &uuid in &task.tracks {
                 self.descriptor_of(uuid, None, |b| {
-                    bytes(b, descriptor::NAME, thread.name.as_bytes());
-                    bytes(b, descriptor::DESCRIPTION, &description);
-                    uint(b, descriptor::PARENT_UUID, group);
-                    int(b, descriptor::SIBLING_ORDER_RANK, rank as i64);
-                    uint(b, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
-                    bytes(b, descriptor::SIBLING_MERGE_KEY, merge_key.as_bytes());
+                    merged(b, &name, &merge_key, &description);
+                    if let Some(parent) = parent {
+                        uint(b, descriptor::PARENT_UUID, parent);
+                        int(b, descriptor::SIBLING_ORDER_RANK, place as i64);
+                    }
                 })?;
             }
+            // SQL reads the number of the thread here.
+            let child = match task.id.0 {
+                UNKNOWN_TASK => AT_TOP.to_owned(),
+                tid => format!("{TRACK_OF_THREAD}{tid}"),
+            };
+            self.keep_at_top(task.tracks[0], &child)?;
         }
         Ok(())
+    }
+
+    /// Returns the name of a task's track: its place among those that waited, its name, that of its process if it is another, and how long it waited.
+    fn name_of_task(&self, task: &Task, place: usize, names: &Names) -> String {
+        let (tid, pid) = task.id;
+        let mut name = format!("{place}. {}", task.name);
+        if tid != pid && tid != UNKNOWN_TASK && pid != UNKNOWN_TASK {
+            let process = self.known.process_name(pid).map(|name| names.text(name).into_owned());
+            let process = process.or_else(|| self.first_threads.get(&pid).cloned()).unwrap_or_default();
+            name += if process.is_empty() { " of" } else { " of " };
+            name += &process;
+            name += &format!(" {pid}");
+        }
+        if task.waited_ns > 0 {
+            name += " waited ";
+            name += &human::duration(task.waited_ns);
+        }
+        name
     }
 
     /// Returns the track of facts about the run; writes it the first time.
@@ -286,35 +357,31 @@ impl PerfettoTrace {
             return Ok(uuid);
         }
         let description = "Facts about this recording and its conversion.";
-        let uuid = self.group_track(Some(self.root), rank::RUN, "Run", description)?;
+        let recording = self.recording()?;
+        let uuid = self.group_track(Some(recording), 1, "Run", description)?;
         self.run_track = Some(uuid);
         Ok(uuid)
     }
 
-    /// Returns the track of a process; writes it with this name the first time.
-    pub(super) fn process_track(&mut self, pid: u32, name: NameId, names: &Names) -> Result<u64> {
-        if let Some((uuid, _)) = self.processes.get(&pid) {
-            return Ok(*uuid);
+    /// Returns the group of what is known of the recording itself; writes it the first time.
+    pub(super) fn recording(&mut self) -> Result<u64> {
+        if let Some(uuid) = self.recording {
+            return Ok(uuid);
         }
-        let uuid = self.descriptor(Some(self.first_ts), |b| {
-            nested(b, descriptor::PROCESS, |b| {
-                uint(b, descriptor::PROCESS_PID, u64::from(pid));
-                bytes(b, descriptor::PROCESS_NAME, names.text(name).as_bytes());
-            });
-        })?;
-        self.processes.insert(pid, (uuid, Lanes::default()));
+        let uuid = self.group_track(None, 0, top::RECORDING, "What it lost, and facts about it and its conversion.")?;
+        self.recording = Some(uuid);
         Ok(uuid)
     }
 
-    /// Writes the names of processes that have tracks of threads and are in no sync: the UI calls them by their number otherwise.
+    /// Writes the names of the processes of threads, so that the table `process` of Perfetto has them.
     pub(super) fn name_processes(&mut self, names: &Names) -> Result<()> {
         let mut threads: Vec<(u32, String)> = std::mem::take(&mut self.first_threads).into_iter().collect();
         threads.sort();
-        for (pid, comm) in threads.into_iter().filter(|(_, comm)| !comm.is_empty()) {
-            if self.processes.contains_key(&pid) {
+        for (pid, comm) in threads {
+            let name = self.known.process_name(pid).map_or(comm, |name| names.text(name).into_owned());
+            if name.is_empty() {
                 continue;
             }
-            let name = self.known.process_name(pid).map_or(comm, |name| names.text(name).into_owned());
             self.descriptor(Some(self.first_ts), |b| {
                 nested(b, descriptor::PROCESS, |b| {
                     uint(b, descriptor::PROCESS_PID, u64::from(pid));
@@ -325,20 +392,6 @@ impl PerfettoTrace {
         Ok(())
     }
 
-    /// Returns a track below a process that is free from `start` to `end`, for events without a tid.
-    fn process_lane(&mut self, pid: u32, comm: NameId, start: i64, end: i64, names: &Names) -> Result<u64> {
-        let parent = self.process_track(pid, comm, names)?;
-        if let Some(uuid) = self.processes.get_mut(&pid).and_then(|(_, lanes)| lanes.find_free(start, end)) {
-            return Ok(uuid);
-        }
-        let uuid =
-            self.merged_track(parent, 0, "syncs", "syncs", "Sync calls of the process; its threads are not known.")?;
-        if let Some((_, lanes)) = self.processes.get_mut(&pid) {
-            lanes.add(uuid, end);
-        }
-        Ok(uuid)
-    }
-
     /// Returns the index of a device in `devices`; writes its tracks the first time.
     pub(super) fn device(&mut self, dev: Dev) -> Result<usize> {
         if let Some(at) = self.devices.place_of(dev) {
@@ -346,18 +399,17 @@ impl PerfettoTrace {
         }
         let known_name = self.device_names.get(&dev);
         let name = match known_name {
-            Some(name) => format!("Block I/O {name} ({dev})"),
-            None if dev.is_known() => format!("Block I/O ({dev})"),
-            None => "Block I/O (device unknown)".to_owned(),
+            Some(name) => format!("Disk {name} ({dev})"),
+            None if dev.is_known() => format!("Disk ({dev})"),
+            None => "Disk (device unknown)".to_owned(),
         };
         let known_name = known_name.cloned();
-        let description = "Bios from submit to completion. Bios in different rows are in flight at the same time.";
-        let group = self.group_track(Some(self.root), rank::DEVICE, &name, description)?;
         let in_flight = "Bios between submit and completion. A bio whose completion is not recorded counts until its request ends, \
              its address is used again, or many later bios have completed.";
-        let bios_in_flight = self.counter_track(group, rank::BIOS_IN_FLIGHT, "bios in flight", "bios", in_flight)?;
+        let bios_in_flight = self.top_counter_track(&format!("{name}: all in flight"), in_flight)?;
+        let group = bios_in_flight;
         let bytes_in_flight =
-            self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", "bytes", in_flight)?;
+            self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", Some("bytes"), in_flight)?;
         // Most logs have one device.
         let is_first = self.default_counters.is_none();
         if is_first {
@@ -366,6 +418,7 @@ impl PerfettoTrace {
         let tracks = DeviceTracks {
             name_iid: known_name.map(|name| self.intern_device_name(dev, &name)),
             group,
+            name,
             bios_in_flight: if is_first { DEFAULT_TRACK } else { bios_in_flight },
             bytes_in_flight: if is_first { DEFAULT_TRACK } else { bytes_in_flight },
             counter_tracks: [bios_in_flight, bytes_in_flight],
@@ -398,31 +451,35 @@ impl PerfettoTrace {
         if let Some(uuid) = self.devices[device].lanes[cause as usize].find_free(start, end) {
             return Ok(uuid);
         }
-        let (name, merge_key, description) = match cause {
+        let (cause_name, merge_key, description) = match cause {
             Cause::Sync => (
                 "bios of syncs",
                 "sync",
                 "One slice per bio of a sync request, named by its size and file. Flow arrows lead from the request to its bios, or to the \
                  first, the last and the slowest of many.",
             ),
-            Cause::Journal => {
-                ("bios of the journal", "journal", "Bios that a journal thread submitted: syncs may wait for them.")
+            Cause::Journal => ("journal", "journal", "Bios that a journal thread submitted: syncs may wait for them."),
+            Cause::Unknown => {
+                ("no known sync", "unknown", "The recording says neither that a sync caused them, nor that none did.")
             }
-            Cause::Unknown => (
-                "bios of no known sync",
-                "unknown",
-                "The recording says neither that a sync caused them, nor that none did.",
-            ),
-            Cause::Background => ("background writeback", "background", "Bios that no sync request caused."),
+            Cause::Background => ("writeback", "background", "Bios that no sync request caused: background writeback."),
             Cause::Read => ("reads", "read", "Bios that read. They use the device too, so syncs may wait behind them."),
             Cause::Other => (
-                "discards and zeroes",
+                "trims and zeroes",
                 "other",
                 "Bios that discard sectors or fill them with zeroes, and those that the kernel does not name. Syncs may wait behind them.",
             ),
         };
-        let group = self.devices[device].group;
-        let uuid = self.merged_track(group, cause as i64, name, merge_key, description)?;
+        let DeviceTracks { group, name, lanes, .. } = &self.devices[device];
+        let (group, rows) = (*group, lanes[cause as usize].len());
+        let uuid = if rows < ROWS_AT_TOP {
+            let (merge_key, name) = (format!("{name} {merge_key}"), format!("{name}: {cause_name}"));
+            self.top_track(rows == 0, &name, &merge_key, description)?
+        } else {
+            // Many of them would push everything below out of the window.
+            let name = format!("{cause_name}, more than {ROWS_AT_TOP} at once");
+            self.merged_track(group, 1 + cause as i64, &name, merge_key, description)?
+        };
         self.devices[device].lanes[cause as usize].add(uuid, end);
         Ok(uuid)
     }
@@ -431,7 +488,7 @@ impl PerfettoTrace {
     pub(super) fn never_completed_track(&mut self, device: usize) -> Result<u64> {
         let description = "Number of bios that were submitted until then and have no completion in the recording.";
         let group = self.devices[device].group;
-        self.counter_track(group, rank::NEVER_COMPLETED, "bios with no recorded completion", "bios", description)
+        self.counter_track(group, rank::NEVER_COMPLETED, "bios with no recorded completion", None, description)
     }
 
     /// Returns the track of a device for bios whose submit or completion is missing.
@@ -450,6 +507,14 @@ impl PerfettoTrace {
         self.devices[device].incomplete = Some(uuid);
         Ok(uuid)
     }
+}
+
+/// Writes the fields of a track that the UI merges with its siblings of the same `merge_key`.
+fn merged(b: &mut Vec<u8>, name: &str, merge_key: &str, description: &str) {
+    bytes(b, descriptor::NAME, name.as_bytes());
+    bytes(b, descriptor::DESCRIPTION, description.as_bytes());
+    uint(b, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
+    bytes(b, descriptor::SIBLING_MERGE_KEY, merge_key.as_bytes());
 }
 
 #[cfg(test)]
