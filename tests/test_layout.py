@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,10 +130,29 @@ def test_bios_are_on_the_track_of_their_cause(seen: Seen) -> None:
         assert "writeback" not in found
 
 
+def waits(seen: Seen) -> Iterator[tuple[str, int]]:
+    """Yields each sync with the time until its last request ended, and each call without a request with its length."""
+    syncs: dict[int, Rows] = defaultdict(list)
+    for row in seen.rows["sync"]:
+        if row["dur_ns"] is not None:
+            syncs[row["call_sync_id"]].append(row)
+    paired = {row["call_sync_id"] for row in seen.rows["sync"]}
+    for parts in syncs.values():
+        until = max(row["ts_ns"] + row["dur_ns"] for row in parts)
+        yield thread(parts[0]), until - min(row["ts_ns"] for row in parts)
+    for row in seen.rows["call"]:
+        if row["sync_id"] not in paired:
+            yield thread(row), row["dur_ns"] or 0
+
+
+def thread(row: dict[str, Any]) -> str:
+    return f"{row['comm'] or 'thread'} {row['tid']}"
+
+
 def test_threads_are_ordered_by_the_time_that_they_waited(seen: Seen) -> None:
     waited: Counter[str] = Counter()
-    for row in seen.rows["call"]:
-        waited[f"{row['comm'] or 'thread'} {row['tid']}"] += row["dur_ns"] or 0
+    for thread, ns in waits(seen):
+        waited[thread] += ns
     places = sorted(seen.threads, key=lambda row: int(row["name"].partition(".")[0]))
     order = [re.split(r"\. | waited | of ", row["name"])[1] for row in places]
     times = [waited[name] for name in order]

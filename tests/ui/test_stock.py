@@ -47,7 +47,7 @@ class Seen:
         trace = folder / f"{name}.pftrace"
         Reading().convert([str(log)], str(trace))
         with opened(str(trace), Reading()) as engine:
-            self.calls = engine.query("SELECT tid, comm, dur_ns FROM syncline_call").rows
+            self.calls = engine.query("SELECT tid, comm, dur_ns FROM syncline_sync_call").rows
             self.bios = engine.query("SELECT dev, COUNT(*) FROM syncline_bio GROUP BY dev").rows
         with browser.stock(trace) as page:
             self.found: dict[str, Any] = browser.drive(

@@ -58,7 +58,12 @@ impl PerfettoTrace {
             (c, end.max(c.enter))
         });
         let spans = group.requests.iter().map(|r| extent(r.request));
-        let waited = call.map_or_else(|| spans.clone().map(|(start, end)| end - start).sum(), |(c, end)| end - c.enter);
+        // As `report threads` adds it up: a sync ends with its last request, and a call without one counts as a whole.
+        let ended = group.requests.iter().filter_map(|r| Some((r.request.ts(), r.request.ts() + r.request.dur()?)));
+        let from = ended.clone().map(|(start, _)| start).min();
+        let waited = from
+            .zip(ended.map(|(_, end)| end).max())
+            .map_or_else(|| call.map_or(0, |(c, end)| end - c.enter), |(from, until)| until - from);
         let fits_call =
             |start, end| call.is_none_or(|(c, call_end)| start >= c.enter && (end <= call_end || start >= call_end));
         let mut reached = i64::MIN;
