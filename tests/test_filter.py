@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from syncline.report.catalogue import sql_root
 from syncline.report.run import run_query
 
 from tests import coretools
+from tests.reference import loggen
 
 ROOT = Path(__file__).parents[1]
 DATA = coretools.DATA
@@ -112,12 +115,39 @@ def test_threads_have_the_processes_of_their_recording(tmp_path: Path) -> None:
     Reading().convert([str(run)], f"{tmp_path}/run.pftrace")
     with opened(f"{tmp_path}/run.pftrace", Reading(), "embedded") as trace:
         named = trace.query(
-            "SELECT process.pid, process.name, COUNT(*) FROM thread JOIN process USING (upid)"
-            " WHERE thread.name IS NOT NULL AND pid > 0 GROUP BY 1, 2 ORDER BY 1"
+            "SELECT process.pid, process.name, COUNT(*) FROM thread_track"
+            " JOIN thread USING (utid) JOIN process USING (upid) GROUP BY 1, 2 ORDER BY 1"
         ).rows
         assert [tuple(row) for row in named] == [(40, "saver", 2), (50, "other", len(rest) - 1)]
         same = run_query(trace, "SELECT DISTINCT pid, process FROM syncline_sync ORDER BY 1").rows
         assert {tuple(row) for row in same} == {(None, None), (40, "saver"), (50, "other")}
+
+
+def test_overlapping_syncs_of_a_known_process_are_of_their_thread(tmp_path: Path) -> None:
+    """A thread track cannot hold slices that overlap."""
+    # Late events make the times of a call and its request run backwards.
+    params = loggen.Params(requests=4000, threads=6, cpus=3, disorder_ns=3 * 10**9)
+    data = loggen.generate(params, random.Random(1)).log
+    numbers = {int(line.split()[1]) for line in data.splitlines() if b" start id " in line}
+    tasks = {"threads": [[tid, 40] for tid in sorted(numbers)], "processes": {"40": "saver"}}
+    run = run_directory(tmp_path / "run", "small4.log", tasks, {})
+    (run / "events.log").write_bytes(data)
+    reading = Reading(window_ns=10**6)
+    trace = tmp_path / "run.pftrace"
+    reading.convert([str(run)], str(trace))
+    reading.convert([str(run)], f"{tmp_path}/tables/")
+    convert_trace(str(trace), f"{tmp_path}/trace/")
+    rows = coretools.tables(tmp_path / "tables")
+    assert coretools.tables(tmp_path / "trace") == rows
+    expected = Counter((row["tid"], row["pid"]) for row in rows["sync"])
+    with opened(str(trace), Reading(), "embedded") as engine:
+        found = engine.query(
+            "INCLUDE PERFETTO MODULE slices.with_context;"
+            "SELECT tid, pid, COUNT(*), COUNT(DISTINCT track_id) > 1 FROM thread_slice"
+            " WHERE category = 'syncline.sync' GROUP BY tid, pid"
+        ).rows
+    assert {(tid, pid): count for tid, pid, count, _ in found} == expected
+    assert any(has_lanes for *_, has_lanes in found)
 
 
 def test_the_filter_of_a_recording_is_applied_when_it_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,11 @@ LOGS = {
     "ext4": ROOT / "tests/data/dynamic-events/ext4.dat.gz",
     "strace": ROOT / "tests/data/strace/small4.log",
     "blktrace": ROOT / "tests/data/blktrace/small4.blkparse.txt.gz",
+    # Processes with threads.
+    "postgres": ROOT / "tests/data/known-truth/postgres.tar.xz",
 }
+# Their recordings say the processes of the threads.
+PROCESSES = {"postgres"}
 SLICES = (
     "SELECT slice.*, track.name AS track, extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,"
     " extract_arg(arg_set_id, 'debug.bio_id') AS bio_id,"
@@ -50,6 +55,10 @@ class Seen:
             for row in rows(SLICES):
                 self.slices[row["category"]].append(row)
             self.flows = rows("SELECT slice_out, slice_in FROM flow")
+            self.of_threads = rows(
+                "INCLUDE PERFETTO MODULE slices.with_context;"
+                "SELECT ts, dur, category, tid, pid FROM thread_slice"
+            )
             self.threads = rows(
                 "SELECT DISTINCT track.name, parent.name AS parent,"
                 " extract_arg(track.source_arg_set_id, 'sibling_order_rank') AS rank"
@@ -67,7 +76,12 @@ class Seen:
 
 @pytest.fixture(scope="module", params=LOGS)
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    found = Seen(LOGS[request.param], tmp_path_factory.mktemp("layout"))
+    log, folder = LOGS[request.param], tmp_path_factory.mktemp("layout")
+    if log.suffixes == [".tar", ".xz"]:
+        with tarfile.open(log) as archive:
+            archive.extractall(folder, filter="data")
+        log = folder / "postgres-neighbour"
+    found = Seen(log, folder)
     found.log = request.param  # type: ignore[attr-defined]
     return found
 
@@ -153,8 +167,12 @@ def test_threads_are_ordered_by_the_time_that_they_waited(seen: Seen) -> None:
     waited: Counter[str] = Counter()
     for thread, ns in waits(seen):
         waited[thread] += ns
+    if seen.log in PROCESSES:
+        # They are in the groups of their processes.
+        assert seen.threads == []
+        return
     places = sorted(seen.threads, key=lambda row: int(row["name"].partition(".")[0]))
-    order = [re.split(r"\. | waited | of ", row["name"])[1] for row in places]
+    order = [re.split(r"\. | waited ", row["name"])[1] for row in places]
     times = [waited[name] for name in order]
     assert times == sorted(times, reverse=True)
     assert set(order) >= set(waited)
@@ -243,3 +261,47 @@ def test_a_call_of_which_nothing_else_is_known_has_one_row(seen: Seen) -> None:
     assert len(seen.slices["syncline.sync"]) == len(seen.rows["sync"]) > 0
     paired = sum(row["sync_id"] is not None for row in seen.rows["call"])
     assert len(seen.slices["syncline.call"]) == len(seen.rows["call"]) - paired
+
+
+def test_threads_of_known_processes_are_thread_tracks(seen: Seen) -> None:
+    """`thread_slice` has each call and each request of a known process with the tid and the pid of its row, and no others."""
+    for category, table in (("call", "call"), ("sync", "sync")):
+        drawn = seen.slices[f"syncline.{category}"]
+        found = Counter(
+            (row["ts"], row["tid"], row["pid"])
+            for row in seen.of_threads
+            if row["category"] == f"syncline.{category}"
+        )
+        rows = [row for row in seen.rows[table] if row["pid"] is not None]
+        # The time of a sync is that of its call.
+        at = "ts_ns" if category == "call" else "start_ns"
+        known = Counter((row[at], row["tid"], row["pid"]) for row in rows)
+        if seen.log in PROCESSES:
+            # A call has no slice of its own where that of its request says it all.
+            assert found == known if category == "sync" else found <= known
+            assert found.total() == len(drawn)
+        else:
+            assert found == known == Counter()
+    if seen.log in PROCESSES:
+        assert len(seen.of_threads) > 100
+    if seen.log == "bg":
+        # The thesis's format does not say the processes.
+        assert seen.threads
+        assert seen.of_threads == []
+
+
+def test_the_slowest_syncs_are_at_the_top_where_threads_are_not(seen: Seen) -> None:
+    drawn = seen.slices["syncline.slowest"]
+    if seen.log not in PROCESSES or not seen.rows["sync"]:
+        assert drawn == []
+        return
+    times = sorted((ns for _, ns in waits(seen) if ns), reverse=True)[:20]
+    assert sorted((row["dur"] for row in drawn), reverse=True) == times
+    assert {row["track"] for row in drawn} == {"All threads: slowest syncs"}
+    starts = {(thread(row), row["ts_ns"]) for row in seen.rows["sync"] + seen.rows["call"]}
+    for row in drawn:
+        assert (row["name"].partition(": ")[0], row["ts"]) in starts
+    lanes: dict[int, int] = defaultdict(int)
+    for row in sorted(drawn, key=lambda row: row["ts"]):
+        assert row["ts"] >= lanes[row["track_id"]]
+        lanes[row["track_id"]] = row["ts"] + row["dur"]

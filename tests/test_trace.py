@@ -125,7 +125,7 @@ def check_packets(data: bytes) -> list[Any]:
     assert first.clock_snapshot.primary_trace_clock == BUILTIN_CLOCK_BOOTTIME
     assert first.sequence_flags & first.SEQ_INCREMENTAL_STATE_CLEARED
     tracks: set[int] = set()
-    # Threads have their descriptors at the end, in the order of the time that they waited.
+    # Threads without a process have their descriptors at the end, in the order of the time that they waited.
     threads = {
         packet.track_descriptor.uuid
         for packet in trace.packet

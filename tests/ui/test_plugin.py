@@ -31,8 +31,8 @@ VIEWS = [
     {"name": "sync", "span": WHOLE, "select": SLOWEST.format("id", "sync"), "paint": True},
     {"name": "phase", "span": WHOLE, "select": SLOWEST.format("id", "phase")},
     {"name": "bio", "span": WHOLE, "select": SLOWEST.format("id", "bio")},
-    {"name": "area", "span": PART, "area": r": bios of syncs$|^\d+\. (wl|python3) "},
-    {"name": "syncs", "span": PART, "area": r"^\d+\. (wl|python3) ", "choose": "syncs"},
+    {"name": "area", "span": PART, "area": r": bios of syncs$|^(\d+\. wl|python3) "},
+    {"name": "syncs", "span": PART, "area": r"^(\d+\. wl|python3) ", "choose": "syncs"},
     {"name": "lane", "span": WHOLE, "area": r"^\S+ \d+: \S+ \S+ in \d+$", "only": 1},
     {"name": "slowest", "tab": "Slowest syncs", "row": 2},
     {"name": "empty", "span": "SELECT start_ts, start_ts + 1 FROM trace_bounds", "area": "Run"},
@@ -320,7 +320,7 @@ def test_waits_of_writes(tmp_path: Path) -> None:
     longest = SLOWEST.format("id", "write_wait")
     views = [
         {"name": "wait", "span": WHOLE, "select": longest},
-        {"name": "area", "span": WHOLE, "area": r"^\d+\. python3 "},
+        {"name": "area", "span": WHOLE, "area": "^python3 "},
         # Bios have no waits of writes.
         {"name": "bios", "span": WHOLE, "area": ": bios of syncs$"},
     ]

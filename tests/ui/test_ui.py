@@ -220,7 +220,7 @@ class TestOnline:
         commands = json.loads(arguments["startupCommands"][0])
         assert commands[0]["id"] == "dev.perfetto.ExpandTracksByRegex"
         (pattern,) = commands[0]["args"]
-        for group in ("More threads", "Page cache"):
+        for group in ("More threads", "Page cache", "wl 637"):
             assert re.match(pattern, group)
         assert not re.match(pattern, "System")
 

@@ -14,8 +14,8 @@ from .macros import SLOWEST, Command, command
 
 __all__ = ["PLUGIN", "SLOWEST_SYNC", "Slowest", "address", "first_commands", "select", "slowest"]
 
-# Tracks whose children are shown (docs/reference/trace-layout.md).
-_EXPANDED = r"^(More threads|Page cache)$"
+# Tracks whose children are shown (docs/reference/trace-layout.md). The group of a process is called NAME PID.
+_EXPANDED = r"^(More threads|Page cache|.* \d+)$"
 # The id of the plugin (perfetto-ui-plugin/src/plugin.ts).
 PLUGIN = "dev.syncline.Sync"
 # Where the condition of SLOWEST_SYNC ends.

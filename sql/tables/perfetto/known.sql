@@ -65,7 +65,8 @@ WITH
     WHERE category = 'syncline.track'
     GROUP BY name
   ),
-  -- The first track of a thread has a hidden child that says its number.
+  -- The first track of a thread whose process is not known has a hidden child
+  -- that says the number of the thread.
   first_track AS MATERIALIZED (
     SELECT
       track.track_group_id,

@@ -328,7 +328,9 @@ impl<S> Tracks<S> {
         let device = ["Disk ", "Block I/O "].iter().find_map(|word| name.strip_prefix(word)).map(device_of);
         let above = if parent == 0 { None } else { Some(self.get(parent)?) };
         // Most rows of bios are at the top level, and the others below their device.
-        let dev = above.and_then(|above| above.device).or(device).unwrap_or(Value::Null);
+        let dev = above.as_ref().and_then(|above| above.device).or(device).unwrap_or(Value::Null);
+        // A track below that of a thread is of the thread too.
+        let tid = if tid == Value::Null { above.map_or(Value::Null, |above| above.tid) } else { tid };
         self.0.push(Track { is_announced: false, device, tid, dev, open: Vec::new() });
         Ok(())
     }

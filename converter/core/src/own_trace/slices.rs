@@ -82,6 +82,8 @@ pub(super) enum Open {
     PredictedWrite(Box<PredictedWrite>),
     /// It keeps no values, because they follow from the predicted writes.
     PageCacheState,
+    /// It keeps no values, because the slice on the track of the thread has them.
+    Slowest,
     Phase {
         phase: PhaseKind,
         ts: i64,
@@ -156,7 +158,7 @@ impl Open {
             Self::Commit { values, .. } | Self::FileOp { values, .. } => visit_names(&**values, f),
             Self::WriteWait { values, .. } => visit_names(&**values, f),
             Self::Phase { cpu, .. } => cpu.visit_names(f),
-            Self::Mark { .. } | Self::PredictedWrite(_) | Self::PageCacheState | Self::CommitStep => {}
+            Self::Mark { .. } | Self::PredictedWrite(_) | Self::PageCacheState | Self::Slowest | Self::CommitStep => {}
         }
     }
 }
@@ -195,7 +197,7 @@ struct RequestRead {
 impl Reader<'_> {
     pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
         let &Event { ts, track, category, name, is_instant, data, .. } = begin;
-        if matches!(category, Category::CommitStep | Category::PageCacheState) {
+        if matches!(category, Category::CommitStep | Category::PageCacheState | Category::Slowest) {
             // Their values follow from other slices, but traces that hold all values have them as arguments too.
             only_arguments(data)?;
         }
@@ -261,6 +263,7 @@ impl Reader<'_> {
             }
             Category::PredictedWrite => Open::PredictedWrite(Box::new(predicted_write::read(ts, data)?)),
             Category::PageCacheState => Open::PageCacheState,
+            Category::Slowest => Open::Slowest,
             Category::Phase => {
                 let phase = self.interned.phase(name)?;
                 self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
@@ -312,7 +315,7 @@ impl Reader<'_> {
             Open::Request(request) => self.end_request(request, end, track, counters),
             Open::Wait(wait) => self.end_wait(&wait, end, track),
             Open::Bio(mut bio) => self.end_bio(&mut bio, end, track, counters),
-            Open::CommitStep | Open::PageCacheState => Ok(()),
+            Open::CommitStep | Open::PageCacheState | Open::Slowest => Ok(()),
             Open::PredictedWrite(mut write) => {
                 write.dur = duration(write.ts, end)?;
                 self.predicted_writes.push(*write);

@@ -22,9 +22,11 @@ pub(crate) enum Category {
     PredictedWrite,
     PageCacheState,
     FileOp,
+    /// One of the slowest syncs, once more.
+    Slowest,
 }
 
-pub(crate) const CATEGORIES: [(Category, &str); 18] = [
+pub(crate) const CATEGORIES: [(Category, &str); 19] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -43,4 +45,5 @@ pub(crate) const CATEGORIES: [(Category, &str); 18] = [
     (Category::PredictedWrite, "syncline.predicted_write"),
     (Category::PageCacheState, "syncline.page_cache_state"),
     (Category::FileOp, "syncline.file_op"),
+    (Category::Slowest, "syncline.slowest"),
 ];

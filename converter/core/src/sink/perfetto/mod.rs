@@ -14,6 +14,7 @@ mod known;
 mod page_cache;
 mod proto;
 mod slices;
+mod slowest;
 mod tracks;
 
 use std::path::Path;
@@ -26,7 +27,8 @@ use self::compressed::Compress;
 use self::fields::{AnnotationNames, counters};
 use self::intern::Interner;
 use self::proto::{bytes, nested, nested_long, uint};
-use self::tracks::{DeviceTracks, Lanes, Tasks};
+use self::slowest::Slowest;
+use self::tracks::{DeviceTracks, Lanes, Unowned};
 use super::{Group, RunFacts, Sink};
 use crate::collections::by_device::ByDevice;
 use crate::error::Result;
@@ -80,11 +82,13 @@ pub struct PerfettoTrace {
     /// Number of requests that were written, and the sum of their known lengths.
     written: (u64, i64),
     next_uuid: u64,
-    /// The tracks of each task, by (tid, pid): more than one where its slices overlap.
-    lanes_of_tasks: HashMap<(u32, u32), Lanes, FixedState>,
-    /// Tasks in the order of their first slices.
-    tasks: Tasks,
-    /// The name of a thread of each process.
+    /// The tracks of each thread, by (tid, pid): more than one where its slices overlap.
+    threads: HashMap<(u32, u32), Lanes, FixedState>,
+    /// Threads whose process is not known, in the order of their first slices.
+    unowned: Unowned,
+    /// The track of each known process, and its lanes for events without a tid.
+    processes: HashMap<u32, (u64, Lanes), FixedState>,
+    /// The name of a thread of each process that has tracks of threads.
     first_threads: HashMap<u32, String, FixedState>,
     devices: ByDevice<DeviceTracks>,
     /// The counter tracks of the first device: the defaults of the sequence.
@@ -100,6 +104,7 @@ pub struct PerfettoTrace {
     files_track: Option<u64>,
     file_lanes: HashMap<(u32, u32), Lanes, FixedState>,
     run_track: Option<u64>,
+    slowest: Slowest,
     /// Number of losses of each reason that have a time.
     loss_instants: Vec<u64>,
     first_ts: i64,
@@ -123,8 +128,9 @@ impl PerfettoTrace {
             bio_sums: HashMap::default(),
             written: (0, 0),
             next_uuid: 1,
-            lanes_of_tasks: HashMap::default(),
-            tasks: Tasks::default(),
+            threads: HashMap::default(),
+            unowned: Unowned::default(),
+            processes: HashMap::default(),
             first_threads: HashMap::default(),
             devices: ByDevice::default(),
             default_counters: None,
@@ -136,6 +142,7 @@ impl PerfettoTrace {
             files_track: None,
             file_lanes: HashMap::default(),
             run_track: None,
+            slowest: Slowest::default(),
             loss_instants: vec![0; Reason::ALL.len()],
             first_ts: 0,
         })
@@ -325,7 +332,8 @@ impl Sink for PerfettoTrace {
         self.mark_slices(&facts.marks)?;
         self.page_cache_tracks(&facts.prediction)?;
         self.never_completed(facts.last_ts.unwrap_or(self.first_ts))?;
-        self.task_descriptors(names)?;
+        self.slowest_syncs()?;
+        self.thread_descriptors()?;
         self.name_processes(names)?;
         self.run_instants(facts, losses)?;
         self.out.commit()

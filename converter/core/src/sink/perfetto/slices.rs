@@ -51,6 +51,10 @@ impl PerfettoTrace {
             self.note_call(call, names)?;
         }
         group.requests.iter().try_for_each(|r| self.note_request(r.request, names))?;
+        let process = group.call.map(|c| c.process.name).or_else(|| group.requests.first().map(|r| r.request.process));
+        if let Some(process) = process.filter(|process| process.is_some()) {
+            self.process_track(task.1, process, names)?;
+        }
         let paired = group.call.and_then(|c| group.requests.iter().find(|r| Some(r.request.sync_id) == c.sync_id));
         // A call without a recorded exit is drawn around the request that it was paired with.
         let call = group.call.map(|c| {
@@ -61,9 +65,12 @@ impl PerfettoTrace {
         // As `report threads` adds it up: a sync ends with its last request, and a call without one counts as a whole.
         let ended = group.requests.iter().filter_map(|r| Some((r.request.ts(), r.request.ts() + r.request.dur()?)));
         let from = ended.clone().map(|(start, _)| start).min();
-        let waited = from
+        let (from, until) = from
             .zip(ended.map(|(_, end)| end).max())
-            .map_or_else(|| call.map_or(0, |(c, end)| end - c.enter), |(from, until)| until - from);
+            .or_else(|| call.map(|(c, end)| (c.enter, end)))
+            .unwrap_or_default();
+        let waited = until - from;
+        self.note_slow(group, task, (from, waited), names);
         let fits_call =
             |start, end| call.is_none_or(|(c, call_end)| start >= c.enter && (end <= call_end || start >= call_end));
         let mut reached = i64::MIN;

@@ -74,6 +74,10 @@ impl Lanes {
         }
     }
 
+    pub(super) fn first(&self) -> Option<u64> {
+        self.tracks.first().copied()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.tracks.len()
     }
@@ -92,15 +96,15 @@ impl Lanes {
     }
 }
 
-/// The tasks that have tracks: threads, and processes where the thread is not known.
+/// Threads whose process is not known.
 #[derive(Default)]
-pub(super) struct Tasks {
-    tasks: Vec<Task>,
+pub(super) struct Unowned {
+    threads: Vec<UnownedThread>,
     /// By (tid, pid).
     places: HashMap<(u32, u32), usize, FixedState>,
 }
 
-struct Task {
+struct UnownedThread {
     /// tid, pid
     id: (u32, u32),
     name: String,
@@ -108,20 +112,18 @@ struct Task {
     waited_ns: i64,
 }
 
-impl Tasks {
-    /// Adds a task and returns its place.
+impl Unowned {
+    /// Adds a thread and returns its place.
     fn add(&mut self, id: (u32, u32), comm: &str) -> usize {
-        let name = match (comm, id) {
-            ("", (UNKNOWN_TASK, UNKNOWN_TASK)) => "thread of unknown number".to_owned(),
-            ("", (UNKNOWN_TASK, pid)) => format!("process {pid}"),
-            (_, (UNKNOWN_TASK, UNKNOWN_TASK)) => comm.to_owned(),
-            (_, (UNKNOWN_TASK, pid)) => format!("{comm} {pid}"),
-            ("", (tid, _)) => format!("thread {tid}"),
-            (_, (tid, _)) => format!("{comm} {tid}"),
+        let name = match (comm, id.0) {
+            ("", UNKNOWN_TASK) => "thread of unknown number".to_owned(),
+            ("", tid) => format!("thread {tid}"),
+            (_, UNKNOWN_TASK) => comm.to_owned(),
+            (_, tid) => format!("{comm} {tid}"),
         };
-        self.places.insert(id, self.tasks.len());
-        self.tasks.push(Task { id, name, tracks: Vec::new(), waited_ns: 0 });
-        self.tasks.len() - 1
+        self.places.insert(id, self.threads.len());
+        self.threads.push(UnownedThread { id, name, tracks: Vec::new(), waited_ns: 0 });
+        self.threads.len() - 1
     }
 }
 
@@ -239,39 +241,28 @@ impl PerfettoTrace {
     /// Returns a track of a task that is free from `start` to `end`.
     pub(super) fn task_lane(&mut self, task: (u32, u32, NameId), start: i64, end: i64, names: &Names) -> Result<u64> {
         let (tid, pid, comm) = task;
-        if let Some(uuid) = self.lanes_of_tasks.get_mut(&(tid, pid)).and_then(|lanes| lanes.find_free(start, end)) {
+        if tid == UNKNOWN_TASK && pid != UNKNOWN_TASK {
+            return self.process_lane(pid, comm, start, end, names);
+        }
+        if let Some(uuid) = self.threads.get_mut(&(tid, pid)).and_then(|lanes| lanes.find_free(start, end)) {
             return Ok(uuid);
         }
-        let uuid = self.task_track((tid, pid), &names.text(comm), start)?;
-        self.lanes_of_tasks.entry((tid, pid)).or_default().add(uuid, end);
-        Ok(uuid)
-    }
-
-    /// Returns a new track of a task. Its descriptor follows at the end, when it is known how long each task waited.
-    ///
-    /// It is not a thread track of Perfetto, because the UI shows those only in a closed group of their process.
-    fn task_track(&mut self, (tid, pid): (u32, u32), comm: &str, start: i64) -> Result<u64> {
-        let place = match self.tasks.places.get(&(tid, pid)) {
-            Some(&place) => place,
-            None => {
-                self.describe_thread((tid, pid), comm)?;
-                self.tasks.add((tid, pid), comm)
-            }
+        let comm = names.text(comm);
+        let uuid = if pid == UNKNOWN_TASK {
+            self.unowned_thread_track((tid, pid), &comm, start)?
+        } else {
+            self.thread_track((tid, pid), &comm)?
         };
-        let uuid = self.take_uuid();
-        self.tasks.tasks[place].tracks.push(uuid);
-        let name = self.interner.event_name(&self.tasks.tasks[place].name);
-        let tid = (self.names.bio.iid(const { column::<Bio>("tid") }), tid_of_track(tid));
-        let values = [tid, (self.names.track, Value::Int(uuid as i64))];
-        // The engine drops the arguments of more than 512 instants of one time.
-        self.known_instant(start, Category::Track, name, &values, &Names::default())?;
+        self.threads.entry((tid, pid)).or_default().add(uuid, end);
         Ok(uuid)
     }
 
-    /// Writes the name of a thread whose process is known, so that the table `thread` of Perfetto has it.
-    fn describe_thread(&mut self, (tid, pid): (u32, u32), comm: &str) -> Result<()> {
-        if tid == UNKNOWN_TASK || pid == UNKNOWN_TASK {
-            return Ok(());
+    /// Writes a new track of a thread whose process is known, so that the tables of Perfetto relate it to the thread.
+    fn thread_track(&mut self, (tid, pid): (u32, u32), comm: &str) -> Result<u64> {
+        if let Some(thread) = self.threads.get(&(tid, pid)).and_then(Lanes::first) {
+            // A thread has one track of its own. A track below that one is of the thread too.
+            let description = "Syncs of the thread that overlap others of it.";
+            return self.merged_track(thread, 0, "overlapping syncs", "overlapping", description);
         }
         // The main thread has the name of the process.
         if tid == pid || !self.first_threads.contains_key(&pid) {
@@ -283,38 +274,60 @@ impl PerfettoTrace {
                 uint(b, descriptor::THREAD_TID, u64::from(tid));
                 bytes(b, descriptor::THREAD_NAME, comm.as_bytes());
             });
-        })?;
-        Ok(())
+        })
     }
 
-    /// Notes that a task was in a sync for a time.
+    /// Returns a new plain track for a thread whose process is not known. Its descriptor follows at the end, when it is known how long each
+    /// thread waited.
+    ///
+    /// A Perfetto thread track needs a pid. Next to a system trace a made-up pid would show a second thread with the same tid.
+    fn unowned_thread_track(&mut self, (tid, pid): (u32, u32), comm: &str, start: i64) -> Result<u64> {
+        let thread = match self.unowned.places.get(&(tid, pid)) {
+            Some(&at) => at,
+            None => self.unowned.add((tid, pid), comm),
+        };
+        let uuid = self.take_uuid();
+        self.unowned.threads[thread].tracks.push(uuid);
+        let name = self.interner.event_name(&self.unowned.threads[thread].name);
+        let tid = (self.names.bio.iid(const { column::<Bio>("tid") }), tid_of_track(tid));
+        let values = [tid, (self.names.track, Value::Int(uuid as i64))];
+        // The engine drops the arguments of more than 512 instants of one time.
+        self.known_instant(start, Category::Track, name, &values, &Names::default())?;
+        Ok(uuid)
+    }
+
+    /// Notes that a thread was in a sync for a time.
     pub(super) fn add_waited(&mut self, (tid, pid): (u32, u32), ns: i64) {
-        if let Some(&at) = self.tasks.places.get(&(tid, pid)) {
-            let waited = &mut self.tasks.tasks[at].waited_ns;
+        if let Some(&at) = self.unowned.places.get(&(tid, pid)) {
+            let waited = &mut self.unowned.threads[at].waited_ns;
             *waited = waited.saturating_add(ns);
         }
     }
 
-    /// Writes the descriptors of the tracks of tasks, those that waited longest first.
-    pub(super) fn task_descriptors(&mut self, names: &Names) -> Result<()> {
-        let mut tasks = std::mem::take(&mut self.tasks.tasks);
-        tasks.sort_by_key(|task| (std::cmp::Reverse(task.waited_ns), task.id));
-        let group = if tasks.len() > THREADS_AT_TOP {
+    /// Writes the descriptors of the tracks of threads whose process is not known, those that waited longest first.
+    pub(super) fn thread_descriptors(&mut self) -> Result<()> {
+        let mut threads = std::mem::take(&mut self.unowned.threads);
+        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.waited_ns), thread.id));
+        let group = if threads.len() > THREADS_AT_TOP {
             let description = "Threads that waited less than those at the top.";
             Some(self.group_track(None, 0, top::MORE_THREADS, description)?)
         } else {
             None
         };
-        for (place, task) in tasks.iter().enumerate() {
-            let name = self.name_of_task(task, place + 1, names);
+        for (place, thread) in threads.iter().enumerate() {
+            let waited = human::duration(thread.waited_ns);
+            let name = match thread.waited_ns {
+                1.. => format!("{}. {} waited {waited}", place + 1, thread.name),
+                _ => format!("{}. {}", place + 1, thread.name),
+            };
             // Tracks of the same name may be of several threads, so the UI does not merge them by name.
-            let merge_key = format!("task {} {}", task.id.0, task.id.1);
+            let merge_key = format!("thread {} {}", thread.id.0, thread.id.1);
             let description = format!(
-                "It was in syncs for {}: a slice for each call, in it the request with its file, and in that the phases.",
-                human::duration(task.waited_ns)
+                "It was in syncs for {waited}: a slice for each call, in it the request with its file, and in that the phases. \
+                 The log does not record the processes of the threads."
             );
             let parent = group.filter(|_| place >= THREADS_AT_TOP);
-            for &uuid in &task.tracks {
+            for &uuid in &thread.tracks {
                 self.descriptor_of(uuid, None, |b| {
                     merged(b, &name, &merge_key, &description);
                     if let Some(parent) = parent {
@@ -324,31 +337,13 @@ impl PerfettoTrace {
                 })?;
             }
             // SQL reads the number of the thread here.
-            let child = match task.id.0 {
+            let child = match thread.id.0 {
                 UNKNOWN_TASK => AT_TOP.to_owned(),
                 tid => format!("{TRACK_OF_THREAD}{tid}"),
             };
-            self.keep_at_top(task.tracks[0], &child)?;
+            self.keep_at_top(thread.tracks[0], &child)?;
         }
         Ok(())
-    }
-
-    /// Returns the name of a task's track: its place among those that waited, its name, that of its process if it is another, and how long it waited.
-    fn name_of_task(&self, task: &Task, place: usize, names: &Names) -> String {
-        let (tid, pid) = task.id;
-        let mut name = format!("{place}. {}", task.name);
-        if tid != pid && tid != UNKNOWN_TASK && pid != UNKNOWN_TASK {
-            let process = self.known.process_name(pid).map(|name| names.text(name).into_owned());
-            let process = process.or_else(|| self.first_threads.get(&pid).cloned()).unwrap_or_default();
-            name += if process.is_empty() { " of" } else { " of " };
-            name += &process;
-            name += &format!(" {pid}");
-        }
-        if task.waited_ns > 0 {
-            name += " waited ";
-            name += &human::duration(task.waited_ns);
-        }
-        name
     }
 
     /// Returns the track of facts about the run; writes it the first time.
@@ -373,15 +368,30 @@ impl PerfettoTrace {
         Ok(uuid)
     }
 
-    /// Writes the names of the processes of threads, so that the table `process` of Perfetto has them.
+    /// Returns the track of a process; writes it with this name the first time.
+    pub(super) fn process_track(&mut self, pid: u32, name: NameId, names: &Names) -> Result<u64> {
+        if let Some((uuid, _)) = self.processes.get(&pid) {
+            return Ok(*uuid);
+        }
+        let uuid = self.descriptor(Some(self.first_ts), |b| {
+            nested(b, descriptor::PROCESS, |b| {
+                uint(b, descriptor::PROCESS_PID, u64::from(pid));
+                bytes(b, descriptor::PROCESS_NAME, names.text(name).as_bytes());
+            });
+        })?;
+        self.processes.insert(pid, (uuid, Lanes::default()));
+        Ok(uuid)
+    }
+
+    /// Writes the names of processes that have tracks of threads and are in no sync: the UI calls them by their number otherwise.
     pub(super) fn name_processes(&mut self, names: &Names) -> Result<()> {
         let mut threads: Vec<(u32, String)> = std::mem::take(&mut self.first_threads).into_iter().collect();
         threads.sort();
-        for (pid, comm) in threads {
-            let name = self.known.process_name(pid).map_or(comm, |name| names.text(name).into_owned());
-            if name.is_empty() {
+        for (pid, comm) in threads.into_iter().filter(|(_, comm)| !comm.is_empty()) {
+            if self.processes.contains_key(&pid) {
                 continue;
             }
+            let name = self.known.process_name(pid).map_or(comm, |name| names.text(name).into_owned());
             self.descriptor(Some(self.first_ts), |b| {
                 nested(b, descriptor::PROCESS, |b| {
                     uint(b, descriptor::PROCESS_PID, u64::from(pid));
@@ -390,6 +400,20 @@ impl PerfettoTrace {
             })?;
         }
         Ok(())
+    }
+
+    /// Returns a track below a process that is free from `start` to `end`, for events without a tid.
+    fn process_lane(&mut self, pid: u32, comm: NameId, start: i64, end: i64, names: &Names) -> Result<u64> {
+        let parent = self.process_track(pid, comm, names)?;
+        if let Some(uuid) = self.processes.get_mut(&pid).and_then(|(_, lanes)| lanes.find_free(start, end)) {
+            return Ok(uuid);
+        }
+        let uuid =
+            self.merged_track(parent, 0, "syncs", "syncs", "Sync calls of the process; its threads are not known.")?;
+        if let Some((_, lanes)) = self.processes.get_mut(&pid) {
+            lanes.add(uuid, end);
+        }
+        Ok(uuid)
     }
 
     /// Returns the index of a device in `devices`; writes its tracks the first time.
