@@ -977,7 +977,9 @@ impl LineContext<'_> {
                 if matches!(args.op, FileOpKind::Rename | FileOpKind::Unlink | FileOpKind::Symlink) {
                     // A link of one of these names leads elsewhere now, or nowhere.
                     let mut links = task.links.borrow_mut();
-                    [path, to_path].iter().for_each(|name| _ = links.remove(batch.names.get(*name)));
+                    for name in [path, to_path] {
+                        links.remove(batch.names.get(name));
+                    }
                 }
                 if args.op == FileOpKind::Rename || args.op == FileOpKind::Link {
                     naming = weaker(naming, to_naming);
