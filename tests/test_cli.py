@@ -210,7 +210,7 @@ def options_of(command: click.Command, *names: str) -> list[tuple[tuple[str, ...
 
 
 # What options name that is no file.
-NO_FILES = {"NAME", "FORMAT", "TEXT", "SQL", "N", "N|N%", "N,...", "KIND,...", "FINDING", "FINDING,...", "PATTERN", "GLOB", "SECONDS", "MASTER", "MAJOR,MINOR", "COLUMN", "ID", "REGEX"}  # fmt: skip
+NO_FILES = {"NAME", "FORMAT", "TEXT", "SQL", "N", "N|N%", "N,...", "KIND,...", "FINDING", "FINDING,...", "PATTERN", "GLOB", "SECONDS", "SECONDS,...", "MASTER", "MAJOR,MINOR", "COLUMN", "ID", "REGEX"}  # fmt: skip
 
 
 @pytest.mark.parametrize("command", [("whatif",), ("model", "predict", "--parameters", "m.toml"), ("model", "fit", "--parameters", "m.toml")])  # fmt: skip

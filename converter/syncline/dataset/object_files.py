@@ -2,8 +2,8 @@
 
 DuckDB asks for the size of a file before each query, and reads it in pieces. Each of that is a request, and a report has dozens of
 queries, so three small runs took 600 requests and their answer 2,900. The sizes are in the entries of the runs, and a small file is
-fetched whole the first time that it is read. To open a dataset, DuckDB reads one file of each table. Only if it reads a second one, it
-reads them all, so that one brings the others.
+fetched whole the first time that it is read. To open a dataset, DuckDB reads one file of each table. If it reads a second one, it is about
+to read all, so these are fetched at once.
 """
 
 from __future__ import annotations
