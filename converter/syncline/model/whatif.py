@@ -35,7 +35,7 @@ class Setting:
     """The figures of one setting. Times are in ns.
 
     `kind`: `measured`, `check` (the replay at the recorded depth), or `what if`.
-    `depth`: None if a controller sets it. `lead_ns`: what it is told of a sync before, or 0.
+    `depth`: None if a controller sets it. `lead_ns`: how long before a sync the controller knows of it; 0 without one.
     `draws_ns`: latencies of all syncs in each draw, sorted; none if `unknown` says why there are no figures.
     `background_per_s`: bytes that threads without a sync wrote in a second; None if there are none.
     `background_ns`: when they had written what they wrote in the recording.

@@ -29,10 +29,11 @@ _FIGURES: tuple[tuple[str, Callable[[Setting], float]], ...] = (
 def charts(outcome: Outcome) -> list[Chart]:
     """Returns the charts that have something to show. Settings without figures are named below the title."""
     told = [one for one in outcome.settings if one.unknown is None]
-    notes = [f"No figures: {', '.join(names)}." for names in [_without_figures(outcome)] if names]
+    untold = [one.name for one in outcome.settings if one.unknown is not None]
+    notes = [f"No figures: {', '.join(untold)}."] if untold else []
     found = []
     controlled = [one for one in told if one.depth is None]
-    # Several controllers have a chart of their own.
+    # A chart by depth has room for one controller, as a level. Several have a chart of their own.
     by_depth = told if len(controlled) == 1 else [one for one in told if one.depth is not None]
     if any(one.kind == "what if" for one in by_depth):
         found.append(_latency(by_depth))
@@ -42,10 +43,6 @@ def charts(outcome: Outcome) -> list[Chart]:
         found.append(_leads(told))
     found.append(_distribution(told))
     return [replace(found[0], notes=notes), *found[1:]]
-
-
-def _without_figures(outcome: Outcome) -> list[str]:
-    return [one.name for one in outcome.settings if one.unknown is not None]
 
 
 def _depths(settings: list[Setting]) -> Axis:

@@ -84,6 +84,8 @@ fn name_of(group: &Group<'_>, (tid, pid, comm): (u32, u32, NameId), dur: i64, na
     let number = if tid == UNKNOWN_TASK { pid } else { tid };
     let op = group.call.map(|call| call.op).or_else(|| request.and_then(|request| request.call).map(|call| call.op));
     let file = match request {
+        // A call for several files is named by none of them.
+        _ if group.requests.len() > 1 => String::new(),
         Some(request) if request.path.is_some() => format!(" {}", file_of(&names.text(request.path))),
         Some(request) if request.ino != 0 => format!(" inode {}", request.ino),
         _ => String::new(),

@@ -18,7 +18,7 @@ use crate::trace_layout::fields::descriptor;
 /// Sibling order ranks below a device.
 pub(super) mod rank {
     pub(in super::super) const BYTES_IN_FLIGHT: i64 = 0;
-    /// Those of the causes of bios come before.
+    /// The rows of bios stand above it, and each cause of bios has a rank.
     pub(in super::super) const INCOMPLETE_BIOS: i64 = 1 + super::Cause::COUNT as i64;
     pub(in super::super) const NEVER_COMPLETED: i64 = 1 + INCOMPLETE_BIOS;
 }
