@@ -860,7 +860,7 @@ def test_common_time(tmp_path: Path) -> None:
     spans = table(
         ("a", "k", 5, 20), ("a", "m", 10, 10), ("b", "n", 0, 99), ("a", "k", 28, 9), columns="g y ts_ns dur_ns",
     )  # fmt: skip
-    found = rows(tmp_path, f"SELECT g, x, y, common_ns FROM common_time!({waits}, {spans}, (x), (y), (g)) ORDER BY x, y")  # fmt: skip
+    found = rows(tmp_path, f"SELECT g, x, y, SUM(common_ns) FROM common_time!({waits}, {spans}, (x), (y), (g)) GROUP BY g, x, y ORDER BY x, y")  # fmt: skip
     assert found == [("a", 1, "k", 5 + 5 + 2), ("a", 2, "k", 2)]
 
 
@@ -877,7 +877,7 @@ def test_common_time_of_random_intervals(tmp_path: Path, longest: int) -> None:
             begin = at + random.randrange(1 << 22)
             at = begin + random.randrange(1, 1 << 24)
             theirs.append((group, key, begin, at - begin))
-    sql = f"SELECT g, x, y, common_ns FROM common_time!({table(*ours, columns='g x ts_ns dur_ns')}, {table(*theirs, columns='g y ts_ns dur_ns')}, (x), (y), (g))"
+    sql = f"SELECT g, x, y, CAST(SUM(common_ns) AS BIGINT) AS ns FROM common_time!({table(*ours, columns='g x ts_ns dur_ns')}, {table(*theirs, columns='g y ts_ns dur_ns')}, (x), (y), (g)) GROUP BY g, x, y"
     expected: Counter[tuple[str, int, int]] = Counter()
     for g, x, a, b in ours:
         for h, y, c, d in theirs:

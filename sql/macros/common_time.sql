@@ -6,12 +6,12 @@
 -- it begins and when it ends, how long each key of the second one had been open
 -- until then, which takes one sort.
 --
--- Result: a row for each pair of keys of one group that were open at the same
---   time, with the columns of `groups`, `ours` and `theirs`, and
---   common_ns  How long.
+-- Result: one row or more for each pair of keys of one group that were open at
+--   the same time, with the columns of `groups`, `ours` and `theirs`, and
+--   common_ns  How long. The rows of a pair add up.
 --
--- Example: SELECT sync_id, owner, common_ns
---   FROM common_time!(wait, use, (sync_id), (owner), (run, dev))
+-- Example: SELECT owner, SUM(common_ns)
+--   FROM common_time!(wait, use, (sync_id), (owner), (run, dev)) GROUP BY owner
 CREATE PERFETTO MACRO common_time(
   -- Table of intervals with `ts_ns` and `dur_ns`, neither of them null.
   one TableOrSubquery,
@@ -84,11 +84,10 @@ AS
 
 -- Engine: duckdb. Most waits are short and overlap one or two intervals, which
 -- a join by slots of 2 ms finds. A wait of 33 ms or longer asks as above, by a
--- join with the last row before a time. For the waits and the uses of 10^6
--- requests, that takes 6.7 s of CPU and 1.9 GB; if all of them ask, 27 s and
--- 3.6 GB.
--- Both tables are sorted, because DuckDB 2.0.0 fails if numbers that come from
--- a small table pass UNNEST and then a join.
+-- join with the last row before a time, among the intervals near such waits.
+-- Nothing is summed here but that, because there may be as many pairs of keys
+-- as there are waits. The 10^7 syncs of a benchmark wait 52 million times while
+-- a device is used 53 million times, which takes MEASURED.
 CREATE PERFETTO MACRO common_time(
   one TableOrSubquery,
   other TableOrSubquery,
@@ -108,26 +107,17 @@ AS
       SELECT $groups, $theirs, CAST(ROW_NUMBER() OVER () AS INTEGER) AS _key
       FROM (SELECT DISTINCT $groups, $theirs FROM $other) AS _known
     ),
-    -- The sums are computed while rows come from the sort.
-    _open AS (
-      SELECT
-        _number, _key, ts_ns, dur_ns,
-        SUM(dur_ns) OVER (
-          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS _begun_ns
-      FROM (
-        SELECT _number, _key, ts_ns, dur_ns
-        FROM $other AS _other
-        JOIN _group USING ($groups)
-        JOIN _name ON same!(_name, _other, ($groups, $theirs))
-        ORDER BY _key, ts_ns
-      ) AS _sorted
+    _use AS NOT MATERIALIZED (
+      SELECT _number, _key, ts_ns, dur_ns
+      FROM $other AS _other
+      JOIN _group USING ($groups)
+      JOIN _name ON same!(_name, _other, ($groups, $theirs))
+      WHERE dur_ns > 0
     ),
     _wait AS NOT MATERIALIZED (
       SELECT _number, $ours, ts_ns, dur_ns, dur_ns < (1 << 25) AS _is_short
       FROM $one AS _one
       JOIN _group USING ($groups)
-      ORDER BY _number, ts_ns
     ),
     -- A pair that shares several slots counts in that of its later begin.
     _pair AS (
@@ -147,7 +137,7 @@ AS
         SELECT
           *,
           UNNEST(RANGE(ts_ns >> 21, ((ts_ns + dur_ns) >> 21) + 1)) AS _slot
-        FROM _open
+        FROM _use
       ) AS _busy USING (_number, _slot)
       WHERE
         _busy.ts_ns < _brief.ts_ns + _brief.dur_ns
@@ -155,17 +145,30 @@ AS
         AND _slot = (later!(_brief.ts_ns, _busy.ts_ns) >> 21)
     ),
     _long AS (SELECT * FROM _wait WHERE NOT _is_short),
-    _base AS (
-      SELECT _key, MIN(_begun_ns - dur_ns) AS _base_ns FROM _open GROUP BY _key
+    -- Uses that touch no slot of a long wait change what had been open until
+    -- its begin and until its end by the same time.
+    _open AS (
+      SELECT
+        *,
+        SUM(dur_ns) OVER (PARTITION BY _key ORDER BY ts_ns) AS _begun_ns
+      FROM (
+        SELECT DISTINCT _number, _key, ts_ns, dur_ns
+        FROM (
+          SELECT
+            *,
+            UNNEST(RANGE(ts_ns >> 23, ((ts_ns + dur_ns) >> 23) + 1)) AS slot
+          FROM _use
+        ) AS _touching
+        SEMI JOIN slots!(_long, (_number)) AS _touched USING (_number, slot)
+      ) AS _near_use
     ),
     _begun AS (
       SELECT
         _key,
         ts_ns AS _at_ns,
         ts_ns + dur_ns AS _until_ns,
-        _begun_ns - _base_ns AS _begun_ns
+        _begun_ns
       FROM _open
-      JOIN _base USING (_key)
     ),
     _near AS (
       SELECT DISTINCT _number, of!(_one, ($ours)), _other._key
@@ -181,26 +184,28 @@ AS
       FROM _long
       JOIN _near USING (_number, $ours)
     ),
-    _part AS (
-      SELECT _key, $ours, _ns FROM _pair
-      UNION ALL
+    _sum AS (
       SELECT
         _key,
         $ours,
-        _sign
-        * (_begun_ns
-        - CASE
-          WHEN _until_ns > _point._at_ns THEN _until_ns - _point._at_ns
-          ELSE 0
-        END)
+        SUM(
+          _sign
+          * (_begun_ns
+          - CASE
+            WHEN _until_ns > _point._at_ns THEN _until_ns - _point._at_ns
+            ELSE 0
+          END)
+        ) AS _ns
       FROM _point ASOF
       JOIN _begun USING (_key, _at_ns)
+      GROUP BY _key, $ours
     ),
-    _sum AS (
-      SELECT _key, $ours, SUM(_ns) AS _all_ns FROM _part GROUP BY _key, $ours
+    _part AS (
+      SELECT _key, $ours, _ns FROM _pair
+      UNION ALL
+      SELECT _key, $ours, CAST(_ns AS BIGINT) FROM _sum WHERE _ns > 0
     )
-  SELECT $groups, $ours, $theirs, CAST(_all_ns AS BIGINT) AS common_ns
-  FROM _sum
+  SELECT $groups, $ours, $theirs, _ns AS common_ns
+  FROM _part
   JOIN _name USING (_key)
-  WHERE _all_ns > 0
 );

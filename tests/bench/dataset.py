@@ -46,7 +46,7 @@ RECORDING = ROOT / "tests" / "data" / "known-truth" / "postgres.tar.xz"
 # Times are multiplied by a fraction from 1 to 2 with this denominator.
 DENOMINATOR = 10_007
 TIMES = ("ts_ns", "start_ns")
-KEYS = ("sync_id", "bio_id", "call_id", "commit_id", "transaction_id")
+KEYS = ("sync_id", "call_sync_id", "bio_id", "call_id", "commit_id", "transaction_id")
 
 
 def make(folder: Path, runs: int, requests: int) -> None:

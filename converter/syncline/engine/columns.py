@@ -28,6 +28,7 @@ from .file_columns import FILE_COLUMNS
 from .reads import reads
 from .result import Result, Value
 from .run_files import CONVERT, RunFiles, find_runs
+from .staged import STEPS_DATABASE
 from .statements import NO_FILES, allowed_statements
 
 if TYPE_CHECKING:
@@ -412,6 +413,7 @@ def open_attached(
         is_large = is_large or _rows(db, files) > _LARGE_ROWS
         if is_large:
             db.execute(_FREE_EARLY)
+            db.execute(f"ATTACH '{temporary / 'steps.duckdb'}' AS {STEPS_DATABASE}")
         is_copied = interruptible.call(lambda: attach(db), cancel=db.interrupt)
         if not allow_files:
             interruptible.call(lambda: _confine(db, files, folders))

@@ -5,7 +5,8 @@ this one uses in turn. So a chain of tables that each use the one before twice d
 `neighbours` for a small trace took six times as long as all the rest. A table that would be copied a lot is therefore created first.
 
 DuckDB plans well, but it runs all of a query at once, and what its tables of WITH, sorts and joins hold has to fit the memory together. So
-`neighbours` of 10^7 requests ran out of 3.5 GB, while none of its tables that are materialized needs as much by itself. Spark puts the text
+`neighbours` of 10^7 requests ran out of 3.5 GB, while none of its tables that are materialized needs as much by itself. Its steps are kept in
+a file, where DuckDB compresses them to a fifth; as temporary tables they took the memory that the next step needed. Spark puts the text
 of a table in each place that reads it, and ran out of 4 GB while it planned `neighbours` of 27 small runs.
 """
 
@@ -17,10 +18,12 @@ from functools import lru_cache
 
 from .macros import SPAN
 
-__all__ = ["STEP", "Staged", "staged", "staged_for_memory"]
+__all__ = ["STEP", "STEPS_DATABASE", "Staged", "staged", "staged_for_memory"]
 
 # How the names of these tables begin.
 STEP = "_syncline_step_"
+# The database of DuckDB that keeps these tables in a file.
+STEPS_DATABASE = "_syncline_steps"
 # What follows the tables of WITH.
 _REST = ""
 # A table is created if it is used more than once and stands for at least so many selects, because creating one takes about as long as
@@ -80,14 +83,22 @@ def staged(sql: str) -> Staged:
 
 
 @lru_cache(_KEPT)
-def staged_for_memory(sql: str) -> Staged:
-    """Returns the steps of one SELECT for DuckDB and Spark: each creates a table that is materialized."""
+def staged_for_memory(sql: str, *, in_file: bool) -> Staged:
+    """Returns the steps of one SELECT for DuckDB or Spark: each creates a table that is materialized.
+
+    Args:
+        in_file: the tables are those of the database STEPS_DATABASE, as for DuckDB; else they are temporary.
+    """
     tables, rest = _split(sql)
     created = {table.name for table in tables if table.is_materialized}
+    if in_file:
+        return _in_steps(sql, tables, rest, created, "OR REPLACE TABLE", f"{STEPS_DATABASE}.{STEP}")
     return _in_steps(sql, tables, rest, created, "OR REPLACE TEMP TABLE")
 
 
-def _in_steps(sql: str, tables: list[_With], rest: str, created: set[str], kind: str) -> Staged:
+def _in_steps(
+    sql: str, tables: list[_With], rest: str, created: set[str], kind: str, prefix: str = STEP
+) -> Staged:
     """Returns the query after a step for each table in `created`; without any, the query alone. A table is removed after its last use."""
     if not created:
         return Staged("", sql, "")
@@ -105,7 +116,7 @@ def _in_steps(sql: str, tables: list[_With], rest: str, created: set[str], kind:
     for table in tables:
         defined[table.name] = table.text
         if table.name in created:
-            step = f"{STEP}{table.name}"
+            step = f"{prefix}{table.name}"
             before.append(
                 f"CREATE {kind} {step} AS\n{_with(defined)}\nSELECT * FROM {table.name};\n"
             )
@@ -113,7 +124,7 @@ def _in_steps(sql: str, tables: list[_With], rest: str, created: set[str], kind:
             defined[table.name] = f"{table.name} AS (SELECT * FROM {step})"
             later = set().union(*(reads[name] for name in ends[ends.index(table.name) + 1 :]))
             for gone in sorted((created & defined.keys()) - later - {table.name}):
-                before.append(f"DROP TABLE {STEP}{gone};\n")
+                before.append(f"DROP TABLE {prefix}{gone};\n")
                 # With what reads it, and is read no more either.
                 for name in [one for one in defined if one == gone or (one not in created and gone in reads[one])]:  # fmt: skip
                     del defined[name]

@@ -107,9 +107,9 @@ def _in_steps(engine: SqlEngine, sql: str, head: str = "") -> Result:
 def _steps(engine: SqlEngine, sql: str) -> Iterator[Staged]:
     """Yields the steps of Syncline's own SQL: on a trace they take less time, on large tables less memory. Then removes their tables."""
     if isinstance(engine, ColumnsEngine) and engine.is_large:
-        steps = staged_for_memory(expanded(sql, "duckdb"))
+        steps = staged_for_memory(expanded(sql, "duckdb"), in_file=True)
     elif engine.name == "spark":
-        steps = staged_for_memory(expanded(sql, "spark"))
+        steps = staged_for_memory(expanded(sql, "spark"), in_file=False)
     elif engine.name in WITH_TABLES:
         steps = Staged("", sql, "")
     else:
