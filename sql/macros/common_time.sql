@@ -148,9 +148,7 @@ AS
     -- Uses that touch no slot of a long wait change what had been open until
     -- its begin and until its end by the same time.
     _open AS (
-      SELECT
-        *,
-        SUM(dur_ns) OVER (PARTITION BY _key ORDER BY ts_ns) AS _begun_ns
+      SELECT *, SUM(dur_ns) OVER (PARTITION BY _key ORDER BY ts_ns) AS _begun_ns
       FROM (
         SELECT DISTINCT _number, _key, ts_ns, dur_ns
         FROM (
@@ -159,15 +157,11 @@ AS
             UNNEST(RANGE(ts_ns >> 23, ((ts_ns + dur_ns) >> 23) + 1)) AS slot
           FROM _use
         ) AS _touching
-        SEMI JOIN slots!(_long, (_number)) AS _touched USING (_number, slot)
+        JOIN slots!(_long, (_number)) AS _touched USING (_number, slot)
       ) AS _near_use
     ),
     _begun AS (
-      SELECT
-        _key,
-        ts_ns AS _at_ns,
-        ts_ns + dur_ns AS _until_ns,
-        _begun_ns
+      SELECT _key, ts_ns AS _at_ns, ts_ns + dur_ns AS _until_ns, _begun_ns
       FROM _open
     ),
     _near AS (
