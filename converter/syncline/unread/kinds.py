@@ -449,6 +449,20 @@ _TRACERS = (
         looks_like_log=True,
     ),
     Kind(
+        "a trace of system calls by truss, dtruss, ktrace or fs_usage, thus of another kernel than Linux",
+        "which calls a program made there, and which failed",
+        "what Linux would do for them, or what an fsync waited for",
+        RECORD,
+        (
+            # FreeBSD, Solaris, dtruss, kdump, fs_usage.
+            r"\)\s*\t\s*(?:= -?\d+ \(0x[0-9a-f]+\)|ERR#\d+ )",
+            r"^\d+/\d+:\s.*\)\s+(?:= \d|Err#\d)",
+            r"^\s*PID/THRD\s.*\bSYSCALL\(args\)",
+            r"^\s*\d+(?:\s\d+)? \S+\s+(?:CALL|NAMI|RET)\s+[\w\"]",
+            r"^\d\d:\d\d:\d\d(?:\.\d+)?\s+\w+\s.*\s\d+\.\d{6} [W ]\s*\S.*\.\d+$",
+        ),
+    ),
+    Kind(
         "the output of sysdig",
         "when each call ended, in older versions also when it began, and for which file",
         "what an fsync waited for, or in newer versions how long it took",

@@ -16,6 +16,22 @@ pub(super) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines(&head[..end]).map(trim_line).filter(|line| !line.is_empty())
 }
 
+/// Returns whether a line is a call as truss of FreeBSD prints it: `fsync(3) = 0 (0x0)`, or `ERR#5 'Input/output error'`. Its times and its
+/// system calls have other meanings than those of strace.
+pub(super) fn is_of_truss(line: &[u8]) -> bool {
+    let is_twice = || {
+        let returned = &line[memmem::rfind(line, b"= ")? + 2..];
+        let (number, again) = returned.split_at(memmem::find(returned, b" (0x")?);
+        let digits = number.strip_prefix(b"-").unwrap_or(number);
+        Some(!digits.is_empty() && digits.iter().all(u8::is_ascii_digit) && again.ends_with(b")"))
+    };
+    let is_error = || {
+        let (call, error) = line.split_at(memmem::rfind(line, b" ERR#").or_else(|| memmem::rfind(line, b"\tERR#"))?);
+        Some(call.trim_ascii_end().ends_with(b")") && error.ends_with(b"'"))
+    };
+    is_twice().or_else(is_error).unwrap_or(false)
+}
+
 /// Returns the clock of the first time.
 pub(super) fn clock_of(head: &[u8]) -> Option<Clock> {
     prefixes(head).find_map(|prefix| prefix.time).map(|time| time.clock)

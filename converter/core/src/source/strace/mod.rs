@@ -29,7 +29,8 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use self::head::{
-    begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, prefixes, resolution_of, whole_lines,
+    begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, is_of_truss, prefixes, resolution_of,
+    whole_lines,
 };
 use self::line::{Call, Clock, Phase, Prefix, Text};
 use self::other_lines::{is_message, is_stack};
@@ -67,6 +68,10 @@ impl Source for Strace {
     fn sniff(&self, head: &[u8]) -> bool {
         let (mut ours, mut others) = (0, 0);
         for line in whole_lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {
+            if is_of_truss(line) {
+                others += 1;
+                continue;
+            }
             let prefix = Prefix::take(line);
             let has_time = prefix.as_ref().is_some_and(|prefix| prefix.time.is_some());
             match prefix.and_then(|prefix| Text::of(prefix.rest)) {
