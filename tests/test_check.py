@@ -262,6 +262,9 @@ def test_a_rule_that_says_nothing_is_no_pass(tmp_path: Path) -> None:
     # A violated rule is more than one that says nothing.
     both = run("check", log_of("alice-no-file-sync"), "--rules", "atomic-replace", "--rules", "sqlite-wal")  # fmt: skip
     assert both.returncode == 1
+    # Several rules are counted, and the verb goes with the count: sqlite-wal has two, of which none says anything.
+    assert "Not checked: 2 of 2 rules say nothing" in " ".join(run("check", log, "--rules", "sqlite-wal").stdout.split())  # fmt: skip
+    assert "Not checked: 1 of 1 rule says nothing" in " ".join(done.stdout.split())
     only = tmp_path / "only-sync.log"
     only.write_text(lines(SYNC, SYNC))
     message = fails(3, "check", only, "--rules", "atomic-replace")

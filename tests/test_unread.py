@@ -414,3 +414,40 @@ def test_a_task_without_its_stack_has_no_wait() -> None:
     said = stacks.said(text.splitlines())
     assert said is not None
     assert "db 7, blocked for more than 120 s: its stack is not in the text" in said
+
+
+# As mm/memory.c prints it (print_bad_pte), for a task that unmaps memory, and so runs.
+BAD_PAGE_MAP = """\
+[ 1234.567890] BUG: Bad page map in process postgres  pte:8000000123456067 pmd:123456067
+[ 1234.567893] file:libc.so.6 fault:ext4_filemap_fault mmap:ext4_file_mmap read_folio:ext4_read_folio
+[ 1234.567894] CPU: 3 PID: 2211 Comm: postgres Tainted: G    B             6.1.0-13-amd64 #1
+[ 1234.567895] Call Trace:
+[ 1234.567896]  <TASK>
+[ 1234.567897]  dump_stack_lvl+0x44/0x5c
+[ 1234.567899]  zap_pte_range+0x5c1/0xb70
+[ 1234.567901]  exit_mmap+0xd3/0x2e0
+[ 1234.567902]  </TASK>
+"""
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "",
+        "[ 1.0] WARNING: CPU: 3 PID: 2211 at fs/ext4/inode.c:1 ext4_writepages+0x1/0x2\n",
+        "[ 1.0] postgres: page allocation failure: order:4, mode:0x40dc0\n",
+        "[ 1.0] watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [postgres:2211]\n",
+    ],
+)
+def test_a_task_that_runs_waits_for_nothing(head: str) -> None:
+    text = head + BAD_PAGE_MAP.split("\n", 1)[1] if head else BAD_PAGE_MAP
+    assert kinds_of(text.encode()) == []
+    assert explained(text.encode()) is None
+
+
+def test_a_blocked_task_beside_one_that_runs_is_the_only_one() -> None:
+    blocked = (HERE / "hung_task.txt").read_text()
+    alone = explained(blocked.encode())
+    assert alone is not None
+    for text in (BAD_PAGE_MAP + blocked, blocked + BAD_PAGE_MAP):
+        assert explained(text.encode()) == alone

@@ -33,9 +33,10 @@ def headline(outcomes: Sequence[Outcome]) -> str:
     worst = verdict(outcomes)
     number = sum(one.verdict == worst for one in outcomes)
     of = f"{number} of {human.count(len(outcomes), 'rule')}"
+    says = "says" if number == 1 else "say"
     return {
         "violated": f"Violated: {of}.",
-        "not checked": f"Not checked: {of} says nothing about this recording.",
+        "not checked": f"Not checked: {of} {says} nothing about this recording.",
         "cannot tell": f"Cannot tell: {of}, because the recording does not show enough.",
         "ok": f"OK: {human.count(len(outcomes), 'rule')}.",
     }[worst]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["SIGNS", "Task", "Wait", "said", "said_in_one_line", "tasks"]
+__all__ = ["SIGNS", "Task", "Wait", "said", "said_in_one_line", "tasks", "without_running"]
 
 SIGNS = (
     r"\bINFO: task .+:\d+ blocked (?:in I/O wait )?for more than \d+",
@@ -168,7 +168,14 @@ _PROC = re.compile(r"/proc/(?P<pid>\d+)(?:/task/(?P<tid>\d+))?/(?:stack|wchan)\b
 _FRAME = re.compile(
     r"(?:^|[\]>(]|\s)\s*(?P<unsure>\? )?(?P<function>[A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+"
 )
+_HEAD = re.compile(r"\bCall [Tt]race:\s*$")
 _INLINE = re.compile(r"^\s*(?:.*?\] )?\s*(?P<function>[a-z_]\w*) \S+\.[ch]:\d+ \[inline\]")
+# What the kernel reports of a task that runs, such as `BUG: Bad page map in process postgres`. The stack in it is where it found out.
+_RUNNING = re.compile(
+    r"\bBUG: \w|\bWARNING: CPU: \d|\bOops: |\bKernel panic\b|\bgeneral protection fault\b"
+    r"|\bpage allocation failure\b|\binvoked oom-killer\b|\brcu\w*: INFO: |\bINFO: rcu_"
+)
+_END = re.compile(r"</TASK>|-+\[ end ")
 _MAX_TASKS = 8
 
 
@@ -216,6 +223,25 @@ class Task:
         if self.functions:
             return f"{who}: its stack does not say what it waits for"
         return f"{who}: its stack is not in the text"
+
+
+def without_running(lines: list[str]) -> list[str]:
+    """The lines without the stacks of tasks that run: these wait for nothing."""
+    found = []
+    is_running = has_frames = False
+    for line in lines:
+        is_stack = _FRAME.search(line) is not None or _HEAD.search(line) is not None
+        if _RUNNING.search(line):
+            is_running, has_frames = True, False
+        elif any(one.search(line) for one in (_BLOCKED, _TASK, _OLD_TASK, _PROC)):
+            is_running = False
+        elif has_frames and (not line.strip() or _END.search(line)):
+            is_running = False
+        if is_running and is_stack:
+            has_frames = True
+        else:
+            found.append(line)
+    return found
 
 
 def tasks(lines: list[str]) -> list[Task]:

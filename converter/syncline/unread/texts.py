@@ -111,4 +111,5 @@ def _lines(head: bytes) -> list[str]:
     if "&lt;" in text or "&gt;" in text or "&quot;" in text:
         text = html.unescape(text)
     text = _JOINED.sub("\n", _COLOUR.sub("", text.replace("\xa0", " ")))
-    return [_QUOTE.sub("", line[:_MAX_LINE]).rstrip() for line in text.split("\n")]
+    lines = [_QUOTE.sub("", line[:_MAX_LINE]).rstrip() for line in text.split("\n")]
+    return stacks.without_running(lines)
