@@ -208,6 +208,15 @@ def test_a_name_is_not_a_file(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, gone) == ("ok", [])
 
 
+def test_a_rename_between_two_links_of_a_file_gives_no_name(tmp_path: Path) -> None:
+    """It does nothing (POSIX), so the folder that was synced after the link needs no second sync."""
+    link = 'link("/d/t", "/d/f") = 0'
+    assert verdict_of(tmp_path, lines(OPEN, WRITE, SYNC, link, FOLDER, RENAME)) == ("ok", [])
+    # With the removal of one name, they are two files.
+    two = lines(OPEN, WRITE, SYNC, link, FOLDER, 'unlink("/d/f") = 0', RENAME)
+    assert verdict_of(tmp_path, two) == ("violated", [("f", "folder")])
+
+
 def test_a_failed_sync_covers_nothing(tmp_path: Path) -> None:
     failed = SYNC.replace("= 0", "= -1 EIO (Input/output error)")
     assert verdict_of(tmp_path, lines(OPEN, WRITE, failed, RENAME, FOLDER)) == ("violated", [("f", "data")])  # fmt: skip

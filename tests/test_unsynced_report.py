@@ -96,6 +96,27 @@ def test_a_file_is_there_as_long_as_one_of_its_names(tmp_path: Path) -> None:
     assert states(tmp_path, OPEN, WRITE, link, *unlink) == [("/d/b", "removed")]
 
 
+def test_a_rename_between_two_links_of_a_file_does_nothing(tmp_path: Path) -> None:
+    """POSIX: "If the old argument and the new argument resolve to [...] the same existing file, rename() shall return successfully and perform no
+    other action." So a removal of one name leaves the other.
+    """
+    link, rename = 'link("/d/a", "/d/b") = 0', 'rename("/d/a", "/d/b") = 0'
+    back = 'rename("/d/b", "/d/a") = 0'
+    gone = ['unlink("/d/a") = 0', 'unlink("/d/b") = 0']
+    for renames in ([rename], [back], [rename, rename, back]):
+        assert states(tmp_path, OPEN, WRITE, link, *renames, gone[1]) == [("/d/a", "unsynced")]
+        assert states(tmp_path, OPEN, WRITE, link, *renames, gone[0]) == [("/d/b", "unsynced")]
+        assert states(tmp_path, OPEN, WRITE, link, *renames, *gone) == [("/d/b", "removed")]
+    # A sync by the name that it seems to have lost.
+    assert [state for _, state in states(tmp_path, OPEN, WRITE, link, rename, SYNC)] == ["synced"]
+    # The names are of two files again, or of none.
+    other = OPEN.replace("/d/a", "/d/b")
+    assert states(tmp_path, OPEN, WRITE, link, gone[1], other, rename) == [("/d/b", "unsynced")]
+    assert states(tmp_path, OPEN, WRITE, link, gone[1], other, rename, gone[1]) == [("/d/b", "removed")]  # fmt: skip
+    third = 'rename("/d/b", "/d/c") = 0'
+    assert states(tmp_path, OPEN, WRITE, link, third, rename, gone[1]) == [("/d/c", "unsynced")]
+
+
 @pytest.mark.parametrize("renames", range(7))
 def test_renames_are_followed_or_the_state_is_unknown(renames: int, tmp_path: Path) -> None:
     """The write is of the first name, and the sync of the last one. With more than four renames between them, the file has one that is followed."""

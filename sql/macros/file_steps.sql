@@ -71,7 +71,8 @@ AS
     file.comm AS comm,
     file.op AS op,
     file.path AS path,
-    file.to_path AS to_path,
+    -- As of a rename of a file to its own name.
+    CASE WHEN idle.op_id IS NULL THEN file.to_path ELSE file.path END AS to_path,
     file.flags AS flags,
     CASE WHEN file.created THEN 1 WHEN NOT file.created THEN 0 END AS created,
     file.offset_bytes AS offset_bytes,
@@ -102,6 +103,9 @@ AS
     ON place.is_sync = 0
     AND place.run = file.run
     AND place.id = file.op_id
+  LEFT JOIN idle_renames!() AS idle
+    ON idle.run = file.run
+    AND idle.op_id = file.op_id
   LEFT JOIN _durable AS durable
     ON file.op = 'write'
     AND durable.run = file.run

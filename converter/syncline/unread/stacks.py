@@ -233,9 +233,9 @@ def without_running(lines: list[str]) -> list[str]:
         is_stack = _FRAME.search(line) is not None or _HEAD.search(line) is not None
         if _RUNNING.search(line):
             is_running, has_frames = True, False
-        elif any(one.search(line) for one in (_BLOCKED, _TASK, _OLD_TASK, _PROC)):
-            is_running = False
-        elif has_frames and (not line.strip() or _END.search(line)):
+        elif any(one.search(line) for one in (_BLOCKED, _TASK, _OLD_TASK, _PROC)) or (
+            has_frames and (not line.strip() or _END.search(line))
+        ):
             is_running = False
         if is_running and is_stack:
             has_frames = True
