@@ -17,8 +17,7 @@ AS
         run, op_id, op, path, to_path,
         ROW_NUMBER() OVER (ORDER BY run, ts_ns, op_id) AS _place
       FROM syncline_file_op
-      WHERE
-        op IN ('link', 'rename', 'unlink', 'rmdir') AND COALESCE(ret, 0) >= 0
+      WHERE op IN ('link', 'rename', 'unlink', 'rmdir') AND COALESCE(ret, 0) >= 0
     ),
     -- The last link between the same two names.
     _linked AS (
