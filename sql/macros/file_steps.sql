@@ -72,7 +72,7 @@ AS
     file.op AS op,
     file.path AS path,
     -- As of a rename of a file to its own name.
-    CASE WHEN idle.op_id IS NULL THEN file.to_path ELSE file.path END AS to_path,
+    COALESCE(idle.path, file.to_path) AS to_path,
     file.flags AS flags,
     CASE WHEN file.created THEN 1 WHEN NOT file.created THEN 0 END AS created,
     file.offset_bytes AS offset_bytes,

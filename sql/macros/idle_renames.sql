@@ -4,7 +4,7 @@
 -- A link shows that its names are of one file, until one of them is removed,
 -- given to another file, or taken to a third name.
 --
--- Result: a row for each, with `run` and `op_id`.
+-- Result: a row for each, with `run`, `op_id`, and `path`, its old name.
 --
 -- Example: SELECT COUNT(*) FROM idle_renames!()
 CREATE PERFETTO MACRO idle_renames()
@@ -17,7 +17,7 @@ AS
         run, op_id, op, path, to_path,
         ROW_NUMBER() OVER (ORDER BY run, ts_ns, op_id) AS _place
       FROM syncline_file_op
-      WHERE op IN ('link', 'rename', 'unlink', 'rmdir') AND COALESCE(ret, 0) >= 0
+      WHERE op IN ('link', 'rename', 'unlink') AND COALESCE(ret, 0) >= 0
     ),
     -- The last link between the same two names.
     _linked AS (
@@ -65,7 +65,7 @@ AS
       WHERE _is_end = 0
       GROUP BY _place
     )
-  SELECT _asked.run AS run, _asked.op_id AS op_id
+  SELECT _asked.run AS run, _asked.op_id AS op_id, _asked.path AS path
   FROM _asked
   JOIN _latest ON _latest._place = _asked._place
   WHERE COALESCE(_latest._end_place, -1) < _asked._link_place
