@@ -180,7 +180,9 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ColumnsEn
 
 
 def left_in(engine: ColumnsEngine) -> list[tuple[object, ...]]:
-    return engine.query("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE '%step%'").rows
+    return engine.query(
+        "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE '%step%'"
+    ).rows
 
 
 def test_reports_of_large_tables_have_the_rows_of_the_whole_query(large: ColumnsEngine) -> None:

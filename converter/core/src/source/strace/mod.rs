@@ -29,8 +29,8 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use self::head::{
-    begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, is_of_truss, prefixes, resolution_of,
-    whole_lines,
+    begins_with_exec, clock_of, counts_from_others, first_task, has_aligned_times, is_of_truss, prefixes,
+    resolution_of, whole_lines,
 };
 use self::line::{Call, Clock, Phase, Prefix, Text};
 use self::other_lines::{is_message, is_stack};
